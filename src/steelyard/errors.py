@@ -1,0 +1,68 @@
+"""What can go wrong, said so that a user can mend it.
+
+Every error a user can cause is a `SteelyardError`: its text says what was wrong, where,
+what was expected and what to do. The command line prints it and exits with 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class SteelyardError(Exception):
+    """A mistake in what the user gave: the message says how to mend it."""
+
+
+class InputError(SteelyardError):
+    """A file, frame or mapping that is not what it should be."""
+
+
+class MeasureError(SteelyardError):
+    """A measure, dialect or parameter that does not exist or does not fit."""
+
+
+class PolicyError(SteelyardError):
+    """An edge case met under a policy that says `error`, or a policy that does not exist."""
+
+
+SHOWN_PROBLEMS = 10
+
+
+def problem_report(headline: str, problems: Sequence[str], advice: str = "", total: int | None = None) -> str:
+    """The headline, the first ten problems, a count of the rest, and what to do.
+
+    >>> print(problem_report("qrels.txt: 2 bad lines", ["line 3: 5 columns", "line 9: no grade"], "Fix them."))
+    qrels.txt: 2 bad lines
+      line 3: 5 columns
+      line 9: no grade
+    Fix them.
+    """
+    rest = (len(problems) if total is None else total) - min(len(problems), SHOWN_PROBLEMS)
+    lines = [headline, *(f"  {problem}" for problem in problems[:SHOWN_PROBLEMS])]
+    if rest > 0:
+        lines.append(f"  ... and {rest:,} more")
+    if advice:
+        lines.append(advice)
+    return "\n".join(lines)
+
+
+def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """The known names closest to a misspelt one, closest first, matched without regard to case.
+
+    >>> nearest("ndgc", ["nDCG", "AP", "RR"])
+    ['nDCG']
+    """
+    by_lower: dict[str, str] = {}
+    for name in known:
+        by_lower.setdefault(name.lower(), name)
+    close = difflib.get_close_matches(word.lower(), list(by_lower), n=most, cutoff=0.5)
+    return [by_lower[name] for name in close]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """' Did you mean A, B or C?', or nothing where no name is close."""
+    close = nearest(word, known)
+    if not close:
+        return ""
+    return f" Did you mean {' or '.join([', '.join(close[:-1]), close[-1]] if len(close) > 1 else close)}?"
