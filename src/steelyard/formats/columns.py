@@ -1,0 +1,190 @@
+"""Frames of any kind (polars, pandas, pyarrow) and their columns, found by the names the field uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from steelyard.errors import InputError, did_you_mean, problem_report
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "query_id": ("query_id", "qid", "q_id", "query-id", "queryid", "topic", "topic_id", "query"),
+    "doc_id": ("doc_id", "docid", "docno", "corpus-id", "corpus_id", "document_id", "pid", "passage_id", "doc-id", "did"),
+    "grade": ("grade", "relevance", "rel", "label", "judgment", "judgement", "score"),
+    "target": ("target", "subtopic", "subtopic_id", "target_id"),
+    "score": ("score", "sim", "similarity", "retrieval_score"),
+    "rank": ("rank", "position"),
+    "tokens": ("tokens", "n_tokens", "num_tokens"),
+}
+
+
+def as_polars(source: Any) -> pl.DataFrame:
+    """A polars frame of a polars, pandas or pyarrow one."""
+    if isinstance(source, pl.DataFrame):
+        return source
+    if isinstance(source, pl.LazyFrame):
+        return source.collect()
+    kind = type(source).__module__.split(".")[0]
+    if kind == "pandas":
+        frame = pl.from_pandas(source)
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+    if kind == "pyarrow":
+        frame = pl.from_arrow(source)
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+    raise InputError(
+        f"a {type(source).__name__} cannot be read; expected a mapping, a path, or a polars, pandas or pyarrow frame."
+    )
+
+
+def find_column(frame: pl.DataFrame, role: str, named: str | None = None, required: bool = True) -> str | None:
+    """The frame's column for a role: the one named, or the first of the role's usual names it has."""
+    if named is not None:
+        if named in frame.columns:
+            return named
+        raise InputError(
+            f"there is no column {named!r} for {role}; the columns are {', '.join(frame.columns)}."
+            f"{did_you_mean(named, frame.columns)}"
+        )
+    by_lower = {column.lower().strip(): column for column in frame.columns}
+    for name in NAMES[role]:
+        if name in by_lower:
+            return by_lower[name]
+    if required:
+        raise InputError(
+            f"no column holds the {role}; the columns are {', '.join(frame.columns)}. "
+            f"Name one of them ({role}=...), or call it {NAMES[role][0]}."
+        )
+    return None
+
+
+def judgment_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """query_id, doc_id, grade, target from any frame, and notes on what had to be converted."""
+    frame = as_polars(source)
+    found = {role: find_column(frame, role, columns.get(role), role in ("query_id", "doc_id")) for role in columns}
+    notes: list[str] = []
+    table = pl.DataFrame(
+        {
+            "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
+            "doc_id": _ids(frame, found["doc_id"], "doc_id", notes, required=False),
+            "grade": _numbers(frame, found["grade"], "grade") if found["grade"] else pl.Series([1.0] * frame.height),
+            "target": _ids(frame, found["target"], "target", [], required=False)
+            if found["target"]
+            else pl.Series([None] * frame.height, dtype=pl.String),
+        }
+    )
+    ungraded = table.filter(pl.col("doc_id").is_not_null() & pl.col("grade").is_null())
+    if ungraded.height:
+        rows = [f"query {q!r}, document {d!r}" for q, d in ungraded.select("query_id", "doc_id").head(10).iter_rows()]
+        raise InputError(
+            problem_report(
+                f"{ungraded.height} judgments have no grade:", rows, "Grade them, or take them out.", total=ungraded.height
+            )
+        )
+    return table, tuple(notes)
+
+
+def run_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, bool, tuple[str, ...]]:
+    """query_id, doc_id, score (and tokens, where given) from any frame; whether its order is its own; notes.
+
+    A rank column is an order of its own. Without rank and score the rows of a query stand in order.
+    """
+    frame = as_polars(source)
+    found = {role: find_column(frame, role, columns.get(role), role in ("query_id", "doc_id")) for role in columns}
+    notes: list[str] = []
+    data = {
+        "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
+        "doc_id": _ids(frame, found["doc_id"], "doc_id", notes, required=True),
+        "score": _numbers(frame, found["score"], "score")
+        if found["score"]
+        else pl.Series([None] * frame.height, dtype=pl.Float64),
+    }
+    tokens = find_column(frame, "tokens", None, required=False)
+    if tokens:
+        data["tokens"] = frame[tokens].cast(pl.Int64)
+    table = pl.DataFrame(data)
+    if found["score"]:
+        _finite_scores(table)
+    if found["rank"]:
+        table = table.with_columns(_numbers(frame, found["rank"], "rank").alias("given"))
+        table = table.sort("given", maintain_order=True).drop("given")
+    ordered = bool(found["rank"]) or not found["score"]
+    return table, ordered, tuple(notes)
+
+
+def ranked(table: pl.DataFrame, ordered: bool) -> pl.DataFrame:
+    """The rows of each query best first, with their rank; queries in the order they came."""
+    first = pl.int_range(pl.len()).min().over("query_id").alias("_query")
+    table = table.with_columns(first)
+    if ordered:
+        table = table.sort("_query", maintain_order=True)
+    else:
+        table = table.sort("_query", "score", "doc_id", descending=[False, True, True], maintain_order=True)
+    rank = (pl.int_range(pl.len()).over("query_id") + 1).cast(pl.Int64).alias("rank")
+    rest = [column for column in table.columns if column not in ("query_id", "doc_id", "score", "_query")]
+    return table.with_columns(rank).select("query_id", "doc_id", "rank", "score", *rest)
+
+
+def _finite_scores(table: pl.DataFrame) -> None:
+    bad = table.with_row_index("row", offset=1).filter(pl.col("score").is_null() | ~pl.col("score").is_finite())
+    if bad.height:
+        shown = bad.select("row", "query_id", "doc_id", "score").head(10).iter_rows()
+        raise InputError(
+            problem_report(
+                f"{bad.height} scores are not finite numbers:",
+                [f"row {row}: query {q!r}, document {d!r}, score {s}" for row, q, d, s in shown],
+                "Take those documents out of the run, or score them.",
+                total=bad.height,
+            )
+        )
+
+
+def _ids(frame: pl.DataFrame, column: str | None, role: str, notes: list[str], required: bool) -> pl.Series:
+    assert column is not None
+    series = frame[column]
+    if series.dtype.is_integer():
+        notes.append(f"{role} is a number there and was read as text")
+    elif series.dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Null):
+        raise InputError(
+            f"column {column!r} ({role}) holds {series.dtype}; expected text or whole numbers. "
+            "Convert the column, or name another."
+        )
+    if required and series.null_count():
+        rows = [f"row {row + 1}" for row in series.is_null().arg_true().head(10).to_list()]
+        raise InputError(
+            problem_report(
+                f"column {column!r} ({role}) is empty in {series.null_count()} rows:",
+                rows,
+                "Fill them in, or take the rows out.",
+                total=series.null_count(),
+            )
+        )
+    return series.cast(pl.String).alias(role)
+
+
+def _numbers(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
+    assert column is not None
+    series = frame[column]
+    if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
+        return series.cast(pl.Float64).alias(role)
+    cast = series.cast(pl.String).cast(pl.Float64, strict=False)
+    bad = (cast.is_null() & series.is_not_null()).arg_true().to_list()
+    if bad:
+        raise InputError(
+            problem_report(
+                f"column {column!r} ({role}) does not hold a number in {len(bad)} rows:",
+                [f"row {row + 1}: {series[row]!r}" for row in bad[:10]],
+                f"Mend them, or name another column ({role}=...).",
+                total=len(bad),
+            )
+        )
+    return cast.alias(role)
+
+
+def known_roles(columns: Sequence[str]) -> set[str]:
+    """The roles a header's names could fill: how a table of judgments is told from a run."""
+    lower = {column.lower().strip() for column in columns}
+    return {role for role, names in NAMES.items() if lower & set(names)}

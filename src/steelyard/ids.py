@@ -1,0 +1,38 @@
+"""Ids are text. Whole numbers are taken as their digits, so that 7 in a frame meets "7" in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from steelyard.errors import InputError
+
+
+def text_ids(ids: Iterable[Any], what: str, where: str, unique: bool = False) -> list[str]:
+    """Ids as text; anything that is neither text nor a whole number is an error.
+
+    >>> text_ids(["d1", 7], "document id", "the run")
+    ['d1', '7']
+    """
+    listed = list(ids)
+    if set(map(type, listed)) <= {str}:
+        return listed
+    from numbers import Integral
+
+    for value in listed:
+        if not isinstance(value, (str, Integral)) or isinstance(value, bool):
+            raise InputError(f"{where}: {what} {value!r} is {kind_of(value)}; expected text (or a whole number).")
+    as_text = [str(value) for value in listed]
+    if unique and len(set(as_text)) != len(as_text):
+        twice = next(text for text in as_text if as_text.count(text) > 1)
+        raise InputError(f"{where}: {what} {twice!r} comes as text and as a number; keep one of them.")
+    return as_text
+
+
+def kind_of(value: object) -> str:
+    """What a value is, for a message.
+
+    >>> kind_of(None), kind_of(3.5)
+    ('nothing (None)', 'a float')
+    """
+    return "nothing (None)" if value is None else f"a {type(value).__name__}"

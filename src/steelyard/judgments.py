@@ -1,0 +1,342 @@
+"""Qrels: what is known of which documents answer which queries.
+
+One table holds every kind of ground truth: query_id, doc_id, grade, target. A grade above 0 is
+relevant, 0 is judged and not relevant, below 0 a distractor. A target is one thing the query
+needs; several documents may satisfy it, and a document may satisfy several.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.alignment.hits import Floats, Ints, JudgedDocs
+from steelyard.errors import InputError, problem_report
+from steelyard.ids import kind_of, text_ids
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Which judged document satisfies which target: one entry of `doc`, `target`, `grade` a pair.
+
+    `doc` counts in JudgedDocs.doc_ids; `query` and `name` are one entry a target.
+    """
+
+    doc: Ints
+    target: Ints
+    grade: Floats
+    query: Ints
+    name: Sequence[str]
+
+
+class Qrels:
+    """Judgments: from a mapping, a frame (polars, pandas, pyarrow) or, with `Qrels.read`, a file.
+
+    >>> Qrels({"q1": {"d1": 2, "d9": -1}})            # grades; negative is a distractor
+    Qrels: 1 query, 2 judgments, 1 relevant
+    >>> Qrels({"q1": ["d1", "d2"]})                    # a flat list of relevant ids
+    Qrels: 1 query, 2 judgments, 2 relevant
+    >>> Qrels({"q1": [["a", "b"], ["c"]]})             # targets: (a or b) and c
+    Qrels: 1 query, 3 judgments, 3 relevant, 2 targets
+
+    A frame's columns are found by their usual names (query_id, qid, doc_id, docno, grade,
+    relevance, target, ...); name them to insist: `Qrels(frame, doc_id="passage")`.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        query_id: str | None = None,
+        doc_id: str | None = None,
+        grade: str | None = None,
+        target: str | None = None,
+    ) -> None:
+        self.notes: tuple[str, ...] = ()
+        if isinstance(source, Qrels):
+            self.__dict__.update(source.__dict__)
+        elif isinstance(source, Mapping):
+            self._from_mapping(source)
+        else:
+            from steelyard.formats.columns import judgment_frame
+
+            columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
+            frame, self.notes = judgment_frame(source, columns)
+            self._from_frame(frame)
+
+    @classmethod
+    def read(cls, path: str | Path, format: str | None = None, **columns: str) -> Qrels:
+        """Read a file; the format is found from its content unless `format` insists on one."""
+        from steelyard.formats import read_qrels
+
+        return read_qrels(Path(path), format, columns)
+
+    @classmethod
+    def of(cls, source: Any) -> Qrels:
+        """A Qrels as it is; a path read; anything else made into one."""
+        if isinstance(source, Qrels):
+            return source
+        return cls.read(source) if isinstance(source, (str, Path)) else cls(source)
+
+    def write(self, path: str | Path, format: str | None = None) -> None:
+        """Write a file, in the format its name asks for (.trec, .tsv, .json, .parquet, ...) or `format`."""
+        from steelyard.formats import write_qrels
+
+        write_qrels(self, Path(path), format)
+
+    # Three ways in, one set of columns.
+
+    def _from_mapping(self, source: Mapping[Any, Any]) -> None:
+        query_ids = text_ids(source, "query id", "the judgments", unique=True)
+        values = list(source.values())
+        kinds = {type(value) for value in values}
+        if kinds <= {dict}:
+            self._set_flat(query_ids, values, chain.from_iterable(value.values() for value in values))
+        elif kinds <= {list, tuple, set, frozenset} and not _any_nested(values):
+            self._set_flat(query_ids, values, repeat(1.0))
+        else:
+            self._from_rows(_rows_of(query_ids, values), query_ids)
+
+    def _set_flat(self, query_ids: Sequence[str], documents: Sequence[Any], grades: Iterable[float]) -> None:
+        sizes = np.fromiter(map(len, documents), np.int64, len(documents))
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        doc_ids = text_ids(chain.from_iterable(documents), "document id", "the judgments")
+        self._judged = JudgedDocs(query_ids, starts, doc_ids)
+        self._grades = _grades(grades, len(doc_ids), doc_ids)
+        self._explicit: Targets | None = None
+        if any(len(set(group)) != len(group) for group in documents):
+            rows = [(q, d, 1.0, None) for q, group in zip(query_ids, documents, strict=True) for d in group]
+            self._from_rows(rows, query_ids)
+
+    def _from_frame(self, frame: pl.DataFrame) -> None:
+        query_ids = frame["query_id"].unique(maintain_order=True).to_list()
+        judged = frame.drop_nulls("doc_id")
+        columns = (judged[name].to_list() for name in ("query_id", "doc_id", "grade", "target"))
+        self._from_rows(list(zip(*columns, strict=True)), query_ids)
+
+    def _from_rows(self, rows: Sequence[tuple[str, str, float, str | None]], query_ids: Sequence[str]) -> None:
+        """Rows in any order; equal rows are merged, rows that disagree are an error."""
+        places: dict[str, dict[str, int]] = {query: {} for query in query_ids}
+        pairs: dict[tuple[str, str, str | None], float] = {}
+        disagree: list[str] = []
+        for query, doc, grade, target in rows:
+            if grade != grade or grade in (float("inf"), float("-inf")):
+                raise InputError(f"judgment of document {doc!r} for query {query!r}: grade {grade} is not a finite number.")
+            places[query].setdefault(doc, 0)
+            known = pairs.setdefault((query, doc, target), grade)
+            if known != grade:
+                about = f" (target {target!r})" if target is not None else ""
+                disagree.append(f"query {query!r}, document {doc!r}{about}: graded {known:g} and {grade:g}")
+        if disagree:
+            raise InputError(
+                problem_report(
+                    f"{len(disagree)} judgments disagree with an earlier one of the same query and document:",
+                    disagree,
+                    "Keep one grade for each, or give each its own target.",
+                )
+            )
+        doc_ids: list[str] = []
+        for documents in places.values():
+            for doc in documents:
+                documents[doc] = len(doc_ids)
+                doc_ids.append(doc)
+        sizes = np.fromiter((len(documents) for documents in places.values()), np.int64, len(places))
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._judged = JudgedDocs(list(query_ids), starts, doc_ids)
+        pair_doc = np.fromiter((places[q][d] for q, d, _ in pairs), np.int64, len(pairs))
+        pair_grade = np.fromiter(pairs.values(), np.float64, len(pairs))
+        self._grades = np.full(len(doc_ids), -np.inf)
+        np.maximum.at(self._grades, pair_doc, pair_grade)
+        explicit = any(target is not None for _, _, target in pairs)
+        self._explicit = _targets(pairs, pair_doc, pair_grade, query_ids) if explicit else None
+
+    # What evaluation reads.
+
+    @property
+    def judged(self) -> JudgedDocs:
+        """The judged documents, query by query."""
+        return self._judged
+
+    @property
+    def grades(self) -> Floats:
+        """The grade of every judged document: the highest, where targets grade it differently."""
+        return self._grades
+
+    @cached_property
+    def targets(self) -> Targets:
+        """Which document satisfies which target. Flat judgments: each relevant document is its own."""
+        if self._explicit is not None:
+            return self._explicit
+        relevant = np.flatnonzero(self._grades > 0)
+        names = self._judged.doc_ids
+        return Targets(
+            doc=relevant,
+            target=np.arange(len(relevant), dtype=np.int64),
+            grade=self._grades[relevant],
+            query=self.doc_query[relevant],
+            name=[names[place] for place in relevant.tolist()],
+        )
+
+    @cached_property
+    def doc_query(self) -> Ints:
+        """The query of every judged document."""
+        return np.repeat(np.arange(len(self._judged.query_ids), dtype=np.int64), np.diff(self._judged.starts))
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether the judgments name targets, beyond each relevant document being its own."""
+        return self._explicit is not None
+
+    # What users read.
+
+    @property
+    def queries(self) -> list[str]:
+        """The query ids, in the order they came."""
+        return list(self._judged.query_ids)
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """A polars frame: query_id, doc_id, grade, target. A query without judgments is a row of nulls."""
+        import polars as pl
+
+        targets, judged = self.targets, self._judged
+        bare = np.setdiff1d(np.arange(len(judged.doc_ids)), targets.doc)
+        doc = np.concatenate([targets.doc, bare])
+        target = np.concatenate([targets.target, np.full(len(bare), -1)])
+        grade = np.concatenate([targets.grade, self._grades[bare]])
+        empty = np.flatnonzero(np.diff(judged.starts) == 0)
+        query = np.concatenate([self.doc_query[doc], empty])
+        order = np.lexsort((np.concatenate([doc, np.full(len(empty), -1)]), query))
+        blank = [None] * len(empty)
+        whole = bool(np.all(grade == np.round(grade))) and bool(np.all(np.abs(grade) < 2**53))
+        return pl.DataFrame(
+            {
+                "query_id": pl.Series([judged.query_ids[q] for q in query.tolist()], dtype=pl.String),
+                "doc_id": pl.Series([judged.doc_ids[d] for d in doc.tolist()] + blank, dtype=pl.String),
+                "grade": pl.Series(grade.tolist() + blank, dtype=pl.Float64).cast(pl.Int64 if whole else pl.Float64),
+                "target": pl.Series(
+                    [targets.name[t] if t >= 0 else None for t in target.tolist()] + blank, dtype=pl.String
+                ),
+            }
+        )[order.tolist()]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the content: the same judgments, whatever file they came from, have the same one."""
+        digest = hashlib.sha256()
+        targets, judged = self.targets, self._judged
+        lines = [
+            f"{judged.query_ids[q]}\t{judged.doc_ids[d]}\t{g!r}"
+            for q, d, g in zip(self.doc_query.tolist(), range(len(judged.doc_ids)), self._grades.tolist(), strict=True)
+        ]
+        if self.has_targets:
+            docs = zip(targets.doc.tolist(), targets.target.tolist(), targets.grade.tolist(), strict=True)
+            lines += [
+                f"{judged.query_ids[targets.query[t]]}\t{judged.doc_ids[d]}\t{g!r}\t{targets.name[t]}" for d, t, g in docs
+            ]
+        for line in sorted(lines):
+            digest.update(line.encode() + b"\n")
+        return digest.hexdigest()[:16]
+
+    def __len__(self) -> int:
+        """How many documents are judged, over all queries."""
+        return len(self._judged.doc_ids)
+
+    def __repr__(self) -> str:
+        queries, relevant = len(self._judged.query_ids), int(np.sum(self._grades > 0))
+        parts = [
+            f"{queries:,} {'query' if queries == 1 else 'queries'}",
+            f"{len(self):,} judgments",
+            f"{relevant:,} relevant",
+        ]
+        if self.has_targets:
+            parts.append(f"{len(self.targets.name):,} targets")
+        return f"Qrels: {', '.join(parts)}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Qrels) and self.fingerprint == other.fingerprint and self.queries == other.queries
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _any_nested(values: Iterable[Sequence[Any]]) -> bool:
+    return any(not isinstance(item, (str, int)) for value in values for item in value)
+
+
+def _rows_of(query_ids: Sequence[str], values: Sequence[Any]) -> list[tuple[str, str, float, str | None]]:
+    """Judgment rows of a mapping whose queries are judged in different forms."""
+    rows: list[tuple[str, str, float, str | None]] = []
+    for query, value in zip(query_ids, values, strict=True):
+        where = f"the judgments of query {query!r}"
+        if isinstance(value, Mapping):
+            ids = text_ids(value, "document id", where)
+            rows += zip(repeat(query), ids, _grades(value.values(), len(ids), ids).tolist(), repeat(None))
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            if _any_nested([value]):
+                rows += _target_rows(query, value, where)
+            else:
+                rows += [(query, doc, 1.0, None) for doc in text_ids(value, "document id", where)]
+        else:
+            raise InputError(
+                f"{where} are {kind_of(value)}; expected a mapping of document id to grade, "
+                "a list of relevant ids, or a list of lists (targets)."
+            )
+    return rows
+
+
+def _target_rows(query: str, groups: Iterable[Any], where: str) -> list[tuple[str, str, float, str | None]]:
+    rows: list[tuple[str, str, float, str | None]] = []
+    for number, group in enumerate(groups, start=1):
+        if not isinstance(group, (list, tuple, set, frozenset)) or not group:
+            raise InputError(
+                f"{where}: target {number} is {kind_of(group)}; expected a non-empty list of document ids, "
+                "as in [['a', 'b'], ['c']]: (a or b) and c."
+            )
+        ids = dict.fromkeys(text_ids(group, "document id", f"{where}, target {number}"))
+        rows += [(query, doc, 1.0, str(number)) for doc in ids]
+    return rows
+
+
+def _targets(
+    pairs: Mapping[tuple[str, str, str | None], float], pair_doc: Ints, pair_grade: Floats, query_ids: Sequence[str]
+) -> Targets:
+    """The named targets; a relevant document without one is its own."""
+    code: dict[tuple[str, str], int] = {}
+    kept: list[int] = []
+    target: list[int] = []
+    for number, ((query, doc, name), grade) in enumerate(pairs.items()):
+        if name is None and grade <= 0:
+            continue
+        kept.append(number)
+        target.append(code.setdefault((query, doc if name is None else name), len(code)))
+    place = {query: number for number, query in enumerate(query_ids)}
+    return Targets(
+        doc=pair_doc[kept],
+        target=np.array(target, dtype=np.int64),
+        grade=pair_grade[kept],
+        query=np.array([place[query] for query, _ in code], dtype=np.int64),
+        name=[name for _, name in code],
+    )
+
+
+def _grades(grades: Iterable[Any], count: int, doc_ids: Sequence[str]) -> Floats:
+    listed = list(grades) if not isinstance(grades, repeat) else [1.0] * count
+    try:
+        array = np.array(listed, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.full(count, np.nan)
+    if array.shape != (count,) or not np.all(np.isfinite(array)):
+        for doc, grade in zip(doc_ids, listed, strict=True):
+            if not isinstance(grade, (int, float, np.number)) or not np.isfinite(grade):
+                raise InputError(f"judgment of document {doc!r}: grade {grade!r} is not a finite number.")
+    return array
