@@ -7,7 +7,7 @@ documents that matter, and gives `Hits`: where those documents stand, and counts
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -61,6 +61,8 @@ class Hits:
     the group holds, and `tie_size`, how many documents are in it (1 where nothing ties).
     Per repeated document, sorted likewise: `repeat_query`, `repeat_rank` (the rank it holds; under
     `collapse` the rank of its first occurrence). Queries that only the run has are counted.
+    Where the run carries them: `tokens_through`, per hit, the tokens of the list down to it;
+    `seconds`, per query; `near_query` and `near_rank`, documents whose text repeats an earlier one's.
     """
 
     retrieved: Ints
@@ -76,8 +78,10 @@ class Hits:
     run_only_queries: int = 0
     run_only_examples: tuple[str, ...] = ()
     tag: str | None = None
-    tokens_through: Ints | None = field(default=None)
-    seconds: Floats | None = field(default=None)
+    tokens_through: Ints | None = None
+    seconds: Floats | None = None
+    near_query: Ints | None = None
+    near_rank: Ints | None = None
 
     def same_as(self, other: Hits) -> bool:
         """Equal in every field, NaN equal to NaN: what a test holds two readers to."""

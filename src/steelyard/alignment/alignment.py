@@ -1,0 +1,236 @@
+"""The Alignment: a run joined with its judgments. Every measure is a function of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from steelyard.alignment.hits import Bools, Floats, Hits, Ints
+from steelyard.judgments import Qrels, Targets
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The judgments an alignment holds: one entry a judged document, query by query."""
+
+    query: Ints
+    grade: Floats
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Documents that came again in a list: the query and the rank of each."""
+
+    query: Ints
+    rank: Ints
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Per query what came back, per hit where it stands, per query what was judged.
+
+    A hit is a judged document that came back; hits are sorted by query and then rank, and no
+    document is a hit twice. Only hits carry ranks, so an alignment is small whatever the run's size.
+    `tie_first` and `tie_size` give the ranks that a hit's group of equal scores holds.
+    """
+
+    queries: Sequence[str]
+    retrieved: Ints
+    answered: Bools
+    top_score: Floats
+    query: Ints
+    rank: Ints
+    grade: Floats
+    doc: Ints
+    tie_first: Ints
+    tie_size: Ints
+    judged: Judged
+    targets: Targets
+    repeats: Repeats
+    near_repeats: Repeats | None = None
+    tokens_through: Ints | None = None
+    seconds: Floats | None = None
+
+    @property
+    def size(self) -> int:
+        """How many queries there are."""
+        return len(self.retrieved)
+
+    def per_query(self, values: Any) -> Floats:
+        """Sum a number (or a condition) over the hits of each query."""
+        return np.bincount(self.query, weights=values, minlength=self.size)
+
+    def judged_per_query(self, values: Any) -> Floats:
+        """Sum a number (or a condition) over the judged documents of each query."""
+        return np.bincount(self.judged.query, weights=values, minlength=self.size)
+
+    def relevant(self, rel: float = 1) -> Floats:
+        """R: how many documents of each query are judged relevant."""
+        return self.judged_per_query(self.judged.grade >= rel)
+
+    def returned(self, k: int | None = None) -> Floats:
+        """How many documents of each query came back, no more than k."""
+        return (self.retrieved if k is None else np.minimum(self.retrieved, k)).astype(np.float64)
+
+    def within(self, k: int | None = None, budget: int | None = None) -> Bools:
+        """The hits in the first k, and within a budget of tokens."""
+        inside: Bools = np.ones(len(self.rank), dtype=bool) if k is None else self.rank <= k
+        if budget is not None:
+            if self.tokens_through is None:
+                raise MissingData("tokens")
+            inside = inside & (self.tokens_through <= budget)
+        return inside
+
+    def running(self, values: Any) -> Floats:
+        """The sum of a number (or a condition) over each hit and the hits of its query above it."""
+        total = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+        return total[1:] - total[self.hit_starts[self.query]]
+
+    def first(self, chosen: Bools) -> Floats:
+        """The rank of each query's first chosen hit; infinite where there is none."""
+        ranks = np.full(self.size, np.inf)
+        np.minimum.at(ranks, self.query[chosen], self.rank[chosen].astype(np.float64))
+        return ranks
+
+    @cached_property
+    def hit_starts(self) -> Ints:
+        """Where each query's hits begin; one more entry, at the end, than there are queries."""
+        return np.searchsorted(self.query, np.arange(self.size + 1)).astype(np.int64)
+
+    def best_first(self, gains: Floats, times: Ints | None = None) -> tuple[Ints, Ints, Floats]:
+        """The ideal list of each query: judged documents by gain, best first, as (query, rank, gain).
+
+        `times` is how often each judged document stands in it: once, unless said.
+        """
+        query = self.judged.query
+        if times is not None:
+            query, gains = np.repeat(query, times), np.repeat(gains, times)
+        return _ranked_by(query, gains, self.size)
+
+    def found_best_first(self, gains: Floats, chosen: Bools) -> tuple[Ints, Ints, Floats]:
+        """The chosen hits of each query by gain, best first, as (query, rank, gain)."""
+        return _ranked_by(self.query[chosen], gains[chosen], self.size)
+
+    def target_counts(self, rel: float = 1) -> Floats:
+        """|T|: how many targets of each query some document satisfies."""
+        counted = np.unique(self.targets.target[self.targets.grade >= rel])
+        return np.bincount(self.targets.query[counted], minlength=self.size).astype(np.float64)
+
+    @cached_property
+    def hit_targets(self) -> tuple[Ints, Ints, Floats]:
+        """Which hit satisfies which target, as (hit, target, grade), sorted by hit."""
+        place = np.full(len(self.judged.query), -1, dtype=np.int64)
+        place[self.doc] = np.arange(len(self.doc))
+        hit = place[self.targets.doc]
+        kept = np.flatnonzero(hit >= 0)
+        kept = kept[np.argsort(hit[kept], kind="stable")]
+        return hit[kept], self.targets.target[kept], self.targets.grade[kept]
+
+    def by_target(self, rel: float = 1) -> tuple[Alignment, Ints]:
+        """Each target as a query of its own, and the query it belongs to.
+
+        Its relevant documents are those that satisfy the target; the list is its query's. So a
+        measure per target is the measure of this alignment, averaged over each query's targets.
+        """
+        pairs = np.flatnonzero(self.targets.grade >= rel)
+        kept = np.unique(self.targets.target[pairs])
+        code = np.full(len(self.targets.query), -1, dtype=np.int64)
+        code[kept] = np.arange(len(kept))
+        owner = self.targets.query[kept]
+        pair_order = pairs[np.argsort(code[self.targets.target[pairs]], kind="stable")]
+        hit, target, grade = self.hit_targets
+        chosen = np.flatnonzero(grade >= rel)
+        chosen = chosen[np.lexsort((self.rank[hit[chosen]], code[target[chosen]]))]
+        hits = hit[chosen]
+        empty = np.zeros(0, dtype=np.int64)
+        alone = replace(
+            self,
+            queries=[self.targets.name[t] for t in kept.tolist()],
+            retrieved=self.retrieved[owner],
+            answered=self.answered[owner],
+            top_score=self.top_score[owner],
+            query=code[target[chosen]],
+            rank=self.rank[hits],
+            grade=np.full(len(hits), float(rel)),
+            doc=empty,
+            tie_first=self.tie_first[hits],
+            tie_size=self.tie_size[hits],
+            judged=Judged(code[self.targets.target[pair_order]], np.full(len(pair_order), float(rel))),
+            targets=Targets(empty, empty, np.zeros(0), empty, []),
+            repeats=Repeats(empty, empty),
+            near_repeats=None,
+            tokens_through=None if self.tokens_through is None else self.tokens_through[hits],
+            seconds=None,
+        )
+        return alone, owner
+
+    def mean_over_targets(self, values: Floats, owner: Ints) -> Floats:
+        """The mean of a value over each query's targets; 0 for a query without any."""
+        total = np.bincount(owner, weights=values, minlength=self.size)
+        return total / np.maximum(1, np.bincount(owner, minlength=self.size))
+
+    def cut(self, depth: int | None) -> Alignment:
+        """The same with every list cut at a depth."""
+        if depth is None:
+            return self
+        kept = self.rank <= depth
+        near = self.near_repeats
+        return replace(
+            self,
+            retrieved=np.minimum(self.retrieved, depth),
+            query=self.query[kept],
+            rank=self.rank[kept],
+            grade=self.grade[kept],
+            doc=self.doc[kept],
+            tie_first=self.tie_first[kept],
+            tie_size=self.tie_size[kept],
+            repeats=_cut_repeats(self.repeats, depth),
+            near_repeats=None if near is None else _cut_repeats(near, depth),
+            tokens_through=None if self.tokens_through is None else self.tokens_through[kept],
+        )
+
+
+class MissingData(Exception):
+    """A measure asked for something the run does not carry (tokens, seconds, texts)."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+def join(qrels: Qrels, hits: Hits) -> Alignment:
+    """The alignment of judgments with where their documents stand."""
+    return Alignment(
+        queries=qrels.judged.query_ids,
+        retrieved=hits.retrieved,
+        answered=hits.answered,
+        top_score=hits.top_score,
+        query=hits.query,
+        rank=hits.rank,
+        grade=qrels.grades[hits.doc],
+        doc=hits.doc,
+        tie_first=hits.tie_first,
+        tie_size=hits.tie_size,
+        judged=Judged(qrels.doc_query, qrels.grades),
+        targets=qrels.targets,
+        repeats=Repeats(hits.repeat_query, hits.repeat_rank),
+        near_repeats=None if hits.near_query is None else Repeats(hits.near_query, hits.near_rank),
+        tokens_through=hits.tokens_through,
+        seconds=hits.seconds,
+    )
+
+
+def _ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Floats]:
+    order = np.lexsort((-gains, query))
+    query, gains = query[order], gains[order]
+    starts = np.searchsorted(query, np.arange(size))
+    return query, np.arange(len(query)) - starts[query] + 1, gains
+
+
+def _cut_repeats(repeats: Repeats, depth: int) -> Repeats:
+    kept = repeats.rank <= depth
+    return Repeats(repeats.query[kept], repeats.rank[kept])

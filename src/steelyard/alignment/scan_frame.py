@@ -1,0 +1,146 @@
+"""Reading a Run held in a frame: the portable, readable way, and the reference for the fast ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from steelyard.alignment.hits import Hits, Ints, JudgedDocs, Ordering
+from steelyard.errors import PolicyError, problem_report
+from steelyard.runs import Run
+
+NEARLY = 0.9
+"""Two texts nearly repeat each other when they share this much of their word 3-grams (Jaccard)."""
+
+
+def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
+    """Rank every list, then look up the judged documents."""
+    size = len(judged.query_ids)
+    code = pl.DataFrame({"query_id": judged.query_ids, "query": np.arange(size)}, schema={"query_id": pl.String, "query": pl.Int64})
+    table = run.table.with_row_index("row").join(code, on="query_id", how="inner", maintain_order="left")
+    table = _with_ranks(_in_order(table, ordering, run.ordered))
+    repeats = table.filter(pl.int_range(pl.len()).over("query", "doc_id") > 0)
+    if ordering.duplicates == "error" and repeats.height:
+        raise _repeat_error(repeats)
+    firsts = table.filter(pl.int_range(pl.len()).over("query", "doc_id") == 0)
+    if ordering.duplicates == "collapse":
+        table = firsts = _with_ranks(firsts)
+        standing = firsts.select("query", "doc_id", "rank")
+        repeats = repeats.drop("rank").join(standing, on=["query", "doc_id"], how="left").sort("query", "rank")
+    group = "rank" if run.ordered else "key"
+    table = table.with_columns(
+        pl.col("rank").min().over("query", group).alias("tie_first"),
+        pl.len().over("query", group).cast(pl.Int64).alias("tie_size"),
+    )
+    if run.tokens is not None or "tokens" in table.columns:
+        table = _with_tokens(table, run)
+    documents = pl.DataFrame(
+        {
+            "query": np.repeat(np.arange(size), np.diff(judged.starts)),
+            "doc_id": judged.doc_ids,
+            "doc": np.arange(len(judged.doc_ids)),
+        },
+        schema={"query": pl.Int64, "doc_id": pl.String, "doc": pl.Int64},
+    )
+    hits = (
+        table.join(firsts.select("row"), on="row", how="semi")
+        .join(documents, on=["query", "doc_id"], how="inner")
+        .sort("query", "rank")
+    )
+    near = _near_repeats(table, run.texts)
+    answered = set(run.queries)
+    known = set(judged.query_ids)
+    only_run = [query for query in run.queries if query not in known]
+    top = np.full(size, np.nan)
+    best = table.group_by("query").agg(pl.col("score").max())
+    top[_ints(best, "query")] = best["score"].fill_null(float("nan")).to_numpy()
+    return Hits(
+        retrieved=np.bincount(_ints(table, "query"), minlength=size).astype(np.int64),
+        answered=np.fromiter((query in answered for query in judged.query_ids), np.bool_, size),
+        top_score=top,
+        query=_ints(hits, "query"),
+        doc=_ints(hits, "doc"),
+        rank=_ints(hits, "rank"),
+        tie_first=_ints(hits, "tie_first"),
+        tie_size=_ints(hits, "tie_size"),
+        repeat_query=_ints(repeats, "query"),
+        repeat_rank=_ints(repeats, "rank"),
+        run_only_queries=len(only_run),
+        run_only_examples=tuple(only_run[:3]),
+        tokens_through=_ints(hits, "tokens_through") if "tokens_through" in hits.columns else None,
+        near_query=None if near is None else _ints(near, "query"),
+        near_rank=None if near is None else _ints(near, "rank"),
+    )
+
+
+def _in_order(table: pl.DataFrame, ordering: Ordering, ordered: bool) -> pl.DataFrame:
+    """The rows of each query best first; `key` is the score that was compared."""
+    score = pl.col("score").cast(pl.Float32 if ordering.single else pl.Float64) + 0.0
+    table = table.with_columns(score.alias("key"))
+    if ordered:
+        return table.sort("query", maintain_order=True)
+    if ordering.ties == "stable":
+        return table.sort("query", "key", descending=[False, True], maintain_order=True)
+    ids_fall = ordering.ties != "docid-asc"
+    return table.sort("query", "key", "doc_id", descending=[False, True, ids_fall], maintain_order=True)
+
+
+def _with_ranks(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns((pl.int_range(pl.len()).over("query") + 1).cast(pl.Int64).alias("rank"))
+
+
+def _with_tokens(table: pl.DataFrame, run: Run) -> pl.DataFrame:
+    """The tokens of each list down to each of its documents."""
+    if run.tokens is not None:
+        lengths = pl.DataFrame({"doc_id": list(run.tokens), "tokens": list(run.tokens.values())}, schema={"doc_id": pl.String, "tokens": pl.Int64})
+        table = table.drop("tokens", strict=False).join(lengths, on="doc_id", how="left", maintain_order="left")
+    unknown = table.filter(pl.col("tokens").is_null())
+    if unknown.height:
+        shown = unknown["doc_id"].unique(maintain_order=True).head(10).to_list()
+        raise PolicyError(
+            problem_report(
+                f"{unknown['doc_id'].n_unique()} returned documents have no token count:",
+                [f"document {doc!r}" for doc in shown],
+                "A budget counts every document that comes back: give the run a length for each (tokens=, texts=).",
+                total=unknown["doc_id"].n_unique(),
+            )
+        )
+    return table.with_columns(pl.col("tokens").cum_sum().over("query").cast(pl.Int64).alias("tokens_through"))
+
+
+def _near_repeats(table: pl.DataFrame, texts: dict[str, str] | None) -> pl.DataFrame | None:
+    """Rows whose document, or nearly its text, came earlier in the list."""
+    if texts is None:
+        return None
+    shingles = {doc: _shingles(texts.get(doc, doc)) for doc in table["doc_id"].unique().to_list()}
+    repeated: list[bool] = []
+    above: list[frozenset[str]] = []
+    last = -1
+    for query, doc in table.select("query", "doc_id").iter_rows():
+        if query != last:
+            above, last = [], query
+        mine = shingles[doc]
+        repeated.append(any(len(mine & other) >= NEARLY * len(mine | other) for other in above))
+        above.append(mine)
+    return table.filter(pl.Series(repeated, dtype=pl.Boolean))
+
+
+def _shingles(text: str) -> frozenset[str]:
+    words = text.lower().split()
+    return frozenset(" ".join(words[i : i + 3]) for i in range(max(1, len(words) - 2)))
+
+
+def _repeat_error(repeats: pl.DataFrame) -> PolicyError:
+    shown = repeats.select("query_id", "doc_id").head(10).iter_rows()
+    return PolicyError(
+        problem_report(
+            f"{repeats.height} documents come more than once in a query's list (duplicates=error):",
+            [f"query {query!r}: document {doc!r}" for query, doc in shown],
+            "Take the repeats out, or choose duplicates=hold or duplicates=collapse.",
+            total=repeats.height,
+        )
+    )
+
+
+def _ints(frame: pl.DataFrame, column: str) -> Ints:
+    return frame[column].to_numpy().astype(np.int64)

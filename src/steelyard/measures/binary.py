@@ -1,0 +1,176 @@
+"""Measures of relevant or not: precision, recall, F, reciprocal rank, average precision, hit."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Floats
+from steelyard.measures.registry import measure
+
+
+def share(part: Floats, whole: Floats) -> Floats:
+    """Part over whole, 0 where the whole is 0."""
+    return np.divide(part, whole, out=np.zeros(len(part)), where=np.asarray(whole) != 0)
+
+
+@measure(
+    "P",
+    aliases=("Precision", "precision_score"),
+    tail=False,
+    cites="Kent et al., Machine literature searching VIII, American Documentation 6(2), 1955",
+)
+def precision(
+    a: Alignment, k: int | None = None, rel: float = 1, denominator: Literal["k", "retrieved"] = "k"
+) -> Floats:
+    """Share of the first k that is relevant.
+
+    P@k = |relevant in the first k| / k
+
+    rel: the lowest grade that counts as relevant.
+    denominator=k: divided by k, also where fewer came back; without a cutoff, by what came back.
+    denominator=retrieved: divided by what came back, no more than k.
+    Empty list: 0.
+    """
+    found = a.per_query((a.grade >= rel) & a.within(k))
+    if denominator == "k" and k is not None:
+        return found / k
+    return share(found, a.returned(k))
+
+
+@measure(
+    "R",
+    aliases={"Recall": {}, "R_cap": {"cap": True}, "capped_recall": {"cap": True}},
+    ideal=1.0,
+    cites="Kent et al., Machine literature searching VIII, American Documentation 6(2), 1955",
+)
+def recall(
+    a: Alignment,
+    k: int | None = None,
+    rel: float = 1,
+    per: Literal["document", "target"] = "document",
+    cap: bool = False,
+    budget: int | None = None,
+) -> Floats:
+    """Share of what is relevant that came back in the first k.
+
+    R@k = |relevant in the first k| / R, R the number of relevant documents.
+
+    rel: the lowest grade that counts as relevant.
+    per=document: counts relevant documents.
+    per=target: counts targets: those with at least one document found, out of all the query's targets.
+    cap: divided by min(R, k) instead of R, so that k documents can reach 1.
+    budget: the list is cut where this many tokens of context are full; a document must fit whole.
+    Nothing relevant, or an empty list: 0.
+    """
+    inside = a.within(k, budget)
+    if per == "target":
+        alone, owner = a.by_target(rel)
+        found = alone.per_query(alone.within(k, budget)) > 0
+        hit = np.bincount(owner, weights=found, minlength=a.size)
+        whole = np.bincount(owner, minlength=a.size).astype(np.float64)
+    else:
+        hit = a.per_query((a.grade >= rel) & inside)
+        whole = a.relevant(rel)
+    return share(hit, np.minimum(whole, k) if cap and k is not None else whole)
+
+
+@measure("F", aliases=("F1", "F_score", "F1_score"), ideal=None, cites="van Rijsbergen, Information Retrieval, 1979")
+def f_measure(
+    a: Alignment,
+    k: int | None = None,
+    beta: float = 1,
+    rel: float = 1,
+    denominator: Literal["k", "retrieved"] = "k",
+    per: Literal["document", "target"] = "document",
+    cap: bool = False,
+) -> Floats:
+    """Harmonic mean of precision and recall.
+
+    F@k = (1 + beta^2) P R / (beta^2 P + R), with P@k and R@k of the same parameters.
+
+    beta: how many times recall weighs precision.
+    rel: the lowest grade that counts as relevant.
+    denominator=k: precision divides by k; without a cutoff, by what came back.
+    denominator=retrieved: precision divides by what came back, no more than k.
+    per=document: recall counts relevant documents.
+    per=target: recall counts targets.
+    cap: recall divides by min(R, k).
+    Both 0: 0.
+    """
+    p, r = precision(a, k, rel, denominator), recall(a, k, rel, per, cap)
+    return share((1 + beta**2) * p * r, beta**2 * p + r)
+
+
+@measure(
+    "RR",
+    aliases=("MRR", "recip_rank", "reciprocal_rank", "mean_reciprocal_rank"),
+    ideal=1.0,
+    cites="Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000",
+)
+def reciprocal_rank(
+    a: Alignment, k: int | None = None, rel: float = 1, per: Literal["document", "target"] = "document"
+) -> Floats:
+    """One over the rank of the first relevant document.
+
+    RR@k = 1 / rank of the first relevant document in the first k.
+
+    rel: the lowest grade that counts as relevant.
+    per=document: the first relevant document of the query.
+    per=target: for each target 1 / rank of the first document that satisfies it, averaged over targets.
+    None found: 0.
+    """
+    if per == "target":
+        alone, owner = a.by_target(rel)
+        return a.mean_over_targets(reciprocal_rank(alone, k, rel), owner)
+    return 1 / a.first((a.grade >= rel) & a.within(k))
+
+
+@measure(
+    "AP",
+    aliases=("MAP", "average_precision", "mean_average_precision"),
+    ideal=1.0,
+    cites="Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992",
+)
+def average_precision(
+    a: Alignment,
+    k: int | None = None,
+    rel: float = 1,
+    denominator: Literal["relevant", "min", "found"] = "relevant",
+    per: Literal["document", "target"] = "document",
+) -> Floats:
+    """Precision at the rank of each relevant document, averaged.
+
+    AP@k = sum of P@rank over the relevant documents in the first k / R
+
+    rel: the lowest grade that counts as relevant.
+    denominator=relevant: divided by R, the number of relevant documents.
+    denominator=min: divided by min(R, k).
+    denominator=found: divided by the number of relevant documents found in the first k.
+    per=document: over the relevant documents of the query.
+    per=target: computed for each target alone, its documents being the relevant ones, and averaged.
+    None found: 0.
+    """
+    if per == "target":
+        alone, owner = a.by_target(rel)
+        return a.mean_over_targets(average_precision(alone, k, rel, denominator), owner)
+    chosen = (a.grade >= rel) & a.within(k)
+    total = a.per_query(np.where(chosen, a.running(chosen) / a.rank, 0.0))
+    if denominator == "found":
+        return share(total, a.per_query(chosen))
+    whole = a.relevant(rel)
+    return share(total, np.minimum(whole, k) if denominator == "min" and k is not None else whole)
+
+
+@measure("Hit", aliases=("HitRate", "Success", "hits", "hit_ratio"), ideal=1.0)
+def hit(a: Alignment, k: int | None = None, rel: float = 1, budget: int | None = None) -> Floats:
+    """Whether anything relevant came back in the first k.
+
+    Hit@k = 1 if a relevant document is in the first k, else 0. Its mean is the hit rate.
+
+    rel: the lowest grade that counts as relevant.
+    budget: the list is cut where this many tokens of context are full; a document must fit whole.
+    """
+    return (a.per_query((a.grade >= rel) & a.within(k, budget)) > 0).astype(np.float64)

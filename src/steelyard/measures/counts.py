@@ -1,0 +1,100 @@
+"""Counts and shares of what was judged, returned, repeated or known to mislead."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from steelyard.alignment.alignment import Alignment, MissingData
+from steelyard.alignment.hits import Floats
+from steelyard.measures.binary import share
+from steelyard.measures.registry import measure
+
+
+@measure("Confusion", aliases=("ConfusionRate", "confusion_rate"), better="less", tail=False, needs_relevant=False)
+def confusion(
+    a: Alignment, k: int | None = None, denominator: Literal["retrieved", "distractors"] = "retrieved"
+) -> Floats:
+    """Share of the first k that are distractors: documents known to mislead (graded below 0).
+
+    Confusion@k = |distractors in the first k| / min(k, returned). Less is better.
+
+    denominator=retrieved: divided by what came back, no more than k.
+    denominator=distractors: divided by the number of the query's distractors.
+    No distractors, or an empty list: 0.
+    """
+    found = a.per_query((a.grade < 0) & a.within(k))
+    return share(found, a.returned(k) if denominator == "retrieved" else a.judged_per_query(a.judged.grade < 0))
+
+
+@measure("Judged", tail=False, needs_relevant=False)
+def judged(a: Alignment, k: int | None = None) -> Floats:
+    """Share of the first k that was judged, whatever the grade.
+
+    Judged@k = |judged in the first k| / min(k, returned). Empty list: 0.
+    """
+    return share(a.per_query(a.within(k)), a.returned(k))
+
+
+@measure("Unjudged", aliases=("Hole",), better="less", tail=False, needs_relevant=False)
+def unjudged(
+    a: Alignment, k: int | None = None, denominator: Literal["retrieved", "k"] = "retrieved"
+) -> Floats:
+    """Share of the first k that was not judged (a repeated document counts as its first occurrence does not).
+
+    Unjudged@k = |unjudged in the first k| / min(k, returned). Empty list: 0.
+
+    denominator=retrieved: divided by what came back, no more than k.
+    denominator=k: divided by k, also where fewer came back.
+    """
+    blank = a.returned(k) - a.per_query(a.within(k))
+    return blank / k if denominator == "k" and k is not None else share(blank, a.returned(k))
+
+
+@measure("NumRet", aliases=("num_ret",), cutoff="none", summary="sum", better="neither", high=np.inf, tail=False, needs_relevant=False)
+def num_ret(a: Alignment) -> Floats:
+    """Number of documents returned, summed over queries."""
+    return a.returned()
+
+
+@measure("NumRel", aliases=("num_rel",), cutoff="none", summary="sum", better="neither", high=np.inf, empty=np.nan, needs_relevant=False)
+def num_rel(a: Alignment, rel: float = 1) -> Floats:
+    """Number of documents judged relevant, summed over queries.
+
+    rel: the lowest grade that counts as relevant.
+    """
+    return a.relevant(rel)
+
+
+@measure("NumRelRet", aliases=("num_rel_ret",), summary="sum", high=np.inf, needs_relevant=False)
+def num_rel_ret(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """Number of relevant documents returned (in the first k), summed over queries.
+
+    rel: the lowest grade that counts as relevant.
+    """
+    return a.per_query((a.grade >= rel) & a.within(k))
+
+
+@measure("NumQ", aliases=("num_q",), cutoff="none", summary="sum", better="neither", empty=1.0, needs_relevant=False)
+def num_q(a: Alignment) -> Floats:
+    """Number of queries: 1 each, summed."""
+    return np.ones(a.size)
+
+
+@measure("Repeats", better="less", tail=False, needs_relevant=False)
+def repeats(a: Alignment, k: int | None = None, near: bool = False) -> Floats:
+    """Share of the first k that repeat an earlier document of the list.
+
+    Repeats@k = |repeats in the first k| / min(k, returned). Less is better. Empty list: 0.
+
+    near: also counts a document whose text nearly repeats an earlier one's (nine tenths of their
+        word 3-grams are the same); the run must carry texts.
+    """
+    chosen = a.repeats
+    if near:
+        if a.near_repeats is None:
+            raise MissingData("texts")
+        chosen = a.near_repeats
+    inside = chosen.query if k is None else chosen.query[chosen.rank <= k]
+    return share(np.bincount(inside, minlength=a.size).astype(np.float64), a.returned(k))

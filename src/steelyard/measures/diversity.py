@@ -1,0 +1,1 @@
+"""Measures over subtopics: novelty and diversity."""

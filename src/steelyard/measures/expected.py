@@ -1,0 +1,1 @@
+"""Means over all orders of tied documents."""

@@ -1,0 +1,123 @@
+"""Measures of graded relevance: cumulative gain, discounted by rank, against the ideal list."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Floats, Ints
+from steelyard.measures.binary import share
+from steelyard.measures.registry import GainTable, measure
+
+
+def gain_of(grades: Floats, gain: Literal["linear", "exp", "binary"] | GainTable, rel: float | None) -> Floats:
+    """The gain of each grade; grades below `rel` gain nothing."""
+    if isinstance(gain, tuple):
+        gains = np.maximum(grades, 0.0)
+        for grade, worth in gain:
+            gains[grades == grade] = worth
+    else:
+        positive = np.maximum(grades, 0.0)
+        gains = {"linear": positive, "exp": np.exp2(positive) - 1, "binary": (positive > 0).astype(np.float64)}[gain]
+    return gains if rel is None else np.where(grades >= rel, gains, 0.0)
+
+
+def discount_of(rank: Ints, discount: Literal["log2", "reciprocal"]) -> Floats:
+    """What a gain at a rank is multiplied by: 1 / log2(rank + 1), or 1 / rank."""
+    return 1 / (np.log2(rank + 1.0) if discount == "log2" else rank.astype(np.float64))
+
+
+@measure(
+    "DCG",
+    aliases=("discounted_cumulative_gain",),
+    high=np.inf,
+    cites="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002",
+)
+def dcg(
+    a: Alignment,
+    k: int | None = None,
+    gain: Literal["linear", "exp", "binary"] | GainTable = "linear",
+    discount: Literal["log2", "reciprocal"] = "log2",
+    rel: float | None = None,
+) -> Floats:
+    """Gain of the documents in the first k, discounted by rank, not normalised.
+
+    DCG@k = sum of gain(grade) x discount(rank) over the first k.
+
+    gain=linear: the grade itself; nothing for grades below 0.
+    gain=exp: 2^grade - 1; nothing for grades below 0.
+    gain=binary: 1 for every grade above 0.
+    gain={grade: gain}: as the table says; grades it leaves out gain themselves.
+    discount=log2: 1 / log2(rank + 1).
+    discount=reciprocal: 1 / rank.
+    rel: documents graded below it gain nothing; None: every grade above 0 gains.
+    """
+    gains = gain_of(a.grade, gain, rel)
+    return a.per_query(np.where(a.within(k), gains * discount_of(a.rank, discount), 0.0))
+
+
+@measure(
+    "nDCG",
+    aliases={"NDCG": {}, "normalized_discounted_cumulative_gain": {}},
+    ideal=1.0,
+    cites="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002",
+)
+def ndcg(
+    a: Alignment,
+    k: int | None = None,
+    gain: Literal["linear", "exp", "binary"] | GainTable = "linear",
+    discount: Literal["log2", "reciprocal"] = "log2",
+    ideal: Literal["judged", "retrieved", "found"] = "judged",
+    per: Literal["document", "target"] = "document",
+    rel: float | None = None,
+) -> Floats:
+    """Discounted gain of the first k as a share of the best possible.
+
+    nDCG@k = DCG@k / DCG@k of the ideal list.
+
+    gain=linear: the grade itself; nothing for grades below 0.
+    gain=exp: 2^grade - 1; nothing for grades below 0.
+    gain=binary: 1 for every grade above 0.
+    gain={grade: gain}: as the table says; grades it leaves out gain themselves.
+    discount=log2: 1 / log2(rank + 1).
+    discount=reciprocal: 1 / rank.
+    ideal=judged: all judged documents, best first, cut at k.
+    ideal=retrieved: the same, but no longer than the list that came back.
+    ideal=found: only the documents of the first k that came back, best first.
+    per=document: the ideal list holds every document once.
+    per=target: the ideal list holds a document once for each target it satisfies.
+    rel: documents graded below it gain nothing; None: every grade above 0 gains.
+    Nothing to gain, or an empty list: 0.
+    """
+    gains = gain_of(a.grade, gain, rel)
+    inside = a.within(k)
+    total = a.per_query(np.where(inside, gains * discount_of(a.rank, discount), 0.0))
+    return share(total, ideal_dcg(a, k, gain, discount, ideal, per, rel))
+
+
+def ideal_dcg(
+    a: Alignment,
+    k: int | None,
+    gain: Literal["linear", "exp", "binary"] | GainTable,
+    discount: Literal["log2", "reciprocal"],
+    ideal: Literal["judged", "retrieved", "found"],
+    per: Literal["document", "target"],
+    rel: float | None,
+) -> Floats:
+    """The DCG of the ideal list of each query."""
+    if ideal == "found":
+        query, rank, best = a.found_best_first(gain_of(a.grade, gain, rel), a.within(k))
+    elif per == "target":
+        worth = gain_of(a.judged.grade, gain, rel)
+        held = np.bincount(a.targets.doc[a.targets.grade > 0], minlength=len(worth))
+        query, rank, best = a.best_first(worth, times=np.maximum(1, held))
+    else:
+        query, rank, best = a.best_first(gain_of(a.judged.grade, gain, rel))
+    worth = best * discount_of(rank, discount)
+    if k is not None:
+        worth = np.where(rank <= k, worth, 0.0)
+    if ideal == "retrieved":
+        worth = np.where(rank <= a.retrieved[query], worth, 0.0)
+    return np.bincount(query, weights=worth, minlength=a.size)

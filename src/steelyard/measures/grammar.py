@@ -1,0 +1,243 @@
+"""Measures as text and as values: `nDCG(gain=exp)@10` in, the same out.
+
+    Name(parameter=value, ...)@cutoff
+
+Names are matched without regard to case, and other tools' spellings are known: ndcg_cut_10, P_10,
+recall_100, iprec_at_recall_0.20, hit_rate@10, ndcg_at_10.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.errors import MeasureError, did_you_mean
+from steelyard.measures.registry import Definition, Parameter, definitions, folded, names
+
+_FORM = re.compile(r"\s*([^\s(@][^(@]*?)\s*(\(.*\))?\s*(?:@\s*(\S+?))?\s*", re.DOTALL)
+_SUFFIX = re.compile(r"(.+?)(?:_cut|_at)?[_.]([-+]?\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure with its parameters: hashable, and its text parses back to itself.
+
+    >>> from steelyard.measures import nDCG
+    >>> nDCG(gain="exp") @ 10
+    nDCG(gain=exp)@10
+    """
+
+    definition: Definition
+    given: tuple[tuple[str, Any], ...] = ()
+    cutoff: int | float | None = None
+
+    def __call__(self, **parameters: Any) -> Measure:
+        """The same measure with parameters set."""
+        return build(self.definition, {**dict(self.given), **parameters}, self.cutoff)
+
+    def __matmul__(self, cutoff: int | float) -> Measure:
+        """The same measure at a cutoff."""
+        return build(self.definition, dict(self.given), cutoff)
+
+    @property
+    def name(self) -> str:
+        """The measure's own name, without parameters."""
+        return self.definition.name
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Every parameter, the defaults included."""
+        given = dict(self.given)
+        return {p.name: given.get(p.name, p.default) for p in self.definition.parameters}
+
+    @property
+    def spelled(self) -> str:
+        """The measure with every parameter written out."""
+        return _text(self.name, tuple(self.parameters.items()), self.cutoff)
+
+    def __str__(self) -> str:
+        return _text(self.name, self.given, self.cutoff)
+
+    __repr__ = __str__
+
+
+def build(definition: Definition, parameters: Mapping[str, Any], cutoff: int | float | None) -> Measure:
+    """A measure from checked parameters; the ones at their default are left out."""
+    known = {p.name: p for p in definition.parameters}
+    checked: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if name not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise MeasureError(f"{definition.name} has no parameter {name!r}; {takes}.{did_you_mean(name, known)}")
+        checked[name] = _value(definition.name, known[name], value)
+    given = tuple((p.name, checked[p.name]) for p in definition.parameters if checked.get(p.name, p.default) != p.default)
+    return Measure(definition, given, _cutoff(definition, cutoff))
+
+
+def parse(text: str | Measure) -> Measure:
+    """The measure that a text names.
+
+    >>> parse("ndcg_cut_10"), parse("MAP"), parse("P(rel=2)@5"), parse("hit_rate@3")
+    (nDCG@10, AP, P(rel=2)@5, Hit@3)
+    """
+    if isinstance(text, Measure):
+        return text
+    name, parameters, cutoff = split(text)
+    definition, implied, suffix = find(name, text)
+    if suffix is not None and cutoff is not None:
+        raise MeasureError(f"{text!r} has two cutoffs, {suffix} and {cutoff}; keep one.")
+    return build(definition, {**implied, **parameters}, cutoff if suffix is None else suffix)
+
+
+def split(text: str) -> tuple[str, dict[str, str], int | float | None]:
+    """A measure's text in its three parts: name, parameters (as text), cutoff."""
+    form = _FORM.fullmatch(text)
+    if form is None:
+        raise MeasureError(f"{text!r} is not a measure; expected Name(parameter=value, ...)@cutoff, as in nDCG(gain=exp)@10.")
+    name, inside, cutoff = form.groups()
+    parameters: dict[str, str] = {}
+    for part in _parts(inside[1:-1], ",") if inside else []:
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise MeasureError(f"{text!r}: {part.strip()!r} is not a parameter; expected parameter=value, as in rel=2.")
+        if key.strip() in parameters:
+            raise MeasureError(f"{text!r} gives {key.strip()!r} twice; keep one.")
+        parameters[key.strip()] = value.strip()
+    return name, parameters, None if cutoff is None else _number(cutoff, f"the cutoff of {text!r}")
+
+
+def find(name: str, text: str) -> tuple[Definition, Mapping[str, Any], int | float | None]:
+    """The definition a name stands for, what the name implies, and the cutoff it ends in, if any."""
+    known = names()
+    if folded(name) in known:
+        return *known[folded(name)], None
+    ending = _SUFFIX.fullmatch(name)
+    if ending and folded(ending.group(1)) in known:
+        return *known[folded(ending.group(1))], _number(ending.group(2), f"the cutoff of {text!r}")
+    everything = [alias for d in definitions().values() for alias in (d.name, *d.aliases)]
+    stem = ending.group(1) if ending else name
+    raise MeasureError(
+        f"there is no measure {name!r}.{did_you_mean(stem, everything)} `steelyard measures` lists them all."
+    )
+
+
+def as_text(value: Any) -> str:
+    """A parameter's value as the grammar writes it."""
+    if isinstance(value, tuple):
+        return "{" + ", ".join(f"{as_text(key)}: {as_text(item)}" for key, item in value) + "}"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def _text(name: str, parameters: tuple[tuple[str, Any], ...], cutoff: int | float | None) -> str:
+    inside = ", ".join(f"{key}={as_text(value)}" for key, value in parameters)
+    return name + (f"({inside})" if inside else "") + ("" if cutoff is None else f"@{as_text(cutoff)}")
+
+
+def _parts(text: str, separator: str) -> list[str]:
+    """The text cut at a separator, but not inside brackets."""
+    parts, depth, start = [], 0, 0
+    for place, character in enumerate(text):
+        depth += (character in "({[") - (character in ")}]")
+        if character == separator and depth == 0:
+            parts.append(text[start:place])
+            start = place + 1
+    parts.append(text[start:])
+    return [part for part in parts if part.strip()]
+
+
+def _number(text: str, what: str) -> int | float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise MeasureError(f"{what} is {text!r}; expected a number.") from None
+    return int(value) if value.is_integer() else value
+
+
+def _cutoff(definition: Definition, cutoff: int | float | None) -> int | float | None:
+    name = definition.name
+    if cutoff is None:
+        if definition.cutoff == "required":
+            raise MeasureError(f"{name} needs a cutoff, as in {name}@{'0.2' if definition.cutoff_kind == 'recall' else '10'}.")
+        return None
+    if definition.cutoff == "none":
+        raise MeasureError(f"{name} takes no cutoff; write {name}.")
+    if isinstance(cutoff, bool) or not isinstance(cutoff, (int, float)):
+        raise MeasureError(f"the cutoff of {name} is {cutoff!r}; expected a number, as in {name}@10.")
+    if definition.cutoff_kind == "recall":
+        if not 0 <= cutoff <= 1:
+            raise MeasureError(f"the cutoff of {name} is {cutoff}; expected a recall level from 0 to 1.")
+        return float(cutoff)
+    if definition.cutoff_kind == "multiple":
+        if cutoff <= 0:
+            raise MeasureError(f"the cutoff of {name} is {cutoff}; expected a multiple of R above 0.")
+        return float(cutoff)
+    if cutoff != int(cutoff) or cutoff < 1:
+        raise MeasureError(f"the cutoff of {name} is {as_text(cutoff)}; expected a whole number, 1 or more.")
+    return int(cutoff)
+
+
+def _value(name: str, parameter: Parameter, value: Any) -> Any:
+    """A parameter's value, from text or as Python gives it, checked and hashable."""
+    where = f"{name}({parameter.name}={as_text(value) if not isinstance(value, Mapping) else value})"
+    if value is None or value == "None":
+        if parameter.default is None:
+            return None
+        raise MeasureError(f"{where}: expected {_wanted(parameter)}.")
+    if parameter.kind in ("choice", "gain") and isinstance(value, str) and not value.startswith("{"):
+        if value in parameter.choices:
+            return value
+        raise MeasureError(f"{where}: expected {_wanted(parameter)}.{did_you_mean(value, parameter.choices)}")
+    if parameter.kind in ("gain", "weights"):
+        pairs = _mapping(value, where)
+        if parameter.kind == "weights":
+            return tuple((str(parse(str(key))), _as_number(item, where)) for key, item in pairs)
+        return tuple(sorted((_as_number(key, where), _as_number(item, where)) for key, item in pairs))
+    if parameter.kind == "flag":
+        if isinstance(value, bool) or str(value).lower() in ("true", "false"):
+            return str(value).lower() == "true"
+        raise MeasureError(f"{where}: expected {_wanted(parameter)}.")
+    if parameter.kind == "text":
+        return str(value)
+    if parameter.kind in ("number", "integer") and not isinstance(value, Mapping):
+        number = _as_number(value, where)
+        if parameter.kind == "integer" and number != int(number):
+            raise MeasureError(f"{where}: expected {_wanted(parameter)}.")
+        return int(number) if float(number).is_integer() else number
+    raise MeasureError(f"{where}: expected {_wanted(parameter)}.")
+
+
+def _wanted(parameter: Parameter) -> str:
+    wanted = {"number": "a number", "integer": "a whole number", "flag": "True or False"}
+    if parameter.kind == "gain":
+        return f"{', '.join(parameter.choices)}, or a table of gains as in {{1: 1, 2: 3}}"
+    if parameter.kind == "weights":
+        return "a table of weights as in {nDCG@10: 0.5, RR@10: 0.5}"
+    return " or ".join(parameter.choices) if parameter.choices else wanted.get(parameter.kind, "text")
+
+
+def _mapping(value: Any, where: str) -> list[tuple[Any, Any]]:
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, tuple):
+        return list(value)
+    text = str(value).strip()
+    if not (text.startswith("{") and text.endswith("}")):
+        raise MeasureError(f"{where}: expected a table as in {{1: 1, 2: 3}}.")
+    pairs = [_parts(part, ":") for part in _parts(text[1:-1], ",")]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise MeasureError(f"{where}: expected a table as in {{1: 1, 2: 3}}.")
+    return [(key.strip(), item.strip()) for key, item in pairs]
+
+
+def _as_number(value: Any, where: str) -> int | float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if number != number or number in (float("inf"), float("-inf")):
+        raise MeasureError(f"{where}: {value!r} is not a finite number.")
+    return int(number) if number.is_integer() else number

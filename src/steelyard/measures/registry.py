@@ -1,0 +1,181 @@
+"""The registry: one entry is a measure's name, parameters, definition, laws, citation and code.
+
+A measure is a function of an `Alignment` to one number a query, under one decorator. The grammar,
+the listing, `explain`, the dialects and the shared laws of the tests all read it from here.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from inspect import cleandoc, signature
+from types import UnionType
+from typing import Any, Literal, TypeAlias
+
+from steelyard.alignment.hits import Floats
+
+Cutoff: TypeAlias = Literal["optional", "required", "none"]
+Better: TypeAlias = Literal["more", "less", "neither"]
+GainTable: TypeAlias = tuple[tuple[float, float], ...]
+Weights: TypeAlias = tuple[tuple[str, float], ...]
+
+FAMILIES = ("binary", "graded", "targets", "diversity", "user_models", "trec", "counts", "cost", "composite")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a measure: what it may be, and what it is when not given."""
+
+    name: str
+    default: Any
+    kind: Literal["number", "integer", "flag", "choice", "gain", "weights", "text"]
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A measure as registered. `low`, `high`, `ideal`, `empty` and `tail` are its laws.
+
+    `ideal` is the value of a perfect list (None where there is no such number), `empty` that of an
+    empty one, `tail` whether unjudged documents below all hits leave it as it is. `summary` is how
+    queries are summed up: mean, sum, geometric, or the name of a parameter that says it.
+    """
+
+    name: str
+    function: Callable[..., Floats]
+    family: str
+    parameters: tuple[Parameter, ...]
+    cutoff: Cutoff = "optional"
+    cutoff_kind: Literal["rank", "recall", "multiple"] = "rank"
+    aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    summary: str = "mean"
+    better: Better = "more"
+    low: float = 0.0
+    high: float = 1.0
+    ideal: float | None = None
+    empty: float = 0.0
+    tail: bool = True
+    needs_relevant: bool = True
+    companion: str | None = None
+    cites: str = ""
+
+    @property
+    def doc(self) -> str:
+        """The definition in words: the function's docstring."""
+        return cleandoc(self.function.__doc__ or "")
+
+    @property
+    def headline(self) -> str:
+        """The first line of the definition."""
+        return self.doc.splitlines()[0] if self.doc else ""
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The parameter of that name."""
+        return next((p for p in self.parameters if p.name == name), None)
+
+
+_DEFINITIONS: dict[str, Definition] = {}
+_EXPECTED: dict[str, Callable[..., Floats]] = {}
+
+
+def measure(
+    name: str,
+    *,
+    aliases: Iterable[str] | Mapping[str, Mapping[str, Any]] = (),
+    **about: Any,
+) -> Callable[[Callable[..., Floats]], Callable[..., Floats]]:
+    """Register a function of an Alignment as a measure.
+
+    Its keyword parameters are the measure's; one called `k` (or `r`) is the cutoff. `aliases` are
+    other names for it; a mapping gives the parameters that a name implies.
+    """
+
+    def register(function: Callable[..., Floats]) -> Callable[..., Floats]:
+        named = aliases if isinstance(aliases, Mapping) else {alias: {} for alias in aliases}
+        _DEFINITIONS[name] = Definition(
+            name=name,
+            function=function,
+            family=function.__module__.rsplit(".", 1)[-1],
+            parameters=_parameters(function),
+            aliases=named,
+            **about,
+        )
+        return function
+
+    return register
+
+
+def expected(name: str) -> Callable[[Callable[..., Floats]], Callable[..., Floats]]:
+    """Register the mean of a measure over all orders of tied documents."""
+
+    def register(function: Callable[..., Floats]) -> Callable[..., Floats]:
+        _EXPECTED[name] = function
+        return function
+
+    return register
+
+
+@cache
+def definitions() -> Mapping[str, Definition]:
+    """Every registered measure, by its own name, family by family."""
+    for family in FAMILIES:
+        import_module(f"steelyard.measures.{family}")
+    return dict(_DEFINITIONS)
+
+
+@cache
+def expectations() -> Mapping[str, Callable[..., Floats]]:
+    """The measures that can be averaged over the orders of tied documents."""
+    import_module("steelyard.measures.expected")
+    return dict(_EXPECTED)
+
+
+@cache
+def names() -> Mapping[str, tuple[Definition, Mapping[str, Any]]]:
+    """Every name and alias, folded, with the measure and the parameters it stands for."""
+    found: dict[str, tuple[Definition, Mapping[str, Any]]] = {}
+    for definition in definitions().values():
+        for alias, implied in {definition.name: {}, **definition.aliases}.items():
+            key = folded(alias)
+            if key in found and found[key][0] is not definition:
+                raise AssertionError(f"{alias} names both {found[key][0].name} and {definition.name}")
+            found[key] = (definition, implied)
+    return found
+
+
+def folded(name: str) -> str:
+    """A name as it is matched: without regard to case, hyphens, underscores and blanks.
+
+    >>> folded("Hit_Rate") == folded("hit-rate") == folded("HitRate")
+    True
+    """
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def _parameters(function: Callable[..., Floats]) -> tuple[Parameter, ...]:
+    hints = typing.get_type_hints(function)
+    taken = [p for p in signature(function).parameters.values() if p.name not in ("a", "k", "r")]
+    return tuple(_parameter(p.name, hints[p.name], p.default) for p in taken)
+
+
+def _parameter(name: str, hint: Any, default: Any) -> Parameter:
+    if typing.get_origin(hint) in (typing.Union, UnionType):
+        options = [option for option in typing.get_args(hint) if option is not type(None)]
+        if GainTable in options:
+            choices = next(typing.get_args(option) for option in options if typing.get_origin(option) is Literal)
+            return Parameter(name, default, "gain", choices)
+        hint = options[0]
+    if typing.get_origin(hint) is Literal:
+        return Parameter(name, default, "choice", typing.get_args(hint))
+    if hint == Weights:
+        return Parameter(name, default, "weights")
+    kinds: dict[Any, Literal["flag", "integer", "number", "text"]] = {
+        bool: "flag",
+        int: "integer",
+        float: "number",
+        str: "text",
+    }
+    return Parameter(name, default, kinds[hint])

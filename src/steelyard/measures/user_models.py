@@ -1,0 +1,1 @@
+"""Measures from models of how a user reads a list."""

@@ -1,0 +1,84 @@
+"""What comes in: numbers per query, checked once.
+
+A series is one number per query; a matrix is series x queries. NaN means 'not applicable to this
+query' and is left out wherever it is met; an infinity is a mistake and is refused.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import InputError
+
+Array = npt.NDArray[np.float64]
+
+
+def one_series(values: npt.ArrayLike) -> Array:
+    """The values as one float64 array, one number per query."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise InputError(
+            f"Expected one number per query, got an array of {array.ndim} dimensions (shape {array.shape}). "
+            "Give a flat list or array."
+        )
+    return refuse_infinities(array)
+
+
+def many_series(values: npt.ArrayLike) -> Array:
+    """The values as a float64 matrix, series x queries."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2:
+        raise InputError(
+            f"Expected a matrix of series x queries, got {array.ndim} dimensions (shape {array.shape}). "
+            "Give one row per run or measure, one column per query."
+        )
+    return refuse_infinities(array)
+
+
+def refuse_infinities(array: Array) -> Array:
+    """The array itself, or an error that says where the first infinity is."""
+    infinite = np.isinf(array)
+    if infinite.any():
+        where = ", ".join(str(int(i)) for i in np.argwhere(infinite)[0])
+        raise InputError(
+            f"{int(infinite.sum()):,} of {array.size:,} values are infinite, the first at position {where}. "
+            "Values must be finite; use NaN where a query has no value."
+        )
+    return array
+
+
+def differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
+    """a - b, query by query; NaN where either has no value.
+
+    >>> differences([0.5, 1.0, float("nan")], [0.25, 1.0, 0.5])
+    array([0.25, 0.  ,  nan])
+    """
+    first, second = one_series(a), one_series(b)
+    if len(first) != len(second):
+        raise InputError(
+            f"Paired series must cover the same queries, got {len(first):,} and {len(second):,} values. "
+            "Join them by query id first, with NaN where one has no value."
+        )
+    return first - second
+
+
+def checked_seed(seed: int) -> int:
+    """The seed itself, or an error: it must be a whole number of at least 0."""
+    if seed < 0:
+        raise InputError(f"The seed must be a whole number of at least 0, got {seed}.")
+    return seed
+
+
+def checked_level(level: float) -> float:
+    """The level itself, or an error: it must lie between 0 and 1."""
+    if not 0.0 < level < 1.0:
+        raise InputError(f"A level lies strictly between 0 and 1, got {level}. Write 0.95 for 95 %.")
+    return level
+
+
+def checked_count(count: int, what: str) -> int:
+    """The count itself, or an error: there must be at least one."""
+    if count < 1:
+        raise InputError(f"The number of {what} must be at least 1, got {count}.")
+    return count

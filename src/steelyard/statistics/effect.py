@@ -1,0 +1,82 @@
+"""How large a difference is, whatever its p-value: effect size, wins, relative change, stars."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.statistics.arrays import Array, one_series
+
+# Two scores that differ by less than this differ by rounding only.
+ROUNDING = 1e-12
+STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many queries a run wins, ties and loses."""
+
+    wins: int
+    ties: int
+    losses: int
+
+
+def mean_and_deviation(values: Array) -> tuple[float, float]:
+    """Mean and standard deviation (n - 1); a deviation that is rounding only counts as 0."""
+    mean = float(values.mean())
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+    return mean, 0.0 if deviation <= 1e-14 * abs(mean) else deviation
+
+
+def cohens_d(differences: npt.ArrayLike) -> float:
+    """Cohen's d for paired data: mean difference / standard deviation of the differences (n - 1).
+
+    About 0.2 is small, 0.5 medium, 0.8 large. 0 where all differences are 0, +-inf where all are alike
+    and not 0, NaN for fewer than two queries.
+
+    >>> round(cohens_d([0.1, 0.3, 0.0, 0.2, 0.1]), 6)
+    1.227881
+    """
+    values = one_series(differences)
+    values = values[~np.isnan(values)]
+    if len(values) < 2:
+        return math.nan
+    mean, deviation = mean_and_deviation(values)
+    if mean == 0.0:
+        return 0.0
+    return mean / deviation if deviation else math.copysign(math.inf, mean)
+
+
+def tally(differences: npt.ArrayLike, tolerance: float = ROUNDING) -> Tally:
+    """Wins, ties and losses over the queries that have a value in both runs.
+
+    >>> tally([0.2, 0.0, -0.1, 0.3])
+    Tally(wins=2, ties=1, losses=1)
+    """
+    values = one_series(differences)
+    values = values[~np.isnan(values)]
+    wins, losses = int(np.sum(values > tolerance)), int(np.sum(values < -tolerance))
+    return Tally(wins, len(values) - wins - losses, losses)
+
+
+def relative_change(value: float, baseline: float) -> float:
+    """(value - baseline) / |baseline|; NaN for a baseline of 0.
+
+    >>> relative_change(0.5, 0.4) > 0.2499
+    True
+    """
+    return (value - baseline) / abs(baseline) if baseline else math.nan
+
+
+def stars(p: float) -> str:
+    """*** for p < 0.001, ** for p < 0.01, * for p < 0.05, else ns; nothing where there is no p.
+
+    >>> [stars(p) for p in (0.0002, 0.003, 0.04, 0.05)]
+    ['***', '**', '*', 'ns']
+    """
+    if math.isnan(p):
+        return ""
+    return next((mark for below, mark in STARS if p < below), "ns")

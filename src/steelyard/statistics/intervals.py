@@ -1,0 +1,211 @@
+"""Confidence intervals of a mean over queries.
+
+The default is the bootstrap percentile interval, its level widened so that it has the width of a
+t interval where the data are normal (Hesterberg 2015). The plain percentile interval is too narrow by a
+factor sqrt((n - 1) / n) and knows nothing of t: at 20 queries it covers 93 % where it says 95. Widened, it
+covers 94 to 96 % of Beta-shaped and zero-inflated scores from 30 queries on, never leaves the range of
+the data, and has none of the explosions of the studentised bootstrap on near-constant scores. BCa gains
+nothing over it on scores like these.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import PolicyError, did_you_mean
+from steelyard.statistics.arrays import (
+    Array,
+    checked_count,
+    checked_level,
+    checked_seed,
+    differences,
+    many_series,
+    one_series,
+)
+from steelyard.statistics.exact import whole_columns
+from steelyard.statistics.quantiles import normal_cdf, normal_quantile, student_quantile
+from steelyard.statistics.resampling import resampled_sums
+
+IntervalMethod = Literal["percentile", "bca", "t"]
+INTERVAL_METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
+
+DRAWS = 10_000
+# From here on the closed form is nearer to the bootstrap's limit than 10,000 draws are.
+CLOSED_FORM_FROM = 250
+
+Interval = tuple[float, float]
+
+
+def mean_interval(
+    values: npt.ArrayLike,
+    level: float = 0.95,
+    draws: int | None = None,
+    seed: int = 0,
+    method: IntervalMethod = "percentile",
+) -> Interval:
+    """(low, high) for the mean of one series; see `mean_intervals`.
+
+    >>> low, high = mean_interval([0.2, 0.9, 0.4, 0.7, 0.5, 0.1, 0.8, 0.6])
+    >>> round(low, 3), round(high, 3)
+    (0.312, 0.75)
+    """
+    return mean_intervals(one_series(values)[None, :], level, draws, seed, method)[0]
+
+
+def difference_interval(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    level: float = 0.95,
+    draws: int | None = None,
+    seed: int = 0,
+    method: IntervalMethod = "percentile",
+) -> Interval:
+    """(low, high) for the mean of a - b, paired by query.
+
+    >>> difference_interval([0.5, 0.7, 0.9], [0.4, 0.6, 0.8], method="t")
+    (0.1, 0.1)
+    """
+    return mean_interval(differences(a, b), level, draws, seed, method)
+
+
+def mean_intervals(
+    matrix: npt.ArrayLike,
+    level: float = 0.95,
+    draws: int | None = None,
+    seed: int = 0,
+    method: IntervalMethod = "percentile",
+) -> list[Interval]:
+    """(low, high) for the mean of every row of a matrix series x queries.
+
+    `percentile`: the bootstrap quantiles at Phi(-+ t sqrt(n / (n - 1))), t the quantile of Student's t
+    with n - 1 degrees of freedom; `bca`: the bias-corrected and accelerated bootstrap; `t`: Student's
+    interval, mean -+ t sd / sqrt(n).
+
+    `draws` is the number of resamples. Left out, it is 10,000 for fewer than 250 queries; from 250 on
+    the percentile interval is not drawn but computed, from the first four cumulants of the bootstrap
+    distribution (its Cornish-Fisher expansion), which is the limit of ever more draws to within what
+    10,000 draws can tell. Give a number to draw at any size.
+
+    NaN values are left out series by series. Series with the same queries share the resamples. A
+    constant series gives an interval of no width; fewer than two values give NaN.
+    """
+    if method not in INTERVAL_METHODS:
+        raise PolicyError(
+            f"Unknown interval method {method!r}: expected one of {', '.join(INTERVAL_METHODS)}."
+            f"{did_you_mean(str(method), INTERVAL_METHODS)}"
+        )
+    data = many_series(matrix)
+    checked_level(level)
+    checked_seed(seed)
+    if draws is not None:
+        checked_count(draws, "draws")
+    missing = np.isnan(data)
+    if not missing.any():
+        return complete_intervals(data, level, draws, seed, method)
+    by_queries: dict[bytes, list[int]] = {}
+    for row, gone in enumerate(missing):
+        by_queries.setdefault(gone.tobytes(), []).append(row)
+    found: dict[int, Interval] = {}
+    for rows in by_queries.values():
+        complete = data[rows][:, ~missing[rows[0]]]
+        found.update(zip(rows, complete_intervals(complete, level, draws, seed, method), strict=True))
+    return [found[row] for row in range(len(data))]
+
+
+def complete_intervals(
+    data: Array, level: float, draws: int | None, seed: int, method: IntervalMethod
+) -> list[Interval]:
+    """The intervals of a matrix without holes."""
+    n = data.shape[1]
+    if n < 2:
+        return [(math.nan, math.nan)] * len(data)
+    if method == "t":
+        return student_intervals(data, level)
+    if method == "percentile" and draws is None and n >= CLOSED_FORM_FROM:
+        return closed_form_intervals(data, level)
+    whole, shifts = whole_columns(np.ascontiguousarray(data.T), n)
+    means = np.ldexp(resampled_sums(whole, draws or DRAWS, seed), -shifts) / n
+    if method == "bca":
+        levels = [bca_levels(row, drawn, level) for row, drawn in zip(data, means.T, strict=True)]
+    else:
+        z = widened_normal(level, n)
+        levels = [(normal_cdf(-z), normal_cdf(z))] * len(data)
+    intervals = []
+    for row, drawn, (low, high) in zip(data, means.T, levels, strict=True):
+        ends = np.quantile(drawn, [low, high])
+        # Rounding to whole units may step outside the range of the data by half a unit.
+        inside = np.clip(ends, row.min(), row.max())
+        intervals.append((float(inside[0]), float(inside[1])))
+    return intervals
+
+
+def widened_normal(level: float, n: int) -> float:
+    """t sqrt(n / (n - 1)): the normal deviate whose bootstrap quantile matches the t interval."""
+    return student_quantile(0.5 + level / 2.0, n - 1) * math.sqrt(n / (n - 1))
+
+
+def closed_form_intervals(data: Array, level: float) -> list[Interval]:
+    """The widened percentile interval from the cumulants of the bootstrap mean, nothing drawn.
+
+    Given the data, the bootstrap mean has mean m, standard deviation s / sqrt(n), skewness
+    g / sqrt(n) and excess kurtosis k / n, where s, g and k are those of the data (dividing by n). Its
+    quantile at Phi(z) is m + s / sqrt(n) * (z + g (z^2 - 1) / (6 sqrt(n)) + k (z^3 - 3 z) / (24 n)
+    - g^2 (2 z^3 - 5 z) / (36 n)) up to terms of order n**-2.
+    """
+    n = data.shape[1]
+    z = widened_normal(level, n)
+    intervals = []
+    for row in data:
+        mean = float(row.mean())
+        centred = row - mean
+        squares = centred * centred
+        variance = float(squares.mean())
+        if variance <= (1e-14 * mean) ** 2:
+            intervals.append((mean, mean))
+            continue
+        skew = float((squares * centred).mean()) / variance**1.5
+        kurtosis = float((squares * squares).mean()) / variance**2 - 3.0
+        ends = []
+        for x in (-z, z):
+            second = kurtosis * (x**3 - 3.0 * x) / 24.0 - skew**2 * (2.0 * x**3 - 5.0 * x) / 36.0
+            quantile = x + skew * (x * x - 1.0) / (6.0 * math.sqrt(n)) + second / n
+            ends.append(mean + math.sqrt(variance / n) * quantile)
+        intervals.append((ends[0], ends[1]))
+    return intervals
+
+
+def student_intervals(data: Array, level: float) -> list[Interval]:
+    """Student's intervals: mean -+ t sd / sqrt(n)."""
+    from scipy.special import stdtrit
+
+    n = data.shape[1]
+    means = data.mean(axis=1)
+    margins = float(stdtrit(n - 1, 0.5 + level / 2.0)) * data.std(axis=1, ddof=1) / math.sqrt(n)
+    return [(float(mean - margin), float(mean + margin)) for mean, margin in zip(means, margins, strict=True)]
+
+
+def bca_levels(values: Array, drawn: Array, level: float) -> tuple[float, float]:
+    """The levels at which BCa reads the bootstrap means.
+
+    Bias z0 = Phi^-1(share of resampled means below the mean, ties counted half); acceleration
+    a = sum c^3 / (6 (sum c^2)^1.5), c the centred values; levels Phi(z0 + (z0 +- z) / (1 - a (z0 +- z))).
+    """
+    mean = values.mean()
+    centred = values - mean
+    spread = float((centred**2).sum())
+    if spread == 0.0:
+        return 0.5, 0.5
+    tolerance = 1e-9 * math.sqrt(spread)
+    below = np.count_nonzero(drawn < mean - tolerance) + np.count_nonzero(drawn <= mean + tolerance)
+    share = min(max(below / (2.0 * len(drawn)), 0.5 / len(drawn)), 1.0 - 0.5 / len(drawn))
+    bias = normal_quantile(share)
+    acceleration = float((centred**3).sum()) / (6.0 * spread**1.5)
+    z = normal_quantile(0.5 + level / 2.0)
+    low, high = (
+        normal_cdf(bias + (bias + x) / (1.0 - acceleration * (bias + x))) for x in (-z, z)
+    )
+    return low, high
