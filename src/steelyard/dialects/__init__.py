@@ -1,0 +1,127 @@
+"""Dialects: what other tools' metric names mean, as data. One TOML file a tool, and this reader.
+
+A file holds `name`, `about` and `source`; `[policies]` (missing, no_relevant, ties, duplicates,
+single); `[names]`, the tool's own names and the fully spelled measure each stands for; `[defaults]`,
+what Steelyard's own names mean there when a parameter is not given; and `[sets]`, names for several
+measures at once. In a name `{k}` stands for a number, `{points}` for a list of numbers and
+`{gains}` for a list of grade=gain.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from steelyard.errors import MeasureError, did_you_mean
+from steelyard.measures.grammar import Measure, build, find, parse, split
+from steelyard.measures.registry import definitions, folded
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
+_HOLES = {
+    "points": rf"{_NUMBER}(?:,{_NUMBER})*",
+    "gains": rf"{_NUMBER}={_NUMBER}(?:,{_NUMBER}={_NUMBER})*",
+}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A tool's metric names, each with the measure it stands for, and the tool's policies."""
+
+    name: str
+    about: str
+    source: str = ""
+    policies: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def measure(self, text: str | Measure) -> Measure:
+        """The measure that a text means in this dialect.
+
+        The tool's own names come first; then Steelyard's, with the dialect's defaults.
+        """
+        if isinstance(text, Measure):
+            return text
+        wanted = text.strip()
+        for pattern, spelled in self.names.items():
+            holes = _match(pattern, wanted)
+            if holes is not None:
+                return parse(_filled(spelled, holes))
+        name, parameters, cutoff = split(wanted)
+        own = {folded(pattern): spelled for pattern, spelled in self.names.items() if "{" not in pattern}
+        if folded(name) in own:
+            meant = parse(own[folded(name)])
+            return build(
+                meant.definition, {**dict(meant.given), **parameters}, meant.cutoff if cutoff is None else cutoff
+            )
+        try:
+            definition, implied, suffix = find(name, wanted)
+        except MeasureError:
+            raise MeasureError(
+                f"there is no measure {wanted!r} in dialect {self.name}."
+                f"{did_you_mean(name, [*self.names, *definitions()])} `steelyard explain --dialect {self.name}` lists its names."
+            ) from None
+        defaults = self.defaults.get(definition.name, {})
+        return build(definition, {**defaults, **implied, **parameters}, cutoff if suffix is None else suffix)
+
+    def expand(self, wanted: Sequence[str | Measure]) -> list[str | Measure]:
+        """The measures asked for, with the names of sets replaced by what they hold."""
+        listed: list[str | Measure] = []
+        for text in wanted:
+            listed += self.sets.get(text, [text]) if isinstance(text, str) else [text]
+        return list(dict.fromkeys(listed))
+
+
+@cache
+def dialects() -> Mapping[str, Dialect]:
+    """Every dialect by name, the default first."""
+    folder = files("steelyard.dialects")
+    found = [_read(entry.read_text("utf-8")) for entry in folder.iterdir() if entry.name.endswith(".toml")]
+    return {d.name: d for d in sorted(found, key=lambda d: (d.name != "steelyard", d.name))}
+
+
+def dialect(name: str | Dialect) -> Dialect:
+    """The dialect of that name."""
+    if isinstance(name, Dialect):
+        return name
+    path = files("steelyard.dialects") / f"{name}.toml"
+    if re.fullmatch(r"[\w.-]+", name) and path.is_file():
+        return _read(path.read_text("utf-8"))
+    raise MeasureError(f"there is no dialect {name!r}; there are {', '.join(dialects())}.{did_you_mean(name, dialects())}")
+
+
+@cache
+def _read(text: str) -> Dialect:
+    return Dialect(**tomllib.loads(text))
+
+
+def _match(pattern: str, wanted: str) -> dict[str, str] | None:
+    """What fills the holes of a name pattern, or None where the text is not of it."""
+    if "{" not in pattern:
+        return {} if pattern.lower() == wanted.lower() else None
+    parts = re.split(r"\{(\w+)\}", pattern)
+    expression = "".join(
+        f"(?P<{part}>{_HOLES.get(part, _NUMBER)})" if odd % 2 else re.escape(part) for odd, part in enumerate(parts)
+    )
+    found = re.fullmatch(expression, wanted, re.IGNORECASE)
+    return found.groupdict() if found else None
+
+
+def _filled(spelled: str, holes: Mapping[str, str]) -> str:
+    for hole, value in holes.items():
+        if hole == "gains":
+            value = "{" + value.replace("=", ": ") + "}"
+        elif hole == "points":
+            value = f"[{value}]"
+        spelled = spelled.replace(f"{{{hole}}}", value)
+    return spelled
