@@ -1,1 +1,52 @@
-__version__ = "0.1.0"
+"""Steelyard weighs retrievers: how good, by whose definition, whether the difference is real, and where they fail.
+
+Names are loaded when first used, so that `import steelyard` costs little more than numpy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from steelyard.version import __version__
+
+if TYPE_CHECKING:
+    from steelyard.errors import SteelyardError as SteelyardError
+    from steelyard.evaluation import evaluate as evaluate
+    from steelyard.explanation import explain as explain
+    from steelyard.judgments import Qrels as Qrels
+    from steelyard.measures.grammar import Measure as Measure
+    from steelyard.measures.grammar import parse as parse
+    from steelyard.reconciliation import reconcile as reconcile
+    from steelyard.runs import Run as Run
+    from steelyard.scores import Scores as Scores
+
+_PACKAGES = ("dialects", "measures")
+
+_HOMES = {
+    "Measure": "steelyard.measures.grammar",
+    "Qrels": "steelyard.judgments",
+    "Run": "steelyard.runs",
+    "Scores": "steelyard.scores",
+    "SteelyardError": "steelyard.errors",
+    "evaluate": "steelyard.evaluation",
+    "explain": "steelyard.explanation",
+    "parse": "steelyard.measures.grammar",
+    "reconcile": "steelyard.reconciliation",
+}
+
+__all__ = ["__version__", *_HOMES, *_PACKAGES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"steelyard.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'steelyard' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

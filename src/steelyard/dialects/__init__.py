@@ -18,6 +18,7 @@ from importlib.resources import files
 from typing import Any
 
 from steelyard.errors import MeasureError, did_you_mean
+from steelyard.listing import Listing, ListingModule
 from steelyard.measures.grammar import Measure, build, find, parse, split
 from steelyard.measures.registry import definitions, folded
 
@@ -125,3 +126,15 @@ def _filled(spelled: str, holes: Mapping[str, str]) -> str:
             value = f"[{value}]"
         spelled = spelled.replace(f"{{{hole}}}", value)
     return spelled
+
+
+def listing() -> Listing[Dialect]:
+    """Every dialect: its name, what it is, the names it knows and where it was read off."""
+    return Listing(
+        dict(dialects()),
+        ("dialect", "what", "names", "source"),
+        lambda d: (d.name, d.about, ", ".join(d.names), d.source),
+    )
+
+
+sys.modules[__name__].__class__ = ListingModule

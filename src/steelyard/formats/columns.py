@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from steelyard.errors import InputError, did_you_mean, problem_report
-
-NAMES: dict[str, tuple[str, ...]] = {
-    "query_id": ("query_id", "qid", "q_id", "query-id", "queryid", "topic", "topic_id", "query"),
-    "doc_id": ("doc_id", "docid", "docno", "corpus-id", "corpus_id", "document_id", "pid", "passage_id", "doc-id", "did"),
-    "grade": ("grade", "relevance", "rel", "label", "judgment", "judgement", "score"),
-    "target": ("target", "subtopic", "subtopic_id", "target_id"),
-    "score": ("score", "sim", "similarity", "retrieval_score"),
-    "rank": ("rank", "position"),
-    "tokens": ("tokens", "n_tokens", "num_tokens"),
-}
-
+from steelyard.errors import InputError, problem_report
+from steelyard.formats.roles import find_name
 
 def as_polars(source: Any) -> pl.DataFrame:
     """A polars frame of a polars, pandas or pyarrow one."""
@@ -40,31 +30,10 @@ def as_polars(source: Any) -> pl.DataFrame:
     )
 
 
-def find_column(frame: pl.DataFrame, role: str, named: str | None = None, required: bool = True) -> str | None:
-    """The frame's column for a role: the one named, or the first of the role's usual names it has."""
-    if named is not None:
-        if named in frame.columns:
-            return named
-        raise InputError(
-            f"there is no column {named!r} for {role}; the columns are {', '.join(frame.columns)}."
-            f"{did_you_mean(named, frame.columns)}"
-        )
-    by_lower = {column.lower().strip(): column for column in frame.columns}
-    for name in NAMES[role]:
-        if name in by_lower:
-            return by_lower[name]
-    if required:
-        raise InputError(
-            f"no column holds the {role}; the columns are {', '.join(frame.columns)}. "
-            f"Name one of them ({role}=...), or call it {NAMES[role][0]}."
-        )
-    return None
-
-
 def judgment_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """query_id, doc_id, grade, target from any frame, and notes on what had to be converted."""
     frame = as_polars(source)
-    found = {role: find_column(frame, role, columns.get(role), role in ("query_id", "doc_id")) for role in columns}
+    found = {role: find_name(frame.columns, role, columns.get(role), role in ("query_id", "doc_id")) for role in columns}
     notes: list[str] = []
     table = pl.DataFrame(
         {
@@ -93,7 +62,7 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.DataFr
     A rank column is an order of its own. Without rank and score the rows of a query stand in order.
     """
     frame = as_polars(source)
-    found = {role: find_column(frame, role, columns.get(role), role in ("query_id", "doc_id")) for role in columns}
+    found = {role: find_name(frame.columns, role, columns.get(role), role in ("query_id", "doc_id")) for role in columns}
     notes: list[str] = []
     data = {
         "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
@@ -102,7 +71,7 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.DataFr
         if found["score"]
         else pl.Series([None] * frame.height, dtype=pl.Float64),
     }
-    tokens = find_column(frame, "tokens", None, required=False)
+    tokens = find_name(frame.columns, "tokens", required=False)
     if tokens:
         data["tokens"] = frame[tokens].cast(pl.Int64)
     table = pl.DataFrame(data)
@@ -182,9 +151,3 @@ def _numbers(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
             )
         )
     return cast.alias(role)
-
-
-def known_roles(columns: Sequence[str]) -> set[str]:
-    """The roles a header's names could fill: how a table of judgments is told from a run."""
-    lower = {column.lower().strip() for column in columns}
-    return {role for role, names in NAMES.items() if lower & set(names)}

@@ -1,9 +1,15 @@
-"""The measures: values such as `nDCG @ 10` and `P(rel=2) @ 5`, looked up in the registry by name."""
+"""The measures: values such as `nDCG @ 10` and `P(rel=2) @ 5`, looked up in the registry by name.
+
+Called, `steelyard.measures()` lists them.
+"""
 
 from __future__ import annotations
 
-from steelyard.measures.grammar import Measure, parse
-from steelyard.measures.registry import definitions
+import sys
+
+from steelyard.listing import Listing, ListingModule
+from steelyard.measures.grammar import Measure, as_text, parse
+from steelyard.measures.registry import Definition, definitions
 
 __all__ = ["Measure", "definitions", "parse"]
 
@@ -17,3 +23,24 @@ def __getattr__(name: str) -> Measure:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, *definitions()])
+
+
+def listing() -> Listing[Definition]:
+    """Every measure: its name, what it is, its parameters, its other names and where it comes from."""
+    return Listing(dict(definitions()), ("measure", "what", "parameters", "aliases", "source"), _row)
+
+
+def _row(definition: Definition) -> tuple[str, str, str, str, str]:
+    cutoff = {"optional": "[@k]", "required": "@k", "none": ""}[definition.cutoff]
+    if definition.cutoff_kind != "rank":
+        cutoff = cutoff.replace("k", "r")
+    return (
+        definition.name + cutoff,
+        definition.headline,
+        ", ".join(f"{p.name}={as_text(p.default)}" for p in definition.parameters),
+        ", ".join(definition.aliases),
+        definition.cites,
+    )
+
+
+sys.modules[__name__].__class__ = ListingModule

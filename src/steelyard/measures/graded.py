@@ -84,7 +84,7 @@ def ndcg(
     discount=log2: 1 / log2(rank + 1).
     discount=reciprocal: 1 / rank.
     ideal=judged: all judged documents, best first, cut at k.
-    ideal=retrieved: the same, but no longer than the list that came back.
+    ideal=retrieved: all judged documents, best first, cut at k and no longer than the list that came back.
     ideal=found: only the documents of the first k that came back, best first.
     per=document: the ideal list holds every document once.
     per=target: the ideal list holds a document once for each target it satisfies.

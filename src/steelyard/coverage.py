@@ -1,0 +1,127 @@
+"""Coverage: what was missing, unjudged, tied or repeated. It goes with every result."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from steelyard.alignment.align import Aligned
+from steelyard.alignment.alignment import Alignment
+from steelyard.policies import Policies
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Counts of every edge case met, and the notes that go with them.
+
+    queries: in the judgments; answered and missing: whether the run has them; without_judgments:
+    queries only the run has; no_relevant: queries with no relevant document; documents: returned for
+    judged queries; unjudged: of those, never judged; repeated: of those, a document again;
+    tie_sensitive: queries where the order of tied documents can change a score.
+    """
+
+    queries: int
+    answered: int
+    missing: int
+    without_judgments: int
+    no_relevant: int
+    documents: int
+    unjudged: int
+    repeated: int
+    tie_sensitive: int
+    policies: Policies
+    notes: tuple[str, ...] = ()
+
+    def counts(self) -> dict[str, int]:
+        """The counts alone."""
+        return {name: value for name, value in asdict(self).items() if isinstance(value, int)}
+
+    def sentences(self) -> list[str]:
+        """What a reader should know, one sentence each; nothing where all is plain."""
+        said: list[str] = []
+        if self.missing:
+            what = {"zero": "count as 0", "skip": "are left out"}.get(self.policies.missing, "")
+            said.append(f"{_count(self.missing, 'query is', 'queries are')} missing from the run and {what}.")
+        if self.without_judgments:
+            said.append(f"{_count(self.without_judgments, 'query', 'queries')} only in the run {_were(self.without_judgments)} ignored.")
+        if self.no_relevant:
+            what = "count as 0" if self.policies.no_relevant == "zero" else "are left out"
+            said.append(f"{_count(self.no_relevant, 'query has', 'queries have')} no relevant document and {what}.")
+        if self.unjudged and self.documents:
+            said.append(f"{self.unjudged:,} of {self.documents:,} documents ({self.unjudged / self.documents:.0%}) were never judged.")
+        if self.repeated:
+            what = "each holds its rank and gains nothing" if self.policies.duplicates == "hold" else "they were taken out"
+            said.append(f"{_count(self.repeated, 'document repeats', 'documents repeat')} an earlier one of the list: {what}.")
+        if self.tie_sensitive:
+            said.append(
+                f"{_count(self.tie_sensitive, 'query has', 'queries have')} tied scores whose order can change a value "
+                f"(ties={self.policies.ties})."
+            )
+        return said + [note if note.endswith(".") else f"{note}." for note in self.notes]
+
+    def __str__(self) -> str:
+        head = f"{self.answered:,} of {_count(self.queries, 'query', 'queries')} answered, {self.documents:,} documents."
+        return " ".join([head, *self.sentences()])
+
+    __repr__ = __str__
+
+
+def coverage_of(aligned: Aligned, a: Alignment, policies: Policies, rel: float | None, deepest: float) -> Coverage:
+    """The coverage of an alignment, as far down as the deepest cutoff looks."""
+    documents, judged, repeated = int(a.retrieved.sum()), len(a.rank), len(a.repeats.rank)
+    held = repeated if policies.duplicates == "hold" else 0
+    answered = int(a.answered.sum())
+    notes = list(aligned.notes)
+    if a.size and not answered and aligned.run_only_queries:
+        notes.append(
+            f"no query of the run is in the judgments: the run has {', '.join(map(repr, aligned.run_only_examples))}, "
+            f"the judgments {', '.join(map(repr, a.queries[:3]))}; check that they belong together"
+        )
+    return Coverage(
+        queries=a.size,
+        answered=answered,
+        missing=a.size - answered,
+        without_judgments=aligned.run_only_queries,
+        no_relevant=int(np.sum(without_relevant(a, rel))),
+        documents=documents,
+        unjudged=documents - judged - held,
+        repeated=repeated,
+        tie_sensitive=_tie_sensitive(a, deepest),
+        policies=policies,
+        notes=tuple(notes),
+    )
+
+
+def without_relevant(a: Alignment, rel: float | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """The queries without a relevant document."""
+    relevant = a.judged.grade > 0 if rel is None else a.judged.grade >= rel
+    return a.judged_per_query(relevant) == 0
+
+
+def _tie_sensitive(a: Alignment, deepest: float) -> int:
+    """Queries with a group of equal scores that mixes a relevant document or distractor with another grade.
+
+    An unjudged document counts as grade 0; groups that begin below the deepest cutoff do not matter.
+    """
+    tied = np.flatnonzero((a.tie_size > 1) & (a.tie_first <= deepest))
+    if not len(tied):
+        return 0
+    query, first = a.query[tied], a.tie_first[tied]
+    order = np.lexsort((first, query))
+    tied, query, first = tied[order], query[order], first[order]
+    begins = np.flatnonzero(np.concatenate([[True], (query[1:] != query[:-1]) | (first[1:] != first[:-1])]))
+    sizes = np.diff(np.append(begins, len(tied)))
+    grade = a.grade[tied]
+    highest, lowest = np.maximum.reduceat(grade, begins), np.minimum.reduceat(grade, begins)
+    partly = sizes < a.tie_size[tied[begins]]
+    highest, lowest = np.where(partly, np.maximum(highest, 0), highest), np.where(partly, np.minimum(lowest, 0), lowest)
+    return len(np.unique(query[begins][highest != lowest]))
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"

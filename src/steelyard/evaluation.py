@@ -1,0 +1,122 @@
+"""evaluate(): judgments and a run in, Scores out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from steelyard.alignment.align import Aligned, align
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Floats
+from steelyard.coverage import coverage_of, without_relevant
+from steelyard.dialects import Dialect, dialect as dialect_of
+from steelyard.errors import MeasureError, PolicyError, problem_report
+from steelyard.judgments import Qrels
+from steelyard.measures.compute import values
+from steelyard.measures.grammar import Measure, build
+from steelyard.policies import Policies, policies
+from steelyard.scores import Scores
+
+
+def evaluate(
+    qrels: Any,
+    run: Any,
+    measures: str | Measure | Sequence[str | Measure],
+    *,
+    dialect: str | Dialect = "steelyard",
+    missing: str | None = None,
+    ties: str | None = None,
+    duplicates: str | None = None,
+    no_relevant: str | None = None,
+    rel: float | None = None,
+    depth: int | None = None,
+    name: str | None = None,
+) -> Scores:
+    """Measure a run against judgments.
+
+    `qrels` and `run` may be Qrels and Run, paths, mappings or frames. `measures` are texts or
+    measures; with a `dialect` they are that tool's names. `rel` is the lowest grade that counts as
+    relevant where a measure does not say; `depth` cuts every list. The policies `missing`, `ties`,
+    `duplicates` and `no_relevant` are the dialect's unless given.
+
+    >>> evaluate({"q1": ["a", "b"]}, {"q1": ["x", "a"]}, ["RR", "R@2"]).means
+    {'RR': 0.5, 'R@2': 0.5}
+    """
+    spoken = dialect_of(dialect)
+    rules = policies(spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant)
+    wanted = named_measures(measures, spoken, rel)
+    if depth is not None and depth < 1:
+        raise PolicyError(f"depth is {depth}; expected 1 or more.")
+    aligned = align(Qrels.of(qrels), run, rules.ordering, name)
+    return scores_of(aligned, wanted, spoken, rules, rel, depth)
+
+
+def named_measures(
+    measures: str | Measure | Sequence[str | Measure], spoken: Dialect, rel: float | None = None
+) -> dict[str, Measure]:
+    """The measures asked for, keyed as they were written, each with those that go with it."""
+    listed = spoken.expand([measures] if isinstance(measures, (str, Measure)) else list(measures))
+    if not listed:
+        raise MeasureError("no measure was asked for; name at least one, as in nDCG@10.")
+    named: dict[str, Measure] = {}
+    for text in listed:
+        meant = _with_rel(spoken.measure(text), rel)
+        named[str(text)] = meant
+        if meant.definition.companion and str(text) == str(meant):
+            named[f"{text} residual"] = _companion(meant)
+    return named
+
+
+def _with_rel(meant: Measure, rel: float | None) -> Measure:
+    """The measure at another relevance level, where it has one and does not say which."""
+    parameter = meant.definition.parameter("rel")
+    if rel is None or parameter is None or parameter.default is None or "rel" in dict(meant.given):
+        return meant
+    return meant(rel=rel)
+
+
+def _companion(meant: Measure) -> Measure:
+    from steelyard.measures.registry import definitions
+
+    other = definitions()[str(meant.definition.companion)]
+    shared = {key: value for key, value in meant.given if other.parameter(key) is not None}
+    return build(other, shared, None if other.cutoff == "none" else meant.cutoff)
+
+
+def scores_of(
+    aligned: Aligned, wanted: dict[str, Measure], spoken: Dialect, rules: Policies, rel: float | None, depth: int | None
+) -> Scores:
+    """The scores of an alignment under the policies."""
+    a = aligned.alignment.cut(depth)
+    deepest = max(
+        (m.cutoff if m.cutoff is not None and m.definition.cutoff_kind == "rank" else np.inf for m in wanted.values()),
+        default=np.inf,
+    )
+    coverage = coverage_of(aligned, a, rules, rel, deepest)
+    if rules.missing == "error" and coverage.missing:
+        raise _missing_error(a, aligned.name)
+    kept = a.answered if rules.missing == "skip" else np.ones(a.size, dtype=bool)
+    matrix = np.empty((len(wanted), int(kept.sum())))
+    barren = without_relevant(a, rel) if rules.no_relevant == "skip" else None
+    for row, meant in enumerate(wanted.values()):
+        found: Floats = values(meant, a, expected=rules.ties == "expected")
+        if barren is not None and meant.definition.needs_relevant:
+            found = np.where(barren, np.nan, found)
+        matrix[row] = found[kept]
+    queries = [query for query, keep in zip(a.queries, kept.tolist(), strict=True) if keep]
+    return Scores(
+        name=aligned.name, dialect=spoken.name, measures=wanted, queries=queries, matrix=matrix, coverage=coverage
+    )
+
+
+def _missing_error(a: Alignment, name: str) -> PolicyError:
+    absent = [query for query, there in zip(a.queries, a.answered.tolist(), strict=True) if not there]
+    return PolicyError(
+        problem_report(
+            f"run {name!r} has no list for {len(absent)} of {a.size} judged queries (missing=error):",
+            [f"query {query!r}" for query in absent],
+            "Run those queries, or choose missing=zero or missing=skip.",
+        )
+    )

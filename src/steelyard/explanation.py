@@ -1,0 +1,117 @@
+"""explain(): what a measure is, exactly, under a dialect."""
+
+from __future__ import annotations
+
+import re
+
+from steelyard.dialects import Dialect, dialect as dialect_of
+from steelyard.measures.grammar import Measure, as_text
+from steelyard.measures.registry import Definition
+from steelyard.policies import policies
+
+_CLAUSE = re.compile(r"(\w+)(?:=([^:]+|\{.*?\}))?: (.*)", re.DOTALL)
+
+_POLICY_TEXT = {
+    ("missing", "zero"): "a judged query that the run does not have counts as 0",
+    ("missing", "skip"): "a judged query that the run does not have is left out",
+    ("missing", "error"): "a judged query that the run does not have is an error",
+    ("no_relevant", "zero"): "a query without a relevant document counts as 0",
+    ("no_relevant", "skip"): "a query without a relevant document is left out",
+    ("ties", "docid-desc"): "equal scores are ordered by document id, largest first",
+    ("ties", "docid-asc"): "equal scores are ordered by document id, smallest first",
+    ("ties", "stable"): "equal scores keep the order of the input",
+    ("ties", "expected"): "the mean over all orders of equal scores",
+    ("duplicates", "hold"): "a repeated document holds its rank and gains nothing",
+    ("duplicates", "collapse"): "a repeated document is taken out and the ranks below close up",
+    ("duplicates", "error"): "a repeated document is an error",
+    ("single", True): "scores are compared as 32-bit floats",
+    ("single", False): "scores are compared as 64-bit floats",
+}
+
+
+class Explanation(str):
+    """Text that shows itself as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Explanation:
+    """The definition of a measure as a dialect uses it: formula, clauses in force, edge cases, policies.
+
+    >>> print(explain("P@5", dialect="autorag").splitlines()[0])
+    P@5 in autorag is P(rel=1, denominator=retrieved)@5
+    """
+    spoken = dialect_of(dialect)
+    meant = spoken.measure(measure)
+    definition = meant.definition
+    formula, clauses, edges = sections(definition)
+    lines = [f"{measure} in {spoken.name} is {meant.spelled}", "", definition.headline, ""]
+    lines += [f"  {line}" for line in formula]
+    lines += ["", "Clauses in force:"] if definition.parameters or meant.cutoff is not None else []
+    lines += [f"  {line}" for line in _in_force(meant, clauses)]
+    if edges:
+        lines += ["", "Edge cases:", *(f"  {line}" for line in edges)]
+    rules = policies(spoken.policies)
+    lines += ["", "Policies:"]
+    lines += [
+        f"  {name}={value}: {_POLICY_TEXT[name, value]}" for name, value in vars(rules).items() if name != "single" or value
+    ]
+    lines += ["", *_laws(definition)]
+    if definition.aliases:
+        lines.append(f"Also called {', '.join(definition.aliases)}.")
+    if definition.cites:
+        lines.append(f"Source: {definition.cites}.")
+    if spoken.source:
+        lines.append(f"Dialect read off: {spoken.source}.")
+    return Explanation("\n".join(line.rstrip() for line in lines))
+
+
+def sections(definition: Definition) -> tuple[list[str], list[tuple[str, str | None, str]], list[str]]:
+    """A definition's docstring in parts: formula, clauses as (parameter, value, text), and edge cases."""
+    known = {p.name for p in definition.parameters}
+    formula: list[str] = []
+    clauses: list[tuple[str, str | None, str]] = []
+    edges: list[str] = []
+    for line in _joined(definition.doc.splitlines()[1:]):
+        found = _CLAUSE.fullmatch(line)
+        if found and found.group(1) in known:
+            clauses.append((found.group(1), found.group(2), found.group(3)))
+        else:
+            (edges if clauses else formula).append(line)
+    return formula, clauses, edges
+
+
+def _joined(lines: list[str]) -> list[str]:
+    """Lines with their indented continuations joined on, blank ones left out."""
+    joined: list[str] = []
+    for line in lines:
+        if line.startswith(" ") and joined:
+            joined[-1] += " " + line.strip()
+        elif line.strip():
+            joined.append(line.strip())
+    return joined
+
+
+def _in_force(meant: Measure, clauses: list[tuple[str, str | None, str]]) -> list[str]:
+    said = []
+    if meant.cutoff is not None:
+        what = {"rank": "only the first {} documents count", "recall": "at recall {}", "multiple": "at {} times R"}
+        said.append(f"cutoff {as_text(meant.cutoff)}: {what[meant.definition.cutoff_kind].format(as_text(meant.cutoff))}.")
+    elif meant.definition.cutoff == "optional":
+        said.append("no cutoff: the whole list that came back counts.")
+    for name, value in meant.parameters.items():
+        for parameter, choice, text in clauses:
+            table = isinstance(value, tuple) and choice is not None and choice.startswith("{")
+            if parameter == name and (choice is None or choice == as_text(value) or table):
+                said.append(f"{name}={as_text(value)}: {text}")
+    return said
+
+
+def _laws(definition: Definition) -> list[str]:
+    better = {"more": "More is better.", "less": "Less is better.", "neither": "A count, neither good nor bad."}
+    summed = {"mean": "averaged over queries", "sum": "summed over queries", "geometric": "geometric mean over queries (values under 0.00001 count as 0.00001)"}
+    how = summed.get(definition.summary, f"summed up over queries as `{definition.summary}` says")
+    return [f"Range {as_text(definition.low)} to {as_text(definition.high)}; {how}. {better[definition.better]}"]

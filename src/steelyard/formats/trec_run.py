@@ -1,0 +1,74 @@
+"""TREC runs: `query Q0 document rank score tag`, columns parted by white space.
+
+The tag may be missing, and words may follow it. Documents are ordered by score, as trec_eval
+does; the rank column is not used, but has to be a number, for a line whose columns are shifted
+shows there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.formats.names import run_name
+from steelyard.formats.white_space import comment_note, finite, frame_columns, number, shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from steelyard.runs import Run
+
+EXPECTED = (
+    "Expected 6 columns, parted by white space: query Q0 document rank score tag (the tag may be missing). "
+    "Ids with white space cannot stand in a TREC file: use CSV, JSON or Parquet."
+)
+
+
+def check(fields: list[bytes]) -> str | None:
+    """What is wrong with one line of a TREC run, if anything.
+
+    >>> check(b"q1 Q0 d1 1 12.5 bm25".split())
+    >>> check(b"q1 0 d1 1".split())
+    '4 columns, as a line of judgments has'
+    """
+    count = len(fields)
+    if count < 5:
+        return "4 columns, as a line of judgments has" if count == 4 else f"{count} columns"
+    if fields[2].upper() == b"Q0" and fields[1].upper() != b"Q0":
+        return f"Q0 is in column 3 of {count}; has the query id {shown(b' '.join(fields[:2]))} a space?"
+    if number(fields[3]) is None:
+        return f"{count} columns, and the rank (column 4) is {shown(fields[3])}; has an id a space?"
+    return finite(fields[4], "score")
+
+
+def read_run(path: Path, columns: Mapping[str, str]) -> Run:
+    """The run, its rows as they came; named after its tag, or the file where it has none."""
+    import polars as pl
+
+    from steelyard.runs import Run
+
+    frame, comments = frame_columns(path, 6, passes, check, EXPECTED)
+    table = frame.select(query_id="c0", doc_id="c2", score=pl.col("c4").cast(pl.Float64))
+    tags = frame["c5"].drop_nulls().unique(maintain_order=True).to_list()
+    run = Run(table, name=tags[0] if tags else run_name(path))
+    run.notes += comment_note(comments)
+    if len(tags) > 1:
+        run.notes += (f"{len(tags):,} tags in one file ({', '.join(tags[:3])}, ...): named after the first",)
+    return run
+
+
+def passes(frame: pl.DataFrame) -> bool:
+    """Whether every line of a block would pass `check`."""
+    import polars as pl
+
+    numbers = frame.select(
+        score=pl.col("c4").cast(pl.Float64, strict=False), rank=pl.col("c3").cast(pl.Float64, strict=False)
+    )
+    shifted = pl.col("c2").is_in(["Q0", "q0"]) & ~pl.col("c1").is_in(["Q0", "q0"])
+    return (
+        not numbers["rank"].null_count()
+        and not numbers["score"].null_count()
+        and bool(numbers["score"].is_finite().all())
+        and not frame.select(shifted.any()).item()
+    )

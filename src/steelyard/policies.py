@@ -1,0 +1,48 @@
+"""Policies: what is done in each edge case. One choice each, and every result says which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_type_hints
+
+from steelyard.alignment.hits import DuplicateRule, Ordering, TieRule
+from steelyard.errors import PolicyError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Policies:
+    """`missing`: a query judged but not in the run. `no_relevant`: one without a relevant document.
+
+    `ties`: the order of equal scores. `duplicates`: a document twice in a list. `single`: whether
+    scores are compared as 32-bit floats.
+    """
+
+    missing: Literal["zero", "skip", "error"] = "zero"
+    no_relevant: Literal["zero", "skip"] = "zero"
+    ties: TieRule = "docid-desc"
+    duplicates: DuplicateRule = "hold"
+    single: bool = False
+
+    @property
+    def ordering(self) -> Ordering:
+        """The policies that put a list in order."""
+        return Ordering(self.ties, self.duplicates, self.single)
+
+
+def policies(defaults: Mapping[str, Any], **chosen: Any) -> Policies:
+    """Policies from a dialect's defaults and what the user chose (None: not chosen).
+
+    >>> policies({"missing": "skip"}, ties="stable", missing=None).missing
+    'skip'
+    """
+    values = {**defaults, **{name: value for name, value in chosen.items() if value is not None}}
+    hints = get_type_hints(Policies)
+    for field in fields(Policies):
+        allowed = get_args(hints[field.name])
+        value = values.get(field.name, field.default)
+        if allowed and value not in allowed:
+            raise PolicyError(
+                f"{field.name}={value!r} is not a policy; expected {', '.join(allowed)}.{did_you_mean(str(value), allowed)}"
+            )
+    return Policies(**values)

@@ -1,0 +1,124 @@
+"""Scores: every query's value of every measure, their summary, an interval and coverage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from steelyard.alignment.hits import Floats
+from steelyard.coverage import Coverage
+from steelyard.errors import MeasureError, did_you_mean
+from steelyard.measures.compute import summary
+from steelyard.measures.grammar import Measure
+from steelyard.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What evaluate() gives. Measures are keyed as the caller wrote them.
+
+    >>> import steelyard as sy
+    >>> scores = sy.evaluate({"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["x", "b"]}, ["RR", "Hit@1"])
+    >>> scores["RR"], scores.means
+    (0.75, {'RR': 0.75, 'Hit@1': 0.5})
+    """
+
+    name: str
+    dialect: str
+    measures: Mapping[str, Measure]
+    queries: Sequence[str]
+    matrix: Floats
+    coverage: Coverage
+
+    def __getitem__(self, measure: str | Measure) -> float:
+        return self.means[self._key(measure)]
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """Each measure over all queries: the mean, or the sum of a count."""
+        return {key: summary(m, row) for (key, m), row in zip(self.measures.items(), self.matrix, strict=True)}
+
+    def values(self, measure: str | Measure) -> Floats:
+        """One measure's value for every query, in the order of `queries`; NaN where it does not apply."""
+        return self.matrix[list(self.measures).index(self._key(measure))].copy()
+
+    @cached_property
+    def per_query(self) -> pl.DataFrame:
+        """A polars frame: query_id, then one column a measure."""
+        import polars as pl
+
+        columns = {key: pl.Series(row) for key, row in zip(self.measures, self.matrix, strict=True)}
+        return pl.DataFrame({"query_id": pl.Series(list(self.queries), dtype=pl.String), **columns})
+
+    def interval(
+        self, measure: str | Measure, level: float = 0.95, draws: int | None = None, seed: int = 0
+    ) -> tuple[float, float]:
+        """An interval of the mean over queries: low and high, by bootstrap, the same for the same seed."""
+        from steelyard.statistics.intervals import mean_interval
+
+        low, high = mean_interval(self.values(measure), level=level, draws=draws, seed=seed)
+        return low, high
+
+    def intervals(self, level: float = 0.95, seed: int = 0) -> dict[str, tuple[float, float] | None]:
+        """The interval of every measure that is a mean; None for the ones that are not."""
+        from steelyard.statistics.intervals import mean_intervals
+
+        averaged = [key for key, m in self.measures.items() if m.definition.summary == "mean"]
+        rows = [list(self.measures).index(key) for key in averaged]
+        found = mean_intervals(self.matrix[rows], level=level, seed=seed) if rows else []
+        known = {key: (float(low), float(high)) for key, (low, high) in zip(averaged, found, strict=True)}
+        return {key: known.get(key) for key in self.measures}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the values, what they measure, and the version: the same inputs give the same one."""
+        digest = hashlib.sha256(f"{__version__} {self.dialect} {self.coverage.policies}".encode())
+        digest.update("\n".join([*self.queries, *(m.spelled for m in self.measures.values())]).encode())
+        digest.update(self.matrix.astype("<f8").tobytes())
+        return digest.hexdigest()[:16]
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """As in the JSON of `evaluate`, one run's part."""
+        made: dict[str, Any] = {
+            "name": self.name,
+            "means": {key: _plain(value) for key, value in self.means.items()},
+            "intervals": {key: None if pair is None else list(map(_plain, pair)) for key, pair in self.intervals().items()},
+            "coverage": self.coverage.counts(),
+            "fingerprint": self.fingerprint,
+        }
+        if per_query:
+            rows = self.matrix.T.tolist()
+            made["per_query"] = {
+                query: dict(zip(self.measures, map(_plain, row), strict=True))
+                for query, row in zip(self.queries, rows, strict=True)
+            }
+        return made
+
+    def to_json(self, per_query: bool = False) -> str:
+        """The JSON of `evaluate` for this run alone."""
+        return json.dumps({"steelyard": __version__, "dialect": self.dialect, "runs": [self.to_dict(per_query)]}, indent=1)
+
+    def __repr__(self) -> str:
+        width = max(map(len, self.measures), default=0)
+        lines = [f"  {key:<{width}}  {value:.4f}" for key, value in self.means.items()]
+        return "\n".join([f"Scores of {self.name!r} over {len(self.queries):,} queries", *lines, f"  {self.coverage}"])
+
+    def _key(self, measure: str | Measure) -> str:
+        text = str(measure)
+        if text in self.measures:
+            return text
+        for key, known in self.measures.items():
+            if str(known) == text:
+                return key
+        raise MeasureError(f"{text!r} was not measured; there are {', '.join(self.measures)}.{did_you_mean(text, self.measures)}")
+
+
+def _plain(value: float) -> float | None:
+    return None if value != value else float(value)
