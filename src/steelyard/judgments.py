@@ -82,6 +82,19 @@ class Qrels:
         return read_qrels(Path(path), format, columns)
 
     @classmethod
+    def from_rows(cls, rows: Sequence[tuple[str, str, float, str | None]], query_ids: Sequence[str] = ()) -> Qrels:
+        """Judgments from rows of query, document, grade, target (None: the document is its own).
+
+        `query_ids` names the queries, those without a judgment too; by default those of the rows.
+
+        >>> Qrels.from_rows([("q1", "d1", 1, "a"), ("q1", "d2", 1, "a")])
+        Qrels: 1 query, 2 judgments, 2 relevant, 1 targets
+        """
+        qrels = cls({})
+        qrels._from_rows(rows, query_ids or list(dict.fromkeys(row[0] for row in rows)))
+        return qrels
+
+    @classmethod
     def of(cls, source: Any) -> Qrels:
         """A Qrels as it is; a path read; anything else made into one."""
         if isinstance(source, Qrels):

@@ -47,6 +47,7 @@ class Run:
     ) -> None:
         self.notes: tuple[str, ...] = ()
         self._mapping: dict[str, Any] | None = None
+        self._empty: tuple[str, ...] = ()
         if isinstance(source, Run):
             self.__dict__.update(source.__dict__)
             name = name or source.name
@@ -56,7 +57,9 @@ class Run:
             from steelyard.formats.columns import run_frame
 
             columns = {"query_id": query_id, "doc_id": doc_id, "score": score, "rank": rank}
-            self.__dict__["table"], self.ordered, self.notes = run_frame(source, columns)
+            found = run_frame(source, columns)
+            self.__dict__["table"], self.ordered, self.notes = found.table, found.ordered, found.notes
+            self._empty = found.empty
         self.name = name or "run"
         if not isinstance(source, Run) or seconds is not None:
             self.seconds = dict(seconds) if seconds is not None else None
@@ -124,7 +127,7 @@ class Run:
         """The query ids, in the order they came; a query answered with an empty list is one of them."""
         if self._mapping is not None:
             return list(self._mapping)
-        return self.table["query_id"].unique(maintain_order=True).to_list()
+        return [*self.table["query_id"].unique(maintain_order=True).to_list(), *self._empty]
 
     @cached_property
     def fingerprint(self) -> str:

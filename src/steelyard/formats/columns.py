@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from steelyard.errors import InputError, problem_report
+from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
 from steelyard.formats.roles import find_name
 
 def as_polars(source: Any) -> pl.DataFrame:
@@ -42,7 +43,7 @@ def judgment_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.D
             "grade": _numbers(frame, found["grade"], "grade") if found["grade"] else pl.Series([1.0] * frame.height),
             "target": _ids(frame, found["target"], "target", [], required=False)
             if found["target"]
-            else pl.Series([None] * frame.height, dtype=pl.String),
+            else _nothing(frame, pl.String),
         }
     )
     ungraded = table.filter(pl.col("doc_id").is_not_null() & pl.col("grade").is_null())
@@ -56,32 +57,54 @@ def judgment_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.D
     return table, tuple(notes)
 
 
-def run_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, bool, tuple[str, ...]]:
-    """query_id, doc_id, score (and tokens, where given) from any frame; whether its order is its own; notes.
+@dataclass(frozen=True)
+class RunTable:
+    """A run as a frame gives it: query_id, doc_id, score (and tokens, where given), the rows as they came.
 
-    A rank column is an order of its own. Without rank and score the rows of a query stand in order.
+    `ordered` where the order is its own; `empty` names the queries answered with an empty list,
+    which a frame holds as a row that names no document.
     """
+
+    table: pl.DataFrame
+    ordered: bool
+    empty: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
+    """The run a frame holds. A rank column is an order of its own; so are rows without rank and score."""
     frame = as_polars(source)
     found = {role: find_name(frame.columns, role, columns.get(role), role in ("query_id", "doc_id")) for role in columns}
     notes: list[str] = []
     data = {
         "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
-        "doc_id": _ids(frame, found["doc_id"], "doc_id", notes, required=True),
-        "score": _numbers(frame, found["score"], "score")
-        if found["score"]
-        else pl.Series([None] * frame.height, dtype=pl.Float64),
+        "doc_id": _ids(frame, found["doc_id"], "doc_id", notes, required=False),
+        "score": _numbers(frame, found["score"], "score") if found["score"] else _nothing(frame, pl.Float64),
+        "given": _numbers(frame, found["rank"], "rank") if found["rank"] else _nothing(frame, pl.Float64),
     }
     tokens = find_name(frame.columns, "tokens", required=False)
     if tokens:
         data["tokens"] = frame[tokens].cast(pl.Int64)
     table = pl.DataFrame(data)
-    if found["score"]:
-        _finite_scores(table)
+    scored = table["score"].null_count() < table.height
+    named = pl.col("doc_id").is_not_null()
+    _every_row(table, named | (pl.col("score").is_null() & pl.col("given").is_null()), "has a score or rank and no document")
+    if scored:
+        finite = pl.col("score").is_not_null() & pl.col("score").is_finite()
+        _every_row(table, ~named | finite, "has a score that is not a finite number")
     if found["rank"]:
-        table = table.with_columns(_numbers(frame, found["rank"], "rank").alias("given"))
-        table = table.sort("given", maintain_order=True).drop("given")
-    ordered = bool(found["rank"]) or not found["score"]
-    return table, ordered, tuple(notes)
+        whole = pl.col("given").is_not_null() & pl.col("given").is_finite()
+        _every_row(table, ~named | whole, "has a rank that is not a number")
+        table = table.sort("given", maintain_order=True)
+    listed = table.filter(named).drop("given")
+    empty = table.filter(~named)["query_id"].unique(maintain_order=True).to_list()
+    answered = set(listed["query_id"].unique().to_list()) if empty else set()
+    return RunTable(
+        listed,
+        ordered=bool(found["rank"]) or not scored,
+        empty=tuple(query for query in empty if query not in answered),
+        notes=tuple(notes),
+    )
 
 
 def ranked(table: pl.DataFrame, ordered: bool) -> pl.DataFrame:
@@ -97,15 +120,20 @@ def ranked(table: pl.DataFrame, ordered: bool) -> pl.DataFrame:
     return table.with_columns(rank).select("query_id", "doc_id", "rank", "score", *rest)
 
 
-def _finite_scores(table: pl.DataFrame) -> None:
-    bad = table.with_row_index("row", offset=1).filter(pl.col("score").is_null() | ~pl.col("score").is_finite())
+def _nothing(frame: pl.DataFrame, dtype: Any) -> pl.Series:
+    return pl.Series([None] * frame.height, dtype=dtype)
+
+
+def _every_row(table: pl.DataFrame, good: pl.Expr, problem: str) -> None:
+    bad = table.with_row_index("row", offset=1).filter(~good)
     if bad.height:
-        shown = bad.select("row", "query_id", "doc_id", "score").head(10).iter_rows()
+        shown = bad.select("row", "query_id", "doc_id", "score").head(SHOWN_PROBLEMS).iter_rows()
+        rows = "1 row" if bad.height == 1 else f"{bad.height:,} rows"
         raise InputError(
             problem_report(
-                f"{bad.height} scores are not finite numbers:",
+                f"{rows} of the run {problem}:",
                 [f"row {row}: query {q!r}, document {d!r}, score {s}" for row, q, d, s in shown],
-                "Take those documents out of the run, or score them.",
+                "Mend those rows, or take them out of the run.",
                 total=bad.height,
             )
         )
