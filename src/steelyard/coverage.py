@@ -41,13 +41,14 @@ class Coverage:
         """What a reader should know, one sentence each; nothing where all is plain."""
         said: list[str] = []
         if self.missing:
-            what = {"zero": "count as 0", "skip": "are left out"}.get(self.policies.missing, "")
-            said.append(f"{_count(self.missing, 'query is', 'queries are')} missing from the run and {what}.")
+            fate = _fate(self.missing, self.policies.missing)
+            said.append(f"{_count(self.missing, 'query is', 'queries are')} missing from the run and {fate}.")
         if self.without_judgments:
-            said.append(f"{_count(self.without_judgments, 'query', 'queries')} only in the run {_were(self.without_judgments)} ignored.")
+            fate = "was" if self.without_judgments == 1 else "were"
+            said.append(f"{_count(self.without_judgments, 'query', 'queries')} only in the run {fate} ignored.")
         if self.no_relevant:
-            what = "count as 0" if self.policies.no_relevant == "zero" else "are left out"
-            said.append(f"{_count(self.no_relevant, 'query has', 'queries have')} no relevant document and {what}.")
+            fate = _fate(self.no_relevant, self.policies.no_relevant)
+            said.append(f"{_count(self.no_relevant, 'query has', 'queries have')} no relevant document and {fate}.")
         if self.unjudged and self.documents:
             said.append(f"{self.unjudged:,} of {self.documents:,} documents ({self.unjudged / self.documents:.0%}) were never judged.")
         if self.repeated:
@@ -123,5 +124,7 @@ def _count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def _were(number: int) -> str:
-    return "was" if number == 1 else "were"
+def _fate(number: int, policy: str) -> str:
+    if policy == "skip":
+        return "is left out" if number == 1 else "are left out"
+    return "counts as 0" if number == 1 else "count as 0"

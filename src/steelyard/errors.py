@@ -56,7 +56,7 @@ def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
     by_lower: dict[str, str] = {}
     for name in known:
         by_lower.setdefault(name.lower(), name)
-    close = difflib.get_close_matches(word.lower(), list(by_lower), n=most, cutoff=0.5)
+    close = difflib.get_close_matches(word.lower(), list(by_lower), n=most, cutoff=0.6)
     return [by_lower[name] for name in close]
 
 

@@ -68,6 +68,8 @@ class Dialect:
         try:
             definition, implied, suffix = find(name, wanted)
         except MeasureError:
+            if not self.names:
+                raise
             raise MeasureError(
                 f"there is no measure {wanted!r} in dialect {self.name}."
                 f"{did_you_mean(name, [*self.names, *definitions()])} `steelyard explain --dialect {self.name}` lists its names."

@@ -1,0 +1,49 @@
+# make demo and make test need nothing but Python 3.10 or newer; a C++ compiler makes them faster.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+KERNEL := $(wildcard src/kernel/*)
+
+.PHONY: demo test test-all test-lowest lint bench clean
+
+demo: $(VENV)/.installed
+	$(BIN)/steelyard demo
+
+test: $(VENV)/.tested lint
+	$(BIN)/python -m pytest -m "not slow and not browser"
+	STEELYARD_NATIVE=0 $(BIN)/python -m pytest -m "not slow and not browser" tests/alignment tests/golden tests/formats
+
+test-all: $(VENV)/.tested
+	$(BIN)/python -m pytest -m "slow or browser"
+	$(MAKE) test-lowest
+
+# The lowest versions that pyproject.toml allows, without the kernel and without the peers.
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
+	.venv-lowest/bin/python -m pip install --quiet $$($(PYTHON) .ci/lowest.py) pytest hypothesis tomli
+	STEELYARD_PURE=1 .venv-lowest/bin/python -m pip install --quiet --no-deps .
+	.venv-lowest/bin/python -m pytest -m "not slow and not browser"
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.tested
+	$(BIN)/python -m benchmarks
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml $(KERNEL)
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
+	touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group test --group lint
+	touch $@
+
+clean:
+	rm -rf $(VENV) .venv-lowest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

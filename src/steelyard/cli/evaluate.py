@@ -1,0 +1,107 @@
+"""steelyard evaluate: measure runs against judgments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.cli.options import (
+    Depth,
+    DialectName,
+    Duplicates,
+    Measures,
+    Missing,
+    NoRelevant,
+    Output,
+    Rel,
+    TableFormat,
+    Ties,
+)
+from steelyard.cli.output import Format, emit, followed, say
+from steelyard.evaluation import evaluate as evaluated
+from steelyard.judgments import Qrels
+from steelyard.report.tables import Cell, Table
+from steelyard.scores import Scores
+from steelyard.version import __version__
+
+DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
+
+
+def evaluate(
+    qrels: Annotated[Path, typer.Argument(help="The judgments: TREC, BEIR, JSON, CSV, Parquet, ...", metavar="QRELS")],
+    runs: Annotated[list[Path], typer.Argument(help="One or more runs, in any format.", metavar="RUN...")],
+    measure: Measures = None,
+    dialect: DialectName = "steelyard",
+    missing: Missing = None,
+    no_relevant: NoRelevant = None,
+    ties: Ties = None,
+    duplicates: Duplicates = None,
+    rel: Rel = None,
+    depth: Depth = None,
+    per_query: Annotated[bool, typer.Option("--per-query", help="Show every query's values.")] = False,
+    format: TableFormat = Format.table,
+    output: Output = None,
+) -> None:
+    """Measure runs against judgments.
+
+    Example: steelyard evaluate qrels.trec bm25.run dense.run -m nDCG@10 -m AP -m 'P(rel=2)@5'
+
+    Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are found from the files' content.
+    """
+    truth = Qrels.of(qrels)
+    wanted = measure or list(DEFAULT_MEASURES)
+    scores = [
+        evaluated(
+            truth,
+            run,
+            wanted,
+            dialect=dialect,
+            missing=missing,
+            no_relevant=no_relevant,
+            ties=ties,
+            duplicates=duplicates,
+            rel=rel,
+            depth=depth,
+        )
+        for run in followed(runs, lambda path: path.name)
+    ]
+    names = _distinct([s.name for s in scores], runs)
+    data = {
+        "steelyard": __version__,
+        "dialect": dialect,
+        "runs": [{**s.to_dict(per_query), "name": name} for s, name in zip(scores, names, strict=True)],
+    }
+    emit(_table(scores, names, per_query, format), data, format, output)
+    for name, each in zip(names, scores, strict=True):
+        say(f"{name}: {each.coverage}")
+
+
+def _distinct(names: list[str], paths: list[Path]) -> list[str]:
+    """The runs' names, or their file names where two runs have one name."""
+    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+
+
+def _table(scores: list[Scores], names: list[str], per_query: bool, format: Format) -> Table:
+    if per_query:
+        rows: list[list[Cell]] = [
+            [name, query, *values]
+            for name, each in zip(names, scores, strict=True)
+            for query, values in zip(each.queries, each.matrix.T.tolist(), strict=True)
+        ]
+        return Table(["run", "query_id", *scores[0].measures], rows)
+    if format is not Format.csv and len(scores) > 1:
+        return Table(["run", *scores[0].measures], [[name, *map(_count, s.means.values(), s.measures.values())] for name, s in zip(names, scores, strict=True)])
+    rows = []
+    for name, each in zip(names, scores, strict=True):
+        intervals = each.intervals()
+        for key, mean in each.means.items():
+            low, high = intervals[key] or (None, None)
+            rows.append([name, key, _count(mean, each.measures[key]), low, high, len(each.queries)])
+    return Table(["run", "measure", "value", "low", "high", "queries"], rows)
+
+
+def _count(value: float, measure: object) -> Cell:
+    summed = getattr(measure, "definition").summary == "sum"
+    return str(int(value)) if summed and value == int(value) else value

@@ -1,0 +1,34 @@
+"""steelyard explain: what a measure is, exactly, under a dialect."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from steelyard.cli.options import DialectName, Output, TableFormat
+from steelyard.cli.output import Format, emit, write
+from steelyard.dialects import dialect as dialect_of
+from steelyard.explanation import explain as explained
+from steelyard.report.tables import Table
+
+
+def explain(
+    measure: Annotated[
+        Optional[str], typer.Argument(help="A measure, as in nDCG@10; left out, the dialect's names are listed.")
+    ] = None,
+    dialect: DialectName = "steelyard",
+    format: TableFormat = Format.table,
+    output: Output = None,
+) -> None:
+    """Print the exact formula, clauses and edge cases of a measure as a dialect uses it.
+
+    Example: steelyard explain nDCG@10 --dialect autorag
+    """
+    if measure is not None:
+        write(str(explained(measure, dialect)), output)
+        return
+    spoken = dialect_of(dialect)
+    rows = [[name, spelled] for name, spelled in spoken.names.items()]
+    table = Table(["name", "measure"], rows)
+    emit(table, {"dialect": spoken.name, "about": spoken.about, "names": dict(spoken.names)}, format, output)
