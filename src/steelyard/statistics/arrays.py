@@ -25,6 +25,13 @@ def one_series(values: npt.ArrayLike) -> Array:
     return refuse_infinities(array)
 
 
+def present(values: npt.ArrayLike) -> tuple[Array, int]:
+    """The values of one series that are numbers, and how many were not."""
+    series = one_series(values)
+    kept = series[~np.isnan(series)]
+    return kept, len(series) - len(kept)
+
+
 def many_series(values: npt.ArrayLike) -> Array:
     """The values as a float64 matrix, series x queries."""
     array = np.asarray(values, dtype=np.float64)

@@ -59,7 +59,7 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
 def studentised(values: Array, draws: int, seed: int) -> list[tuple[float, float]]:
     """(t, p) of every row of complete differences, over shared resamples."""
     tests, n = values.shape
-    mean, deviation = values.mean(axis=1), values.std(axis=1, ddof=1)
+    mean, deviation = np.array([mean_and_deviation(np.ascontiguousarray(row)) for row in values]).T
     # Standardised, one unit serves all rows, and the squares have a known size.
     standard = (values - mean[:, None]) / deviation[:, None]
     columns, shift = whole_numbers(standard.T, n)

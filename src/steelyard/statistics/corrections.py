@@ -32,11 +32,12 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
             f"{did_you_mean(str(correction), CORRECTIONS)}"
         )
     values = one_series(p_values)
+    adjusted: Array = values.copy()
     tested = ~np.isnan(values)
     p = values[tested]
     m = len(p)
     if m == 0 or correction == "none":
-        return values.copy()
+        return adjusted
     order = np.argsort(p, kind="stable")
     rank = np.arange(m)
     if correction == "bonferroni":
@@ -45,6 +46,5 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
         ascending = np.maximum.accumulate(p[order] * (m - rank))
     else:
         ascending = np.minimum.accumulate((p[order] * m / (rank + 1))[::-1])[::-1]
-    adjusted = values.copy()
     adjusted[np.flatnonzero(tested)[order]] = np.minimum(ascending, 1.0)
     return adjusted

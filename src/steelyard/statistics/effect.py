@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.statistics.arrays import Array, one_series
+from steelyard.statistics.arrays import Array, present
 
 # Two scores that differ by less than this differ by rounding only.
 ROUNDING = 1e-12
@@ -40,8 +40,7 @@ def cohens_d(differences: npt.ArrayLike) -> float:
     >>> round(cohens_d([0.1, 0.3, 0.0, 0.2, 0.1]), 6)
     1.227881
     """
-    values = one_series(differences)
-    values = values[~np.isnan(values)]
+    values, _ = present(differences)
     if len(values) < 2:
         return math.nan
     mean, deviation = mean_and_deviation(values)
@@ -56,8 +55,7 @@ def tally(differences: npt.ArrayLike, tolerance: float = ROUNDING) -> Tally:
     >>> tally([0.2, 0.0, -0.1, 0.3])
     Tally(wins=2, ties=1, losses=1)
     """
-    values = one_series(differences)
-    values = values[~np.isnan(values)]
+    values, _ = present(differences)
     wins, losses = int(np.sum(values > tolerance)), int(np.sum(values < -tolerance))
     return Tally(wins, len(values) - wins - losses, losses)
 

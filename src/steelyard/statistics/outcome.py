@@ -28,7 +28,9 @@ class TestResult:
 
 def no_test(n: int, left_out: int) -> TestResult:
     """The result where fewer than two queries have a value in both runs."""
-    reason = "no query has a value in both runs" if n == 0 else "one query only: nothing to estimate chance from"
+    reason = (
+        "no query has a value in both runs" if n == 0 else "one query only: nothing to estimate chance from"
+    )
     return TestResult(math.nan, math.nan, n, left_out, "none", reason)
 
 

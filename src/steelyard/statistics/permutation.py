@@ -18,9 +18,7 @@ from steelyard.statistics.resampling import random_sign_bits, signed_sums
 EXACT_DIFFERENCES = 32
 
 
-def permutation_test(
-    differences: npt.ArrayLike, permutations: int = 100_000, seed: int = 0
-) -> TestResult:
+def permutation_test(differences: npt.ArrayLike, permutations: int = 100_000, seed: int = 0) -> TestResult:
     """`permutation_tests` for one series of differences.
 
     >>> permutation_test([0.1, 0.3, 0.0, 0.2, 0.1]).p
@@ -75,7 +73,7 @@ def exact_p(whole: Array, slack: float) -> float:
         return 1.0
     above = len(second) - np.searchsorted(second, reached - first, side="left")
     below = np.searchsorted(second, -reached - first, side="right")
-    return int(above.sum() + below.sum()) / 2 ** len(whole)
+    return float(int(above.sum() + below.sum()) / 2 ** len(whole))
 
 
 def all_signed_sums(whole: Array) -> Array:
@@ -93,5 +91,4 @@ def monte_carlo_p(whole: Array, permutations: int, seed: int) -> Array:
     hits = np.zeros(whole.shape[1], dtype=np.int64)
     for sums in signed_sums(whole, random_sign_bits(queries, permutations, seed)):
         hits += np.count_nonzero(np.abs(sums) >= reached, axis=0)
-    p: Array = (hits + 1.0) / (permutations + 1.0)
-    return p
+    return (hits.astype(np.float64) + 1.0) / (permutations + 1.0)

@@ -25,7 +25,9 @@ def normal_quantile(p: float) -> float:
     if p <= 0.0:
         return -math.inf
     t = math.sqrt(-2.0 * math.log(p))
-    x = (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))) - t
+    x = (2.515517 + t * (0.802853 + t * 0.010328)) / (
+        1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))
+    ) - t
     for _ in range(4):
         density = math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
         error = (normal_cdf(x) - p) / density
@@ -54,4 +56,4 @@ def student_quantile(p: float, freedom: int) -> float:
         z * (((3.0 * s + 19.0) * s + 17.0) * s - 15.0) / 384.0,
         z * ((((79.0 * s + 776.0) * s + 1482.0) * s - 1920.0) * s - 945.0) / 92160.0,
     )
-    return z + sum(term / freedom**power for power, term in enumerate(terms, start=1))
+    return z + math.fsum(term / float(freedom) ** power for power, term in enumerate(terms, start=1))

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from steelyard.statistics.arrays import Array
 
-# 512 sign vectors x 64 bytes of signs as float64 are 2 MB: a tile that stays in a core's cache.
-PERMUTATIONS_PER_BLOCK = 512
+# 256 sign vectors x 64 bytes of signs as float64 are 1 MB: a tile that stays in a core's cache. Any multiple
+# of 8 rows gives the same stream of bits.
+PERMUTATIONS_PER_BLOCK = 256
 BYTES_PER_TILE = 64
 RESAMPLED_PER_BLOCK = 2**19
 
@@ -37,7 +38,12 @@ def every_sign_bits(queries: int) -> Iterator[Bits]:
     width = -(-queries // 8)
     for start in range(0, 2**queries, PERMUTATIONS_PER_BLOCK):
         numbers = np.arange(start, min(start + PERMUTATIONS_PER_BLOCK, 2**queries), dtype="<u8")
-        yield (numbers << np.uint64(8 * width - queries)).astype(">u8").view(np.uint8).reshape(-1, 8)[:, -width:]
+        yield (
+            (numbers << np.uint64(8 * width - queries))
+            .astype(">u8")
+            .view(np.uint8)
+            .reshape(-1, 8)[:, -width:]
+        )
 
 
 def signed_sums(columns: Array, blocks: Iterator[Bits]) -> Iterator[Array]:
@@ -47,11 +53,10 @@ def signed_sums(columns: Array, blocks: Iterator[Bits]) -> Iterator[Array]:
     matrix product. The columns must be whole numbers.
     """
     signs_of_byte = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-    queries, width = columns.shape
     buffer = np.empty((PERMUTATIONS_PER_BLOCK, BYTES_PER_TILE, 8))
     for bits in blocks:
         rows = len(bits)
-        sums = np.zeros((rows, width))
+        sums = np.zeros((rows, columns.shape[1]))
         for start in range(0, bits.shape[1], BYTES_PER_TILE):
             tile = bits[:, start : start + BYTES_PER_TILE]
             part = columns[8 * start : 8 * (start + BYTES_PER_TILE)]

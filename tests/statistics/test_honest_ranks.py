@@ -1,0 +1,77 @@
+"""Rank intervals and tie groups."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from steelyard.errors import InputError
+from steelyard.statistics import groups_of, rank_intervals, t_test, tie_groups
+
+
+def test_clear_order_has_narrow_ranks_and_equal_runs_have_wide_ones() -> None:
+    rng = np.random.default_rng(1)
+    table = rng.normal(0.0, 0.1, (4, 200)) + np.array([[0.9], [0.5], [0.5], [0.1]])
+    intervals = rank_intervals(table)
+    assert intervals[0] == (1, 1)
+    assert intervals[3] == (4, 4)
+    assert intervals[1] == intervals[2] == (2, 3)
+
+
+def test_a_run_equal_to_another_on_every_query_shares_its_ranks() -> None:
+    row = np.random.default_rng(2).random(30)
+    assert rank_intervals([row, row, row]) == [(1, 3)] * 3
+
+
+def test_rank_intervals_shrink_with_the_level_and_repeat_with_the_seed() -> None:
+    table = np.random.default_rng(3).random((6, 40))
+    wide, narrow = rank_intervals(table, 0.99), rank_intervals(table, 0.5)
+    assert all(a <= c and d <= b for (a, b), (c, d) in zip(wide, narrow, strict=True))
+    assert rank_intervals(table, seed=1) == rank_intervals(table, seed=1)
+
+
+def test_rank_intervals_with_holes_and_with_one_query() -> None:
+    table = np.array([[0.9, 0.8, math.nan, 0.9], [0.1, 0.2, 0.3, 0.1]])
+    assert rank_intervals(table) == [(1, 1), (2, 2)]
+    assert rank_intervals([[0.9], [0.1], [0.2]]) == [(1, 3)] * 3
+
+
+def test_groups_never_claim_an_order_the_tests_do_not() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        table = rng.normal(0.0, 0.2, (6, 40)) + rng.choice([0.0, 0.1, 0.2, 0.3], (6, 1))
+        groups = tie_groups(table, correction="none")
+        for i in range(6):
+            for j in range(6):
+                if groups[i] < groups[j]:
+                    assert table[i].mean() > table[j].mean()
+                    assert t_test(table[i] - table[j]).p < 0.05
+        assert min(groups) == 1
+        assert set(groups) == set(range(1, max(groups) + 1))
+
+
+def test_a_chain_is_one_group() -> None:
+    p = np.array([[1, 0.2, 0.01], [0.2, 1, 0.2], [0.01, 0.2, 1]])
+    assert groups_of([0.9, 0.8, 0.7], p) == [1, 1, 1]
+
+
+def test_a_run_in_the_middle_that_is_told_from_both_neighbours_stays_between_them() -> None:
+    p = np.array([[1, 0.01, 0.2], [0.01, 1, 0.01], [0.2, 0.01, 1]])
+    assert groups_of([0.9, 0.8, 0.7], p) == [1, 1, 1]
+
+
+def test_no_test_separates_nothing_and_order_of_runs_does_not_matter() -> None:
+    p = np.full((3, 3), math.nan)
+    assert groups_of([0.9, 0.5, 0.1], p) == [1, 1, 1]
+    p = np.array([[1, 0.001, 0.001], [0.001, 1, 0.001], [0.001, 0.001, 1]])
+    assert groups_of([0.1, 0.9, 0.5], p) == [3, 1, 2]
+    assert groups_of([0.5, 0.5, 0.1], p) == [1, 1, 2]
+    assert tie_groups([[0.3, 0.4]]) == [1]
+    assert tie_groups([[0.3], [0.9]]) == [1, 1]
+
+
+def test_groups_need_all_pairs() -> None:
+    with pytest.raises(InputError, match="2 x 2"):
+        groups_of([0.1, 0.2], [[1.0]])
