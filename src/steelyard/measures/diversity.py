@@ -1,1 +1,307 @@
-"""Measures over subtopics: novelty and diversity."""
+"""Measures over targets (subtopics): documents that say something new, and cover all that is meant.
+
+The definitions are those of ndeval, the tool of the TREC Web tracks, at any cutoff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heapreplace
+from itertools import islice
+from typing import TypeAlias
+
+import numpy as np
+
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.errors import MeasureError
+from steelyard.measures.binary import average_precision, recall, share
+from steelyard.measures.graded import discount_of
+from steelyard.measures.registry import measure
+
+Discount: TypeAlias = Callable[[Ints], Floats]
+
+
+@measure(
+    "alpha_DCG",
+    aliases=("α_DCG",),
+    cutoff="required",
+    cites="Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008",
+)
+def alpha_dcg(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
+    """Discounted gain of the first k, each target gaining less each time it comes again.
+
+    alpha_DCG@k = sum of gain / log2(rank + 1) over the first k, out of the same sum if every
+    document satisfied every target.
+    gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
+
+    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
+    rel: the lowest grade at which a document satisfies a target.
+    No target, or an empty list: 0. ndeval leaves the value at k = 1 undivided.
+    """
+    return share(_gained(a, k, alpha, rel, _log), _most_possible(a, k, alpha, rel, _log))
+
+
+@measure(
+    "alpha_nDCG",
+    aliases=("α_nDCG",),
+    high=np.inf,
+    ideal=1.0,
+    cites="Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008",
+)
+def alpha_ndcg(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Floats:
+    """Discounted gain of the first k, each target gaining less each time it comes again, over the ideal's.
+
+    alpha_nDCG@k = sum of gain / log2(rank + 1) over the first k / the same sum of the ideal list
+    gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
+    The ideal list is built greedily, as in ndeval: at each rank the judged document that gains most;
+    of equal ones, the last in the judgments. A greedy list need not be the best: the value can pass 1.
+
+    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
+    rel: the lowest grade at which a document satisfies a target.
+    No target, or an empty list: 0.
+    """
+    return share(_gained(a, k, alpha, rel, _log), _ideal(a, k, alpha, rel, _log))
+
+
+@measure(
+    "ERR_IA",
+    aliases=("intent_aware_ERR",),
+    cutoff="required",
+    cites="Chapelle et al., Intent-based diversification of web search results, Information Retrieval, 2011",
+)
+def err_ia(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
+    """Expected reciprocal rank averaged over targets: a document satisfies each of its own with chance alpha.
+
+    ERR_IA@k = sum of gain / rank over the first k, out of the same sum if every document satisfied
+    every target.
+    gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
+
+    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
+    rel: the lowest grade at which a document satisfies a target.
+    No target, or an empty list: 0. ndeval leaves the value at k = 1 undivided.
+    """
+    return share(_gained(a, k, alpha, rel, _one_over), _most_possible(a, k, alpha, rel, _one_over))
+
+
+@measure(
+    "nERR_IA",
+    aliases=("normalized_intent_aware_ERR",),
+    high=np.inf,
+    ideal=1.0,
+    cites="Chapelle et al., Intent-based diversification of web search results, Information Retrieval, 2011",
+)
+def nerr_ia(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Floats:
+    """Expected reciprocal rank averaged over targets, over the ideal list's.
+
+    nERR_IA@k = sum of gain / rank over the first k / the same sum of the ideal list
+    gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
+    The ideal list is that of alpha_nDCG. A greedy list need not be the best: the value can pass 1.
+
+    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
+    rel: the lowest grade at which a document satisfies a target.
+    No target, or an empty list: 0.
+    """
+    return share(_gained(a, k, alpha, rel, _one_over), _ideal(a, k, alpha, rel, _one_over))
+
+
+@measure(
+    "NRBP",
+    cutoff="none",
+    cites="Clarke et al., An effectiveness measure for ambiguous and underspecified queries, ICTIR 2009",
+)
+def nrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Floats:
+    """Novelty- and rank-biased precision: targets found by a user who reads on with chance beta.
+
+    NRBP = (1 - (1 - alpha) beta) / |targets| x sum of gain x beta^(rank - 1)
+    gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
+
+    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
+    beta: the chance that the user reads on, from 0 to 1.
+    rel: the lowest grade at which a document satisfies a target.
+    No target, or an empty list: 0.
+    """
+    total = _gained(a, None, alpha, rel, _fading(beta))
+    return (1 - (1 - alpha) * beta) * share(total, a.target_counts(rel))
+
+
+@measure(
+    "nNRBP",
+    cutoff="none",
+    high=np.inf,
+    ideal=1.0,
+    cites="Clarke et al., An effectiveness measure for ambiguous and underspecified queries, ICTIR 2009",
+)
+def nnrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Floats:
+    """Novelty- and rank-biased precision over the ideal list's.
+
+    nNRBP = NRBP / NRBP of the ideal list
+    The ideal list is that of alpha_nDCG. A greedy list need not be the best: the value can pass 1.
+
+    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
+    beta: the chance that the user reads on, from 0 to 1.
+    rel: the lowest grade at which a document satisfies a target.
+    No target, or an empty list: 0.
+    """
+    fading = _fading(beta)
+    return share(_gained(a, None, alpha, rel, fading), _ideal(a, None, alpha, rel, fading))
+
+
+@measure(
+    "AP_IA",
+    aliases=("MAP_IA", "intent_aware_AP"),
+    ideal=1.0,
+    cites="Agrawal et al., Diversifying search results, WSDM 2009",
+)
+def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """Average precision of each target alone, averaged over targets: AP(per=target).
+
+    AP_IA@k = mean over targets of AP@k, its relevant documents being those that satisfy the target.
+
+    rel: the lowest grade at which a document satisfies a target.
+    No target, or an empty list: 0.
+    """
+    return average_precision(a, k, rel, per="target")
+
+
+@measure(
+    "P_IA",
+    aliases=("intent_aware_P", "Precision_IA"),
+    tail=False,
+    cites="Agrawal et al., Diversifying search results, WSDM 2009",
+)
+def p_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """Precision for each target alone, averaged over targets.
+
+    P_IA@k = |pairs of a document in the first k and a target it satisfies| / (k x |targets|)
+
+    rel: the lowest grade at which a document satisfies a target.
+    Without a cutoff, divided by what came back instead of k. No target, or an empty list: 0.
+    """
+    hit, _, grade = a.hit_targets
+    pairs = _sums(a.query[hit], (grade >= rel) & a.within(k)[hit], a.size)
+    return share(pairs, a.target_counts(rel) * (a.returned() if k is None else k))
+
+
+@measure(
+    "StRecall",
+    aliases=("strec", "subtopic_recall", "S_Recall"),
+    ideal=1.0,
+    cites="Zhai, Cohen and Lafferty, Beyond independent relevance, SIGIR 2003",
+)
+def subtopic_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """Share of the targets that a document of the first k satisfies: R(per=target).
+
+    StRecall@k = |targets with a document in the first k| / |targets|
+
+    rel: the lowest grade at which a document satisfies a target.
+    No target, or an empty list: 0.
+    """
+    return recall(a, k, rel, per="target")
+
+
+def _log(rank: Ints) -> Floats:
+    return discount_of(rank, "log2")
+
+
+def _one_over(rank: Ints) -> Floats:
+    return discount_of(rank, "reciprocal")
+
+
+def _fading(beta: float) -> Discount:
+    _check("beta", beta)
+    return lambda rank: np.power(float(beta), rank - 1.0)
+
+
+def _check(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise MeasureError(f"{name} is {value}; expected a number from 0 to 1, as in {name}=0.5.")
+
+
+def _gained(a: Alignment, k: int | None, alpha: float, rel: float, discount: Discount) -> Floats:
+    """Per query the discounted gain of the first k."""
+    _check("alpha", alpha)
+    alone, owner = a.by_target(rel)
+    worth = _after(alone.query, alpha) * discount(alone.rank)
+    return _sums(owner, alone.per_query(np.where(alone.within(k), worth, 0.0)), a.size)
+
+
+def _most_possible(a: Alignment, k: int, alpha: float, rel: float, discount: Discount) -> Floats:
+    """Per query what k documents would gain that satisfy every target."""
+    ranks = np.arange(1, k + 1)
+    return a.target_counts(rel) * float(np.sum(np.power(1.0 - alpha, ranks - 1) * discount(ranks)))
+
+
+def _ideal(a: Alignment, k: int | None, alpha: float, rel: float, discount: Discount) -> Floats:
+    """Per query the discounted gain of the first k of the greedy list of judged documents."""
+    pairs = np.flatnonzero(a.targets.grade >= rel)
+    target, doc = a.targets.target[pairs], a.targets.doc[pairs]
+    query = a.targets.query[target]
+    crowded = np.zeros(a.size, dtype=bool)
+    crowded[query[np.bincount(doc, minlength=1)[doc] > 1]] = True
+    apart = ~crowded[query]
+    one_each = _one_target_each(query[apart], target[apart], alpha)
+    total = _discounted(*one_each, k, discount, a.size)
+    for number, held in _documents(query[~apart], doc[~apart], target[~apart]):
+        gains = np.fromiter(islice(_greedy(held, alpha), k), np.float64)
+        total[number] = float(np.sum(gains * discount(np.arange(1, len(gains) + 1))))
+    return total
+
+
+def _one_target_each(query: Ints, target: Ints, alpha: float) -> tuple[Ints, Floats]:
+    """The gains of the greedy lists, best first, where no document satisfies two targets."""
+    order = np.lexsort((target, query))
+    query, target = query[order], target[order]
+    gains = _after(target, alpha)
+    order = np.lexsort((-gains, query))
+    return query[order], gains[order]
+
+
+def _discounted(query: Ints, gains: Floats, k: int | None, discount: Discount, size: int) -> Floats:
+    """Per query the discounted sum of gains that are sorted by query and rank."""
+    rank = _place(query) + 1
+    inside: Bools = np.ones(len(rank), dtype=bool) if k is None else rank <= k
+    return _sums(query[inside], gains[inside] * discount(rank[inside]), size)
+
+
+def _documents(query: Ints, doc: Ints, target: Ints) -> Iterator[tuple[int, list[tuple[int, list[int]]]]]:
+    """Query by query, each document with the targets that it satisfies."""
+    held: dict[int, dict[int, list[int]]] = {}
+    for number, document, need in zip(query.tolist(), doc.tolist(), target.tolist(), strict=True):
+        held.setdefault(number, {}).setdefault(document, []).append(need)
+    for number, documents in held.items():
+        yield number, list(documents.items())
+
+
+def _greedy(held: Sequence[tuple[int, list[int]]], alpha: float) -> Iterator[float]:
+    """The gains of a list that takes at each rank the document that gains most.
+
+    Gains only ever fall, so a document whose gain is up to date and at the top of the heap is the best.
+    """
+    left = {need: 1.0 for _, needs in held for need in needs}
+    heap = [(-float(len(needs)), -document, needs) for document, needs in held]
+    heapify(heap)
+    while heap:
+        known, order, needs = heap[0]
+        gain = sum(left[need] for need in needs)
+        if gain < -known:
+            heapreplace(heap, (-gain, order, needs))
+            continue
+        heappop(heap)
+        yield gain
+        for need in needs:
+            left[need] *= 1 - alpha
+
+
+def _after(group: Ints, alpha: float) -> Floats:
+    """(1 - alpha)^n, n being how many entries of the same group stand before each. Groups are sorted."""
+    return np.power(1.0 - alpha, _place(group))
+
+
+def _place(group: Ints) -> Ints:
+    """How many entries of the same group stand before each; groups are sorted."""
+    return np.arange(len(group)) - np.searchsorted(group, group)
+
+
+def _sums(query: Ints, values: Floats | Bools, size: int) -> Floats:
+    return np.bincount(query, weights=values, minlength=size).astype(np.float64)

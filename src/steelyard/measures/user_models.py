@@ -1,1 +1,365 @@
-"""Measures from models of how a user reads a list."""
+"""Measures from models of how a user reads a list: how far, and what each step is worth."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Floats, Ints
+from steelyard.errors import MeasureError
+from steelyard.measures.binary import share
+from steelyard.measures.graded import discount_of
+from steelyard.measures.registry import measure
+
+READ = 1000
+"""The rank at which the readers of INST and INSQ stop at the latest, as in cwl_eval."""
+
+NEARLY = 1e-6
+"""Gains that add up to a goal but for this much have reached it."""
+
+
+@measure(
+    "ERR",
+    aliases=("expected_reciprocal_rank",),
+    cites="Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009",
+)
+def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: float | None = None) -> Floats:
+    """Expected reciprocal rank: 1 / the rank at which a user who reads downwards is satisfied.
+
+    ERR@k = sum over the first k of stop(rank) x product of (1 - stop) over the ranks above / rank
+    stop(rank) = (2^grade - 1) / 2^max_grade, the chance that the document there satisfies.
+
+    max_grade: the top of the grade scale; None: the highest grade in the judgments. Grades above count as it.
+    Grades below 0 count as 0. Nothing relevant, or an empty list: 0.
+    """
+    stops = _stops(a, a.grade, max_grade)
+    return _satisfied(a.query, a.rank, np.where(a.within(k), stops, 0.0), a.size)
+
+
+@measure(
+    "nERR",
+    aliases=("normalized_expected_reciprocal_rank",),
+    ideal=1.0,
+    cites="Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009",
+)
+def normalized_expected_reciprocal_rank(
+    a: Alignment, k: int | None = None, max_grade: float | None = None
+) -> Floats:
+    """Expected reciprocal rank as a share of the best possible.
+
+    nERR@k = ERR@k / ERR@k of all judged documents, best first.
+
+    max_grade: the top of the grade scale; None: the highest grade in the judgments. Grades above count as it.
+    Grades below 0 count as 0. Nothing relevant, or an empty list: 0.
+    """
+    query, rank, stops = a.best_first(_stops(a, a.judged.grade, max_grade))
+    if k is not None:
+        stops = np.where(rank <= k, stops, 0.0)
+    return share(expected_reciprocal_rank(a, k, max_grade), _satisfied(query, rank, stops, a.size))
+
+
+@measure(
+    "RBP",
+    aliases=("rank_biased_precision",),
+    companion="RBPResidual",
+    cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
+)
+def rank_biased_precision(
+    a: Alignment,
+    k: int | None = None,
+    p: float = 0.8,
+    rel: float = 1,
+    gain: Literal["binary", "linear"] = "binary",
+) -> Floats:
+    """Rank-biased precision: the gain of a user who goes on to the next document with chance p.
+
+    RBP@k = (1 - p) x sum of gain x p^(rank - 1) over the first k.
+    RBPResidual is how much the documents without a judgment could add.
+
+    p: the chance of going on, from 0 to below 1.
+    rel: the lowest grade that counts as relevant; documents graded below it gain nothing.
+    gain=binary: 1 for a relevant document.
+    gain=linear: grade / the highest grade in the judgments, so that the value stays within 0 and 1.
+    Nothing relevant, or an empty list: 0.
+    """
+    return a.per_query(np.where(a.within(k), rbp_gains(a, rel, gain) * rbp_weights(a.rank, p), 0.0))
+
+
+@measure(
+    "RBPResidual",
+    aliases=("rbp_resid", "rbp_residual"),
+    better="neither",
+    empty=1.0,
+    needs_relevant=False,
+    cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
+)
+def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> Floats:
+    """What is unknown of RBP: the weight of the unjudged ranks and of all ranks below the list.
+
+    RBPResidual@k = 1 - (1 - p) x sum of p^(rank - 1) over the judged documents in the first k.
+    The RBP that full judgments would give lies between RBP and RBP + RBPResidual.
+
+    p: the chance of going on, from 0 to below 1.
+    A repeated document counts as unjudged. Empty list: 1.
+    """
+    known = a.per_query(np.where(a.within(k), rbp_weights(a.rank, p), 0.0))
+    return np.maximum(0.0, 1 - known)
+
+
+def rbp_weights(rank: Ints, p: float) -> Floats:
+    """The share of a rank-biased reader's attention that each rank has."""
+    if not 0 <= p < 1:
+        raise MeasureError(
+            f"p is {p}; expected the chance of reading on, from 0 to below 1, as in RBP(p=0.8)."
+        )
+    weights: Floats = (1 - p) * np.power(float(p), rank - 1.0)
+    return weights
+
+
+def rbp_gains(a: Alignment, rel: float, gain: Literal["binary", "linear"]) -> Floats:
+    """What each hit gains, from 0 to 1."""
+    if gain == "binary":
+        return (a.grade >= rel).astype(np.float64)
+    return np.where(a.grade >= rel, scaled(a, 0.0, None), 0.0)
+
+
+@measure(
+    "INST",
+    cutoff="none",
+    cites="Bailey et al., User variability and IR system evaluation, SIGIR 2015",
+)
+def inst(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None = None) -> Floats:
+    """Gain per document read, by a user who wants T of it and reads on the less the more was found.
+
+    INST = sum of gain(rank) x W(rank) / sum of W(rank), over ranks 1 to 1000
+    W(1) = 1, W(i + 1) = W(i) x ((i + T + T(i) - 1) / (i + T + T(i)))^2
+    T(i) = T less the gain of the first i
+    gain = (grade - min_rel) / (max_rel - min_rel), kept within 0 and 1.
+
+    T: the gain the user wants, in documents of the highest grade; above 0.
+    min_rel: the grade that gains nothing.
+    max_rel: the grade that gains 1; None: the highest grade in the judgments.
+    Unjudged documents, and the ranks below a short list, gain nothing. Empty list: 0.
+    """
+    _check_goal(T)
+    gains = scaled(a, min_rel, max_rel)
+    chosen = (gains > 0) & (a.rank <= READ)
+    total, weight = _inst_sums(a.query[chosen], a.rank[chosen].astype(np.float64), gains[chosen], T, a.size)
+    return share(total, weight)
+
+
+@measure(
+    "INSQ",
+    cutoff="none",
+    cites="Moffat, Scholer and Thomas, Models and metrics: IR evaluation as a user process, ADCS 2012",
+)
+def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None = None) -> Floats:
+    """Gain per document read, by a user who wants T of it and reads on the more surely the deeper.
+
+    INSQ = sum of gain(rank) x W(rank) / sum of W(rank), over ranks 1 to 1000
+    W(rank) = 1 / (rank + 2T - 1)^2
+    gain = (grade - min_rel) / (max_rel - min_rel), kept within 0 and 1.
+
+    T: the gain the user wants, in documents of the highest grade; above 0.
+    min_rel: the grade that gains nothing.
+    max_rel: the grade that gains 1; None: the highest grade in the judgments.
+    Unjudged documents, and the ranks below a short list, gain nothing. Empty list: 0.
+    """
+    _check_goal(T)
+    weights = (np.arange(1, READ + 1) + 2 * T - 1) ** -2.0
+    worth = scaled(a, min_rel, max_rel) * weights[np.minimum(a.rank, READ) - 1]
+    return a.per_query(np.where(a.rank <= READ, worth, 0.0)) / float(weights.sum())
+
+
+@measure(
+    "BPM",
+    aliases=("bejeweled_player_model",),
+    cutoff="required",
+    cites="Zhang et al., Evaluating web search with a bejeweled player model, SIGIR 2017",
+)
+def bejeweled_player_model(
+    a: Alignment, k: int, T: float = 1, min_rel: float = 0, max_rel: float | None = None
+) -> Floats:
+    """Gain per document read, by a user who stops once T is gained, or after k documents.
+
+    BPM@k = gain of the first s / s; s = the first rank by which T is gained, or k if that comes first
+    gain = (grade - min_rel) / (max_rel - min_rel), kept within 0 and 1.
+
+    T: the gain the user wants, in documents of the highest grade; above 0.
+    min_rel: the grade that gains nothing.
+    max_rel: the grade that gains 1; None: the highest grade in the judgments.
+    Unjudged documents, and the ranks below a short list, gain nothing. Empty list: 0.
+    """
+    _check_goal(T)
+    gains = np.where(a.within(k), scaled(a, min_rel, max_rel), 0.0)
+    last = np.minimum(a.first(running(np.add, a.query, gains) >= T - NEARLY), k)
+    return a.per_query(np.where(a.rank <= last[a.query], gains, 0.0)) / last
+
+
+@measure(
+    "SDCG",
+    aliases=("scaled_discounted_cumulative_gain",),
+    cutoff="required",
+    cites="Azzopardi, Thomas and Moffat, cwl_eval: an evaluation tool for information retrieval, SIGIR 2019",
+)
+def scaled_dcg(
+    a: Alignment, k: int, dcg: Literal["log2"] = "log2", min_rel: float = 0, max_rel: float | None = None
+) -> Floats:
+    """Discounted gain of the first k as a share of k documents of the highest grade.
+
+    SDCG@k = sum of gain x discount(rank) over the first k / sum of discount(rank) over the first k
+    gain = (grade - min_rel) / (max_rel - min_rel), kept within 0 and 1.
+
+    dcg=log2: discount(rank) = 1 / log2(rank + 1).
+    min_rel: the grade that gains nothing.
+    max_rel: the grade that gains 1; None: the highest grade in the judgments.
+    It reaches 1 only where k documents of the highest grade exist. Empty list: 0.
+    """
+    worth = scaled(a, min_rel, max_rel) * discount_of(a.rank, dcg)
+    whole = float(discount_of(np.arange(1, k + 1), dcg).sum())
+    return a.per_query(np.where(a.within(k), worth, 0.0)) / whole
+
+
+@measure(
+    "Compat",
+    aliases=("Compatibility",),
+    cutoff="none",
+    tail=False,
+    ideal=1.0,
+    cites="Clarke, Vtyurina and Smucker, Assessing top-k preferences, TOIS 39(3), 2021",
+)
+def compatibility(a: Alignment, p: float = 0.95, normalize: bool = True) -> Floats:
+    """Compatibility: the rank-biased overlap of the list with the ideal list most like it.
+
+    Compat = sum of p^(d-1) x overlap(d) / d over depths d / sum of p^(d-1)
+    overlap(d) = |documents in the first d of both|; d from 1 to the length of the longer list.
+    The ideal list holds the documents graded above 0, best first; equal grades in the order they came back.
+
+    p: the weight of each depth next to the one above it, from 0 to 1.
+    normalize: divided by the overlap of the ideal list with itself, so that the ideal list scores 1.
+    Nothing relevant, or an empty list: 0.
+    """
+    if not 0 <= p <= 1:
+        raise MeasureError(f"p is {p}; expected a number from 0 to 1, as in Compat(p=0.95).")
+    stands = np.full(len(a.judged.grade), np.inf)
+    stands[a.doc] = a.rank
+    wanted = np.flatnonzero(a.judged.grade > 0)
+    wanted = wanted[np.lexsort((stands[wanted], -a.judged.grade[wanted], a.judged.query[wanted]))]
+    query = a.judged.query[wanted]
+    size = np.bincount(query, minlength=a.size)
+    place = np.arange(len(query)) - (np.cumsum(size) - size)[query] + 1
+    shared = np.maximum(place, stands[wanted])
+    depth = np.maximum(a.retrieved, size)
+
+    deepest = int(depth.max(initial=0))
+    weights = np.power(float(p), np.arange(deepest))
+    through = np.concatenate([[0.0], np.cumsum(weights / np.arange(1, deepest + 1))])
+    to_the_end = through[depth[query]]
+    never = deepest + 1.0
+    above = through[np.minimum(shared, never).astype(np.int64) - 1]
+    overlap = _sums(query, np.where(shared < never, to_the_end - above, 0.0), a.size)
+    if normalize:
+        return share(overlap, _sums(query, to_the_end - through[place - 1], a.size))
+    return share(overlap, np.concatenate([[0.0], np.cumsum(weights)])[depth])
+
+
+@measure("Accuracy", tail=False, ideal=1.0, empty=np.nan)
+def accuracy(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """The chance that a relevant document of the first k stands above one that is not relevant.
+
+    Accuracy@k = |pairs of the first k, relevant above not relevant| / |pairs of a relevant and another|
+
+    rel: the lowest grade that counts as relevant; unjudged documents are not relevant.
+    Nothing but relevant documents in the first k: 1.
+    No relevant document there, or an empty list: not defined, and left out of the mean.
+    """
+    chosen = (a.grade >= rel) & a.within(k)
+    found = a.per_query(chosen)
+    others = a.returned(k) - found
+    above = a.per_query(np.where(chosen, a.rank - a.running(chosen), 0.0))
+    return np.where(found > 0, 1 - share(above, others * found), np.nan)
+
+
+def highest_grade(a: Alignment) -> float:
+    """The highest grade in the judgments; 0 where none is above it."""
+    return float(a.judged.grade.max(initial=0.0))
+
+
+def scaled(a: Alignment, min_rel: float, max_rel: float | None) -> Floats:
+    """The grades of the hits on a scale from 0 to 1; grades below 0 count as 0."""
+    if max_rel is not None and max_rel <= min_rel:
+        raise MeasureError(
+            f"max_rel is {max_rel} and min_rel is {min_rel}; expected max_rel to be the higher."
+        )
+    top = highest_grade(a) if max_rel is None else max_rel
+    if top <= min_rel:
+        return np.zeros(len(a.grade))
+    gains: Floats = (np.clip(np.maximum(a.grade, 0.0), min_rel, top) - min_rel) / (top - min_rel)
+    return gains
+
+
+def _stops(a: Alignment, grades: Floats, max_grade: float | None) -> Floats:
+    """The chance that a document of each grade satisfies."""
+    if max_grade is not None and max_grade <= 0:
+        raise MeasureError(f"max_grade is {max_grade}; expected the highest grade of the scale, above 0.")
+    top = highest_grade(a) if max_grade is None else max_grade
+    stops: Floats = np.exp2(np.clip(grades, 0.0, top) - top) - np.exp2(-top)
+    return stops
+
+
+def _satisfied(query: Ints, rank: Ints, stops: Floats, size: int) -> Floats:
+    """The mean of 1 / rank where a reader of each list stops. Lists are sorted by query and rank."""
+    passed = running(np.multiply, query, 1 - stops)
+    arriving = np.ones(len(query))
+    arriving[1:] = np.where(query[1:] == query[:-1], passed[:-1], 1.0)
+    return _sums(query, stops * arriving / rank, size)
+
+
+def running(combine: np.ufunc, query: Ints, values: Floats) -> Floats:
+    """The sum or product of each entry and those of its query before it; entries are sorted by query."""
+    result: Floats = values.copy()
+    entry = np.arange(len(query))
+    place = entry - np.searchsorted(query, query)
+    step = 1
+    while step <= place.max(initial=0):
+        reach = entry[place >= step]
+        result[reach] = combine(result[reach - step], result[reach])
+        step *= 2
+    return result
+
+
+def _inst_sums(query: Ints, rank: Floats, gains: Floats, T: float, size: int) -> tuple[Floats, Floats]:
+    """Per query the sum of gain x W and the sum of W, over ranks 1 to READ.
+
+    Between two gains the factors of W telescope: with c = T + T(i), from rank a to rank b it falls by
+    ((a + c - 1) / (b - 1 + c))^2, and W of the ranks between adds up to a difference of zeta(2, .).
+    """
+    from scipy.special import zeta
+
+    starts = np.searchsorted(query, np.arange(size + 1))
+    first = np.zeros(len(query), dtype=bool)
+    first[starts[:-1][np.diff(starts) > 0]] = True
+    after = 2 * T - running(np.add, query, gains)
+    above = np.concatenate([rank[:1], rank[:-1]])
+    wanting = np.concatenate([after[:1], after[:-1]])
+    fall = np.where(first, 2 * T / (rank - 1 + 2 * T), (above + wanting - 1) / (rank - 1 + wanting)) ** 2
+    weight = running(np.multiply, query, fall)
+
+    below = np.full(len(query), float(READ))
+    below[:-1] = np.where(first[1:], float(READ), rank[1:])
+    between = weight * (rank + after - 1) ** 2 * (zeta(2, rank + after) - zeta(2, below + after))
+    reached = np.full(size, float(READ))
+    reached[query[first]] = rank[first]
+    before = 4 * T**2 * (zeta(2, 2 * T) - zeta(2, reached + 2 * T))
+    return _sums(query, gains * weight, size), before + _sums(query, between, size)
+
+
+def _sums(query: Ints, values: Floats, size: int) -> Floats:
+    return np.bincount(query, weights=values, minlength=size).astype(np.float64)
+
+
+def _check_goal(T: float) -> None:
+    if not T > 0:
+        raise MeasureError(f"T is {T}; expected the gain that the user wants, above 0, as in INST(T=1).")
