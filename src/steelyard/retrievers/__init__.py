@@ -1,0 +1,53 @@
+"""Retrievers: what answers questions from a corpus, so that it can be weighed.
+
+>>> from steelyard.retrievers import BM25
+>>> bm25 = BM25(tokenizer="whitespace").index({"d1": "red fox", "d2": "grey wolf", "d3": "red deer"})
+>>> [doc for doc, score in bm25.retrieve(["grey fox"], k=2)[0]]
+['d1', 'd2']
+
+Names are loaded when first used, so that the parts nobody asks for cost nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steelyard.retrievers.base import Ranked as Ranked
+    from steelyard.retrievers.base import Retriever as Retriever
+    from steelyard.retrievers.base import RetrieverError as RetrieverError
+    from steelyard.retrievers.bm25 import BM25 as BM25
+    from steelyard.retrievers.dense import Dense as Dense
+    from steelyard.retrievers.hybrid import Hybrid as Hybrid
+    from steelyard.retrievers.registry import retriever as retriever
+    from steelyard.retrievers.registry import retriever_names as retriever_names
+    from steelyard.retrievers.rerank import Rerank as Rerank
+    from steelyard.retrievers.shuffle import Random as Random
+
+_HOMES = {
+    "BM25": "bm25",
+    "Dense": "dense",
+    "Hybrid": "hybrid",
+    "Random": "shuffle",
+    "Ranked": "base",
+    "Rerank": "rerank",
+    "Retriever": "base",
+    "RetrieverError": "base",
+    "retriever": "registry",
+    "retriever_names": "registry",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'steelyard.retrievers' has no attribute {name!r}")
+    value = getattr(import_module(f"steelyard.retrievers.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,88 @@
+"""Retrievers by name, as bench.yaml writes them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, TypeAlias, cast
+
+from steelyard.errors import did_you_mean
+from steelyard.ids import kind_of
+from steelyard.retrievers.base import Retriever, RetrieverError
+
+Spec: TypeAlias = "str | Mapping[str, Mapping[str, Any] | None] | Retriever"
+
+# name: where its class is (module of this package, class), and the settings that the name stands for.
+_KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bm25-okapi": ("bm25", "BM25", {"variant": "okapi"}),
+    "bm25-plus": ("bm25", "BM25", {"variant": "plus"}),
+    "bm25-l": ("bm25", "BM25", {"variant": "l"}),
+    "bm25-lucene": ("bm25", "BM25", {"variant": "lucene"}),
+    "bm25-robertson": ("bm25", "BM25", {"variant": "robertson"}),
+    "bm25-atire": ("bm25", "BM25", {"variant": "atire"}),
+    "random": ("shuffle", "Random", {}),
+    "dense": ("dense", "Dense", {}),
+    "hybrid": ("hybrid", "Hybrid", {}),
+    "rerank": ("rerank", "Rerank", {}),
+}
+
+
+def retriever_names() -> list[str]:
+    """The names that `retriever` knows."""
+    return list(_KNOWN)
+
+
+def retriever(name: str, settings: Mapping[str, Any] | None = None) -> Retriever:
+    """A retriever by its name, with settings of its class; a setting `name` is the label of its row.
+
+    >>> retriever("bm25-plus", {"k1": 1.2}).label
+    'bm25-plus'
+    """
+    cls, preset = _class_of(name)
+    given = dict(settings or {})
+    allowed = [key for key in inspect.signature(cls).parameters if key not in preset]
+    for key in given:
+        if key not in allowed:
+            hint = did_you_mean(str(key), allowed)
+            raise RetrieverError(f"{name}: no setting {key!r}.{hint} It has: {', '.join(allowed)}.")
+    return cast(Retriever, cls(**preset, **given))
+
+
+def retriever_settings(name: str) -> list[str]:
+    """The settings that a name takes.
+
+    >>> retriever_settings("random")
+    ['seed', 'name']
+    """
+    cls, preset = _class_of(name)
+    return [key for key in inspect.signature(cls).parameters if key not in preset]
+
+
+def from_spec(spec: Spec) -> Retriever:
+    """A retriever from its name, from {name: settings} as YAML has it, or as it is.
+
+    >>> from_spec({"bm25-okapi": {"k1": 1.2}}).settings()["k1"]
+    1.2
+    """
+    if isinstance(spec, str):
+        return retriever(spec)
+    if isinstance(spec, Mapping):
+        if len(spec) != 1:
+            raise RetrieverError(f"a retriever is one name with its settings; got {sorted(map(str, spec))}.")
+        name, settings = next(iter(spec.items()))
+        return retriever(name, settings)
+    if isinstance(spec, Retriever):
+        return spec
+    raise RetrieverError(
+        f"{spec!r} is {kind_of(spec)}; expected a retriever, {{name: settings}}, or a name: {', '.join(_KNOWN)}."
+    )
+
+
+def _class_of(name: str) -> tuple[type, dict[str, Any]]:
+    if name not in _KNOWN:
+        raise RetrieverError(
+            f"no retriever {name!r}.{did_you_mean(name, _KNOWN)} Known: {', '.join(_KNOWN)}."
+        )
+    module, cls, preset = _KNOWN[name]
+    return getattr(import_module(f"steelyard.retrievers.{module}"), cls), preset
