@@ -16,7 +16,9 @@ def write_file(path: Path, data: bytes) -> None:
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}); name a folder that exists and is yours.") from None
+        raise InputError(
+            f"{path} cannot be written ({error.strerror}); name a folder that exists and is yours."
+        ) from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(packed)

@@ -11,6 +11,7 @@ import polars as pl
 from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
 from steelyard.formats.roles import find_name
 
+
 def as_polars(source: Any) -> pl.DataFrame:
     """A polars frame of a polars, pandas or pyarrow one."""
     if isinstance(source, pl.DataFrame):
@@ -23,9 +24,9 @@ def as_polars(source: Any) -> pl.DataFrame:
         assert isinstance(frame, pl.DataFrame)
         return frame
     if kind == "pyarrow":
-        frame = pl.from_arrow(source)
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        table = pl.from_arrow(source)
+        assert isinstance(table, pl.DataFrame)
+        return table
     raise InputError(
         f"a {type(source).__name__} cannot be read; expected a mapping, a path, or a polars, pandas or pyarrow frame."
     )
@@ -34,13 +35,18 @@ def as_polars(source: Any) -> pl.DataFrame:
 def judgment_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """query_id, doc_id, grade, target from any frame, and notes on what had to be converted."""
     frame = as_polars(source)
-    found = {role: find_name(frame.columns, role, columns.get(role), role in ("query_id", "doc_id")) for role in columns}
+    found = {
+        role: find_name(frame.columns, role, columns.get(role), role in ("query_id", "doc_id"))
+        for role in columns
+    }
     notes: list[str] = []
     table = pl.DataFrame(
         {
             "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
             "doc_id": _ids(frame, found["doc_id"], "doc_id", notes, required=False),
-            "grade": _numbers(frame, found["grade"], "grade") if found["grade"] else pl.Series([1.0] * frame.height),
+            "grade": _numbers(frame, found["grade"], "grade")
+            if found["grade"]
+            else pl.Series([1.0] * frame.height),
             "target": _ids(frame, found["target"], "target", [], required=False)
             if found["target"]
             else _nothing(frame, pl.String),
@@ -48,10 +54,16 @@ def judgment_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.D
     )
     ungraded = table.filter(pl.col("doc_id").is_not_null() & pl.col("grade").is_null())
     if ungraded.height:
-        rows = [f"query {q!r}, document {d!r}" for q, d in ungraded.select("query_id", "doc_id").head(10).iter_rows()]
+        rows = [
+            f"query {q!r}, document {d!r}"
+            for q, d in ungraded.select("query_id", "doc_id").head(10).iter_rows()
+        ]
         raise InputError(
             problem_report(
-                f"{ungraded.height} judgments have no grade:", rows, "Grade them, or take them out.", total=ungraded.height
+                f"{ungraded.height} judgments have no grade:",
+                rows,
+                "Grade them, or take them out.",
+                total=ungraded.height,
             )
         )
     return table, tuple(notes)
@@ -74,7 +86,10 @@ class RunTable:
 def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
     """The run a frame holds. A rank column is an order of its own; so are rows without rank and score."""
     frame = as_polars(source)
-    found = {role: find_name(frame.columns, role, columns.get(role), role in ("query_id", "doc_id")) for role in columns}
+    found = {
+        role: find_name(frame.columns, role, columns.get(role), role in ("query_id", "doc_id"))
+        for role in columns
+    }
     notes: list[str] = []
     data = {
         "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
@@ -84,11 +99,15 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
     }
     tokens = find_name(frame.columns, "tokens", required=False)
     if tokens:
-        data["tokens"] = frame[tokens].cast(pl.Int64)
+        data["tokens"] = _numbers(frame, tokens, "tokens").cast(pl.Int64)
     table = pl.DataFrame(data)
     scored = table["score"].null_count() < table.height
     named = pl.col("doc_id").is_not_null()
-    _every_row(table, named | (pl.col("score").is_null() & pl.col("given").is_null()), "has a score or rank and no document")
+    _every_row(
+        table,
+        named | (pl.col("score").is_null() & pl.col("given").is_null()),
+        "has a score or rank and no document",
+    )
     if scored:
         finite = pl.col("score").is_not_null() & pl.col("score").is_finite()
         _every_row(table, ~named | finite, "has a score that is not a finite number")
@@ -159,15 +178,17 @@ def _ids(frame: pl.DataFrame, column: str | None, role: str, notes: list[str], r
                 total=series.null_count(),
             )
         )
-    return series.cast(pl.String).alias(role)
+    ids: pl.Series = series.cast(pl.String).alias(role)
+    return ids
 
 
 def _numbers(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
     assert column is not None
     series = frame[column]
     if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
-        return series.cast(pl.Float64).alias(role)
-    cast = series.cast(pl.String).cast(pl.Float64, strict=False)
+        numbers: pl.Series = series.cast(pl.Float64).alias(role)
+        return numbers
+    cast: pl.Series = series.cast(pl.String).cast(pl.Float64, strict=False)
     bad = (cast.is_null() & series.is_not_null()).arg_true().to_list()
     if bad:
         raise InputError(
@@ -178,4 +199,4 @@ def _numbers(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
                 total=len(bad),
             )
         )
-    return cast.alias(role)
+    return cast.rename(role)

@@ -81,7 +81,11 @@ def _open(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except FileNotFoundError:
-        near = did_you_mean(path.name, (entry.name for entry in path.parent.iterdir())) if path.parent.is_dir() else ""
+        near = (
+            did_you_mean(path.name, (entry.name for entry in path.parent.iterdir()))
+            if path.parent.is_dir()
+            else ""
+        )
         raise InputError(f"{path}: there is no such file.{near}") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder; expected a file.") from None
@@ -102,22 +106,22 @@ def _gunzip(file: IO[bytes], path: Path, size: int) -> Iterator[bytes]:
 
 def _gzip_reader(file: IO[bytes]) -> tuple[IO[bytes], tuple[type[Exception], ...]]:
     """The fastest gzip reader installed (isal, zlib-ng, the standard library's), and what it raises."""
+    reader: Any
+    error: Any = zlib.error
     try:
         from isal import igzip, isal_zlib
 
-        return igzip.IGzipFile(fileobj=file, mode="rb"), (isal_zlib.error, OSError, zlib.error)
+        reader, error = igzip.IGzipFile, isal_zlib.error
     except ImportError:
-        pass
-    try:
-        from zlib_ng import gzip_ng, zlib_ng
+        try:
+            from zlib_ng import gzip_ng, zlib_ng
 
-        return gzip_ng.GzipNGFile(fileobj=file, mode="rb"), (zlib_ng.error, OSError, zlib.error)
-    except ImportError:
-        pass
-    import gzip
+            reader, error = gzip_ng.GzipNGFile, zlib_ng.error
+        except ImportError:
+            import gzip
 
-    plain: Any = gzip.GzipFile(fileobj=file, mode="rb")
-    return plain, (OSError, zlib.error)
+            reader = gzip.GzipFile
+    return reader(fileobj=file, mode="rb"), (error, zlib.error, OSError)
 
 
 def _frames(file: IO[bytes], path: Path, kind: str, size: int) -> Iterator[bytes]:
@@ -153,7 +157,9 @@ def _cut_short(path: Path, kind: str) -> InputError:
 
 
 def _damaged(path: Path, kind: str, error: Exception) -> InputError:
-    return InputError(f"{path}: the {kind} data is damaged ({error}). Nothing was read from it: get a whole copy.")
+    return InputError(
+        f"{path}: the {kind} data is damaged ({error}). Nothing was read from it: get a whole copy."
+    )
 
 
 def _zstandard() -> Any:

@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from steelyard.errors import InputError, did_you_mean
 
 NAMES: dict[str, tuple[str, ...]] = {
-    "query_id": ("query_id", "qid", "q_id", "query-id", "queryid", "topic", "topic_id", "question_id", "query"),
+    "query_id": (
+        "query_id",
+        "qid",
+        "q_id",
+        "query-id",
+        "queryid",
+        "topic",
+        "topic_id",
+        "question_id",
+        "query",
+    ),
     "doc_id": (
         "doc_id",
         "docid",
@@ -31,7 +41,9 @@ NAMES: dict[str, tuple[str, ...]] = {
 GRADE_ONLY = frozenset(NAMES["grade"]) - frozenset(NAMES["score"])
 
 
-def find_name(columns: Sequence[str], role: str, named: str | None = None, required: bool = True) -> str | None:
+def find_name(
+    columns: Sequence[str], role: str, named: str | None = None, required: bool = True
+) -> str | None:
     """The column for a role: the one named, or the first of the role's usual names that is there.
 
     >>> find_name(["topic", "docno", "rel"], "doc_id")
@@ -85,4 +97,6 @@ def check_roles(columns: Mapping[str, str], known: Sequence[str], what: str) -> 
     for role in columns:
         if role not in known:
             has = f"expected {', '.join(known)}" if known else "it has columns of its own"
-            raise InputError(f"{what} has no {role!r} to name a column for; {has}.{did_you_mean(role, known)}")
+            raise InputError(
+                f"{what} has no {role!r} to name a column for; {has}.{did_you_mean(role, known)}"
+            )

@@ -8,10 +8,11 @@ shows there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard.formats.limits import fits_columns, holds_every_query, keeps_order
 from steelyard.formats.names import run_name
+from steelyard.formats.source import Source
 from steelyard.formats.white_space import comment_note, finite, frame_columns, number, shown
 
 if TYPE_CHECKING:
@@ -42,16 +43,16 @@ def check(fields: list[bytes]) -> str | None:
     return finite(fields[4], "score")
 
 
-def read_run(path: Path, columns: Mapping[str, str]) -> Run:
+def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run, its rows as they came; named after its tag, or the file where it has none."""
     import polars as pl
 
     from steelyard.runs import Run
 
-    frame, comments = frame_columns(path, 6, passes, check, EXPECTED)
+    frame, comments = frame_columns(source.path, 6, passes, check, EXPECTED)
     table = frame.select(query_id="c0", doc_id="c2", score=pl.col("c4").cast(pl.Float64))
     tags = frame["c5"].drop_nulls().unique(maintain_order=True).to_list()
-    run = Run(table, name=tags[0] if tags else run_name(path))
+    run = Run(table, name=tags[0] if tags else run_name(source.path))
     run.notes += comment_note(comments)
     if len(tags) > 1:
         run.notes += (f"{len(tags):,} tags in one file ({', '.join(tags[:3])}, ...): named after the first",)
@@ -72,3 +73,19 @@ def passes(frame: pl.DataFrame) -> bool:
         and bool(numbers["score"].is_finite().all())
         and not frame.select(shifted.any()).item()
     )
+
+
+def run_bytes(run: Run) -> bytes:
+    """The run, best first. A run without scores gets scores that keep its order: n for the first of n, down to 1."""
+    import polars as pl
+
+    frame = run.frame
+    fits_columns(frame, ("query_id", "doc_id"), "trec-run")
+    holds_every_query(run.queries, frame["query_id"].unique().to_list(), "trec-run")
+    if frame["score"].null_count():
+        frame = frame.with_columns(score=(pl.len().over("query_id") - pl.col("rank") + 1).cast(pl.Float64))
+    elif run.ordered:
+        keeps_order(frame, "trec-run")
+    tag = "_".join(run.name.split()) or "run"
+    rows = zip(*(frame[name].to_list() for name in ("query_id", "doc_id", "rank", "score")), strict=True)
+    return "".join(f"{query} Q0 {doc} {rank} {score!r} {tag}\n" for query, doc, rank, score in rows).encode()

@@ -1,0 +1,65 @@
+"""AutoRAG: judgments from a qa table (`retrieval_gt`), runs from a result table (`retrieved_ids`, `retrieve_scores`).
+
+`retrieval_gt` is a list of lists: each inner list is a target, satisfied by any of its documents.
+One list is one target, and one id is one target of one document, as AutoRAG itself takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from steelyard.formats.lists import list_of, qrels_of_lists, query_ids, run_of_lists
+from steelyard.formats.names import run_name
+from steelyard.formats.roles import check_roles
+from steelyard.formats.rows import columns_of, required, row_count
+from steelyard.formats.source import Source
+
+if TYPE_CHECKING:
+    from steelyard.judgments import Qrels
+    from steelyard.runs import Run
+
+TRUTH, FOUND, SCORES = "retrieval_gt", "retrieved_ids", "retrieve_scores"
+
+
+def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
+    """The judgments of a qa table."""
+    check_roles(columns, ("query_id",), "an AutoRAG qa table")
+    table = columns_of(source)
+    truth = required(table, TRUTH, source, "the ids that answer each question")
+    queries, notes = query_ids(table, columns.get("query_id"), row_count(table))
+    qrels = qrels_of_lists(queries, [targets(value) for value in truth])
+    if any(
+        isinstance(value, (str, list)) and value and not isinstance(value[0], list)
+        for value in map(_spelled, truth)
+    ):
+        notes += ("a retrieval_gt that is one list, or one id, was taken as one target, as AutoRAG does",)
+    qrels.notes = (*notes, *qrels.notes)
+    return qrels
+
+
+def read_run(source: Source, columns: Mapping[str, str]) -> Run:
+    """The run of a result table, in the order of its lists."""
+    check_roles(columns, ("query_id",), "an AutoRAG result table")
+    table = columns_of(source)
+    found = required(table, FOUND, source, "the ids that were retrieved")
+    queries, notes = query_ids(table, columns.get("query_id"), row_count(table))
+    run = run_of_lists(queries, found, table.get(SCORES), run_name(source.path))
+    run.notes = (*notes, *run.notes)
+    return run
+
+
+def targets(value: Any) -> list[list[Any]]:
+    """A retrieval_gt as a list of lists; empty lists name no document and are left out.
+
+    >>> targets("a"), targets(["a", "b"]), targets([["a", "b"], ["c"]]), targets([[]])
+    ([['a']], [['a', 'b']], [['a', 'b'], ['c']], [])
+    """
+    found = _spelled(value)
+    if isinstance(found, list) and any(isinstance(item, list) for item in found):
+        return [group for group in found if group != []]
+    return [found] if found else []
+
+
+def _spelled(value: Any) -> Any:
+    return list_of(value) if value is not None else []

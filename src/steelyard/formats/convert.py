@@ -1,0 +1,87 @@
+"""One format into another; what the new file cannot hold is refused or told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.formats.files import read_qrels, read_run, write_qrels, write_run
+from steelyard.formats.registry import FORMATS, Format, Kind, format_named, format_of_name
+
+if TYPE_CHECKING:
+    from steelyard.runs import Run
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What was done: a run or judgments, its format before and after, how much of it, and what to know."""
+
+    kind: Kind
+    before: str
+    after: str
+    queries: int
+    rows: int
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        what = "run" if self.kind == "run" else "judgments"
+        text = f"{what}, {self.before} to {self.after}: {self.queries:,} queries, {self.rows:,} documents"
+        return "\n".join([text, *(f"  {note}" for note in self.notes)])
+
+
+def convert(
+    in_path: Path,
+    out_path: Path,
+    from_format: str | None = None,
+    to_format: str | None = None,
+    kind: Kind | None = None,
+) -> Converted:
+    """Read a run or judgments and write them as another format.
+
+    Formats are found by the content of what is read and the name of what is written, unless named.
+    `kind` says which it is, where the content fits both.
+    """
+    in_path, out_path = Path(in_path), Path(out_path)
+    before, kind = _before(in_path, out_path, from_format, to_format, kind)
+    after = format_of_name(out_path, kind) if to_format is None else format_named(to_format, kind, "writes")
+    if kind == "run":
+        run = read_run(in_path, before)
+        write_run(run, out_path, after.name)
+        return Converted(
+            kind, before, after.name, len(run.queries), len(run), (*run.notes, *_told(run, after))
+        )
+    qrels = read_qrels(in_path, before)
+    write_qrels(qrels, out_path, after.name)
+    return Converted(kind, before, after.name, len(qrels.queries), len(qrels), qrels.notes)
+
+
+def _before(
+    in_path: Path, out_path: Path, from_format: str | None, to_format: str | None, kind: Kind | None
+) -> tuple[str, Kind]:
+    """The format to read, and whether it is a run or judgments."""
+    from steelyard.formats.sniff import sniff
+
+    if from_format is not None and kind is not None:
+        return format_named(from_format, kind, "reads").name, kind
+    known = next((entry for entry in FORMATS if entry.name == from_format), None)
+    if known is not None and len(known.reads) == 1:
+        return known.name, known.reads[0]
+    found = sniff(in_path)
+    if kind is None:
+        only = next((entry.writes for entry in FORMATS if entry.name == to_format), ())
+        kind = only[0] if found.kind == "either" and len(only) == 1 else found.likely
+    return from_format or found.format, kind
+
+
+def _told(run: Run, after: Format) -> tuple[str, ...]:
+    """What the new file says otherwise than the run does."""
+    notes: list[str] = []
+    scored = bool(len(run)) and not run.table["score"].null_count()
+    if after.name == "msmarco" and scored:
+        notes.append("msmarco has no column for scores: the order is kept, the scores are not")
+    if after.name in ("trec-run", "ranx") and not scored:
+        notes.append("the run has no scores: each list was given n, n - 1, ... 1, which keep its order")
+    if run.seconds is not None and after.name not in ("csv", "tsv", "parquet", "jsonl"):
+        notes.append(f"{after.name} has no place for the seconds of each query")
+    return tuple(notes)

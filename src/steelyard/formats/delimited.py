@@ -1,0 +1,69 @@
+"""Tables of text with a header: comma or tab between columns, quotes around what needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from steelyard.errors import InputError
+from steelyard.formats.source import Source
+from steelyard.formats.text import bad_lines
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def read_table(source: Source, separator: str) -> pl.DataFrame:
+    """Every column as text, so that an id like 007 stays what it is; every row as wide as the header."""
+    import io
+
+    import polars as pl
+
+    text = source.text
+    if not text.strip():
+        raise InputError(f"{source.path} is empty. Expected a header line and a row for each document.")
+    try:
+        frame = pl.read_csv(io.BytesIO(text.encode()), separator=separator, infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        _check_widths(source, separator)
+        raise InputError(f"{source.path} cannot be read as a table: {str(error).splitlines()[0]}") from None
+    last = frame[frame.columns[-1]]
+    if last.null_count():
+        # A row cut short ends in nothing, and so does a row whose last field is empty: a second look tells.
+        _check_widths(source, separator)
+    if not frame.height:
+        raise InputError(f"{source.path} holds a header line and nothing else.")
+    return frame.filter(~pl.all_horizontal(pl.all().is_null()))
+
+
+def table_bytes(frame: pl.DataFrame, separator: str) -> bytes:
+    """The table as text."""
+    import io
+
+    buffer = io.BytesIO()
+    frame.write_csv(buffer, separator=separator)
+    return buffer.getvalue()
+
+
+def _check_widths(source: Source, separator: str) -> None:
+    problems = list(_wrong_widths(source, separator))
+    if problems:
+        raise bad_lines(
+            source.path,
+            problems,
+            "Expected as many columns as the header has, with quotes around text that holds the separator.",
+        )
+
+
+def _wrong_widths(source: Source, separator: str) -> Iterator[tuple[int, str]]:
+    import csv
+    import io
+
+    reader = csv.reader(io.StringIO(source.text, newline=""), delimiter=separator, strict=True)
+    try:
+        width = len(next(reader))
+        for row in reader:
+            if row and len(row) != width:
+                yield reader.line_num, f"{len(row)} columns, and the header has {width}"
+    except csv.Error as error:
+        yield reader.line_num, str(error)

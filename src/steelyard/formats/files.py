@@ -1,0 +1,124 @@
+"""Reading and writing files: find the format, read it, and say of which file an error speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.errors import InputError
+from steelyard.formats.registry import Format, Kind, format_named, format_of_name
+from steelyard.formats.sniff import Detected, detect
+from steelyard.formats.source import Source
+
+if TYPE_CHECKING:
+    from steelyard.judgments import Qrels
+    from steelyard.runs import Run
+
+
+def read_qrels(path: Path, format: str | None = None, columns: Mapping[str, str] | None = None) -> Qrels:
+    """The judgments of a file; the format is found by content unless one is named.
+
+    `columns` names the columns of a table by role, as {"doc_id": "passage"}.
+    """
+    source = Source(Path(path))
+    with _speaking_of(source.path):
+        entry, notes = _format(source, format, "qrels", columns or {})
+        qrels: Qrels = entry.load().read_qrels(source, columns or {})
+    qrels.notes = (*notes, *qrels.notes)
+    return qrels
+
+
+def read_run(path: Path, format: str | None = None, columns: Mapping[str, str] | None = None) -> Run:
+    """The run of a file; the format is found by content unless one is named."""
+    source = Source(Path(path))
+    with _speaking_of(source.path):
+        entry, notes = _format(source, format, "run", columns or {})
+        run: Run = entry.load().read_run(source, columns or {})
+    run.notes = (*notes, *run.notes)
+    return run
+
+
+def write_qrels(qrels: Qrels, path: Path, format: str | None = None) -> None:
+    """Write judgments, in the format named or the one the file's name asks for; whole, or not at all."""
+    from steelyard.formats.atomic import write_file
+
+    path = Path(path)
+    entry = format_of_name(path, "qrels") if format is None else format_named(format, "qrels", "writes")
+    with _speaking_of(path):
+        write_file(path, entry.load().qrels_bytes(qrels))
+
+
+def write_run(run: Run, path: Path, format: str | None = None) -> None:
+    """Write a run, in the format named or the one the file's name asks for; whole, or not at all."""
+    from steelyard.formats.atomic import write_file
+
+    path = Path(path)
+    entry = format_of_name(path, "run") if format is None else format_named(format, "run", "writes")
+    with _speaking_of(path):
+        write_file(path, entry.load().run_bytes(run))
+
+
+def _format(
+    source: Source, format: str | None, kind: Kind, columns: Mapping[str, str]
+) -> tuple[Format, tuple[str, ...]]:
+    if format is not None:
+        return format_named(format, kind, "reads"), ()
+    found = _detect(source, columns)
+    if found.kind not in (kind, "either"):
+        raise InputError(wrong_kind(source.path, found, kind))
+    notes = (found.note,) if found.note else ()
+    if found.kind == "either" and found.likely != kind and not found.note:
+        notes = (f"read as {_noun(kind)}, as asked; it could be {_noun(found.likely)} as well",)
+    return format_named(found.format, kind, "reads"), notes
+
+
+def _detect(source: Source, columns: Mapping[str, str]) -> Detected:
+    """The format by content; a table whose columns are named needs none of the usual names."""
+    if not ("query_id" in columns or "doc_id" in columns):
+        return detect(source)
+    try:
+        return detect(source)
+    except InputError:
+        format = table_format(source)
+        if format is None:
+            raise
+        return Detected("either", format, "run")
+
+
+def table_format(source: Source) -> str | None:
+    """The format of a table, whatever its columns are called: Parquet, JSON lines, JSON, TSV or CSV."""
+    head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"["):
+        return "json"
+    if head.startswith(b"{"):
+        return "jsonl"
+    first = head.split(b"\n", 1)[0]
+    return "tsv" if b"\t" in first else "csv" if b"," in first else None
+
+
+def wrong_kind(path: Path, found: Detected, wanted: Kind) -> str:
+    """A run given for judgments, or the other way round."""
+    got: Kind = "run" if wanted == "qrels" else "qrels"
+    return (
+        f"{path} is {_noun(got)} (format {found.format}), and {_noun(wanted)} was expected. "
+        "Are the two files swapped? format= insists on a format."
+    )
+
+
+def _noun(kind: Kind) -> str:
+    return "a run" if kind == "run" else "a file of judgments"
+
+
+@contextmanager
+def _speaking_of(path: Path) -> Iterator[None]:
+    """Errors of what is read or written name the file."""
+    try:
+        yield
+    except InputError as error:
+        if str(path) in str(error).split("\n", 1)[0]:
+            raise
+        raise InputError(f"{path}: {error}") from None

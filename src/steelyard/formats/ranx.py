@@ -1,0 +1,48 @@
+"""ranx files: `{query: {document: number}}` as JSON, or the same in an LZ4 frame (.lz4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from steelyard.formats import json_object
+from steelyard.formats.limits import keeps_order, no_targets, whole_grades
+from steelyard.formats.source import Source
+
+if TYPE_CHECKING:
+    from steelyard.judgments import Qrels
+    from steelyard.runs import Run
+
+
+def read_run(source: Source, columns: Mapping[str, str]) -> Run:
+    """The run; ordered by its scores."""
+    return json_object.read_run(source, columns)
+
+
+def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
+    """The judgments."""
+    return json_object.read_qrels(source, columns)
+
+
+def run_bytes(run: Run) -> bytes:
+    """An object of scores, best first. A run without scores gets scores that keep its order."""
+    import polars as pl
+
+    frame = run.frame
+    if frame["score"].null_count():
+        frame = frame.with_columns(score=(pl.len().over("query_id") - pl.col("rank") + 1).cast(pl.Float64))
+    elif run.ordered:
+        keeps_order(frame, "ranx")
+    rows: dict[str, list[tuple[str, float | None]]] = {query: [] for query in run.queries}
+    for query, doc, score in frame.select("query_id", "doc_id", "score").iter_rows():
+        rows[query].append((doc, score))
+    listed = {query: json_object.one_score_each(query, documents) for query, documents in rows.items()}
+    return json.dumps(listed, ensure_ascii=False).encode()
+
+
+def qrels_bytes(qrels: Qrels) -> bytes:
+    """An object of whole grades."""
+    no_targets(qrels, "ranx")
+    whole_grades(qrels, "ranx")
+    return json_object.qrels_bytes(qrels)

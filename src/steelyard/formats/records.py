@@ -1,0 +1,149 @@
+"""Lists of JSON records: one a document (`query_id`, `doc_id`, `score`), or one a query with its documents in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import InputError
+from steelyard.formats.frames import QRELS_ROLES, RUN_ROLES, qrels_of, run_of
+from steelyard.formats.lists import (
+    QRELS_LISTS,
+    QUERY_IDS,
+    RUN_LISTS,
+    SCORE_LISTS,
+    listed_name,
+    qrels_of_lists,
+    query_ids,
+    run_of_lists,
+)
+from steelyard.formats.names import run_name
+from steelyard.formats.roles import check_roles, find_name, kind_of_table
+from steelyard.formats.source import Source
+from steelyard.ids import text_ids
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from steelyard.judgments import Qrels
+    from steelyard.runs import Run
+
+_TEXT_ROLES = ("query_id", "doc_id", "target")
+
+
+def kind_of_records(records: Sequence[Mapping[str, Any]]) -> str:
+    """'run', 'qrels' or 'either', by the names in the first record; '' where they say neither."""
+    names = list(records[0]) if records else []
+    run, qrels = listed_name(names, RUN_LISTS), listed_name(names, QRELS_LISTS)
+    if run or qrels:
+        return "either" if run and qrels else "run" if run else "qrels"
+    return kind_of_table(names)
+
+
+def run_of_records(records: Sequence[Mapping[str, Any]], source: Source, columns: Mapping[str, str]) -> Run:
+    """The run the records hold."""
+    from steelyard.runs import Run
+
+    check_roles(columns, RUN_ROLES, "a run")
+    names = names_of(records, source)
+    listed = columns.get("doc_id") or listed_name(names, RUN_LISTS)
+    if listed is None or not _holds_lists(records, listed):
+        return run_of(_frame(records, names, columns, RUN_ROLES), source, columns)
+    queries, notes = _queries(records, names, columns)
+    scores = columns.get("score") or listed_name(names, SCORE_LISTS)
+    run = run_of_lists(
+        queries,
+        [record.get(listed) for record in records],
+        [record.get(scores) for record in records] if scores else None,
+        run_name(source.path),
+    )
+    timed = find_name(names, "seconds", columns.get("seconds"), required=False)
+    if timed is not None:
+        seconds = {
+            q: record[timed]
+            for q, record in zip(queries, records, strict=True)
+            if record.get(timed) is not None
+        }
+        run = Run(run, seconds=seconds)
+    run.notes = (*notes, *run.notes)
+    return run
+
+
+def qrels_of_records(
+    records: Sequence[Mapping[str, Any]], source: Source, columns: Mapping[str, str]
+) -> Qrels:
+    """The judgments the records hold."""
+    check_roles(columns, QRELS_ROLES, "a table of judgments")
+    names = names_of(records, source)
+    listed = columns.get("doc_id") or listed_name(names, QRELS_LISTS)
+    if listed is None or not _holds_lists(records, listed):
+        return qrels_of(_frame(records, names, columns, QRELS_ROLES), columns)
+    queries, notes = _queries(records, names, columns)
+    qrels = qrels_of_lists(queries, [record.get(listed) for record in records])
+    qrels.notes = (*notes, *qrels.notes)
+    return qrels
+
+
+def names_of(records: Sequence[Mapping[str, Any]], source: Source) -> list[str]:
+    """Every name the records use, in the order they come."""
+    if not records:
+        raise InputError(f"{source.path} holds no records; expected one for each query or each document.")
+    for number, record in enumerate(records, start=1):
+        if not isinstance(record, Mapping):
+            raise InputError(
+                f"{source.path}: record {number:,} is a {type(record).__name__}; expected objects with names, "
+                'as {"query_id": "q1", "doc_id": "d1", "score": 12.5}.'
+            )
+    return list(dict.fromkeys(name for record in records for name in record))
+
+
+def _holds_lists(records: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return any(isinstance(record.get(name), (list, Mapping)) for record in records)
+
+
+def _queries(
+    records: Sequence[Mapping[str, Any]], names: Sequence[str], columns: Mapping[str, str]
+) -> tuple[list[str], tuple[str, ...]]:
+    named = columns.get("query_id")
+    if named is None and not {name.lower() for name in names} & set(QUERY_IDS):
+        named = find_name(names, "query_id", required=False)
+    return query_ids({name: [record.get(name) for record in records] for name in names}, named, len(records))
+
+
+def _frame(
+    records: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    columns: Mapping[str, str],
+    roles: Sequence[str],
+) -> pl.DataFrame:
+    """The columns the roles need, ids as text, the rest as it is."""
+    import polars as pl
+
+    data: dict[str, pl.Series] = {}
+    for role in roles:
+        name = find_name(names, role, columns.get(role), required=role in ("query_id", "doc_id"))
+        if name is None or name in data:
+            continue
+        values = [record.get(name) for record in records]
+        if role in _TEXT_ROLES:
+            filled = iter(
+                text_ids([value for value in values if value is not None], role, f"the field {name!r}")
+            )
+            data[name] = pl.Series(
+                [None if value is None else next(filled) for value in values], dtype=pl.String
+            )
+        else:
+            wrong = next(
+                (
+                    v
+                    for v in values
+                    if v is not None and (isinstance(v, bool) or not isinstance(v, (int, float)))
+                ),
+                None,
+            )
+            if wrong is not None:
+                raise InputError(f"the field {name!r} ({role}) holds {wrong!r}; expected numbers.")
+            data[name] = pl.Series(
+                [None if value is None else float(value) for value in values], dtype=pl.Float64
+            )
+    return pl.DataFrame(data)

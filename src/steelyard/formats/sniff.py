@@ -1,0 +1,198 @@
+"""What a file is, by its content: the name of a file says nothing here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from steelyard.errors import InputError
+from steelyard.formats.registry import Kind
+from steelyard.formats.source import Source
+from steelyard.formats.white_space import number
+
+_ARCHIVES = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2 data", b"\xfd7zXZ": "xz data"}
+_LOOKED_AT = 500
+
+
+@dataclass(frozen=True)
+class Detected:
+    """What a file was taken for. `kind` is 'either' where the content fits both; `likely` then says which it is taken for.
+
+    `note` is not empty where the choice is worth telling.
+    """
+
+    kind: Literal["run", "qrels", "either"]
+    format: str
+    likely: Kind
+    note: str = ""
+
+
+def sniff(path: Path) -> Detected:
+    """What the file is; an error where it is nothing known."""
+    return detect(Source(Path(path)))
+
+
+def detect(source: Source) -> Detected:
+    """What an opened file is."""
+    head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not head:
+        raise InputError(f"{source.path} is empty; expected judgments or a run.")
+    archive = next((name for magic, name in _ARCHIVES.items() if head.startswith(magic)), None)
+    if archive is not None:
+        raise InputError(
+            f"{source.path} is {archive}; unpack it first (gzip, Zstandard and LZ4 are read as they are)."
+        )
+    if head.startswith(b"PAR1"):
+        return of_table(source.parquet.columns, "parquet", source)
+    if head.startswith((b"{", b"[")):
+        from steelyard.formats.sniff_json import detect_json
+
+        return detect_json(source)
+    return _text(source)
+
+
+def of_table(names: Sequence[str], format: str, source: Source) -> Detected:
+    """What a table is, by the names of its columns."""
+    from steelyard.formats.lists import QRELS_LISTS, RUN_LISTS, listed_name
+    from steelyard.formats.roles import kind_of_table
+
+    for tool, found, truth in (
+        ("autorag", "retrieved_ids", "retrieval_gt"),
+        ("ragas", "retrieved_context_ids", "reference_context_ids"),
+    ):
+        if found in names or truth in names:
+            return both_or_one(tool, found in names, truth in names)
+    kind = kind_of_table(names)
+    if kind:
+        graded = any(name.lower() in ("corpus-id", "corpus_id") for name in names)
+        return Detected(
+            _kind(kind), format, "qrels" if kind == "qrels" or (kind == "either" and graded) else "run"
+        )
+    run, qrels = listed_name(names, RUN_LISTS), listed_name(names, QRELS_LISTS)
+    if run or qrels:
+        return both_or_one(format, run is not None, qrels is not None)
+    raise InputError(
+        f"{source.path}: no columns hold query and document; the columns are {', '.join(names)}. "
+        "Name them (query_id=..., doc_id=...), with format= to insist on one."
+    )
+
+
+def both_or_one(format: str, run: bool, qrels: bool) -> Detected:
+    """A file that holds a run, judgments, or both side by side."""
+    if run and qrels:
+        return Detected("either", format, "run", "holds a run and judgments side by side")
+    return Detected("run", format, "run") if run else Detected("qrels", format, "qrels")
+
+
+def _kind(kind: str) -> Literal["run", "qrels", "either"]:
+    return "run" if kind == "run" else "qrels" if kind == "qrels" else "either"
+
+
+def _text(source: Source) -> Detected:
+    lines = [line for line in source.head_lines if line.strip()]
+    table = _header(lines[0], source) if lines else None
+    if table is not None:
+        return table
+    rows = [fields for line in lines if not (fields := line.split())[0].startswith(b"#")]
+    if not rows:
+        raise InputError(f"{source.path} holds only comments; expected judgments or a run.")
+    shapes = [_shape(fields) for fields in rows[:_LOOKED_AT]]
+    shape = max(("run", "qrels", "three", ""), key=shapes.count)
+    if shape == "run":
+        return Detected("run", "trec-run", "run")
+    if shape == "qrels":
+        return _qrels(rows, source)
+    if shape == "three":
+        return _three(rows)
+    raise InputError(
+        f"{source.path} is in no format known here; it begins: {_shown(lines[0])}. Expected a TREC run or judgments, "
+        "a CSV or TSV table with a header, JSON, JSON lines or Parquet; format= insists on one, and says what is wrong."
+    )
+
+
+def _shape(fields: list[bytes]) -> str:
+    width = len(fields)
+    if width >= 5 and number(fields[3]) is not None and number(fields[4]) is not None:
+        return "run"
+    if width == 4 and number(fields[3]) is not None:
+        return "qrels"
+    return "three" if width == 3 and number(fields[2]) is not None else ""
+
+
+def _header(line: bytes, source: Source) -> Detected | None:
+    """The table whose header the first line is, if it is one."""
+    import csv
+
+    from steelyard.formats.beir import HEADER
+    from steelyard.formats.lists import QRELS_LISTS, RUN_LISTS, listed_name
+    from steelyard.formats.roles import kind_of_table
+
+    for separator, format in (("\t", "tsv"), (",", "csv")):
+        names = next(csv.reader([line.decode().rstrip("\r")], delimiter=separator), [])
+        if len(names) < 2:
+            continue
+        if tuple(names[:3]) == HEADER and separator == "\t" and names[3:] in ([], ["target"]):
+            return _beir(source)
+        if kind_of_table(names) or listed_name(names, (*RUN_LISTS, *QRELS_LISTS)):
+            return of_table(names, format, source)
+    return None
+
+
+def _beir(source: Source) -> Detected:
+    """BEIR's header says score, which a run may have too: judgments have whole numbers there."""
+    rows = [line.split(b"\t") for line in source.head_lines[1:] if line.strip()][:_LOOKED_AT]
+    scores = [number(fields[2].strip()) for fields in rows if len(fields) > 2]
+    if all(score is None or score != score or score % 1 == 0 for score in scores):
+        return Detected("qrels", "beir", "qrels")
+    return Detected(
+        "either", "tsv", "run", "its header is BEIR's for judgments, and its scores are not whole numbers"
+    )
+
+
+def _qrels(rows: list[list[bytes]], source: Source) -> Detected:
+    fours = [fields for fields in rows if len(fields) == 4]
+    if _ranked(fours, 0, 2) and any((number(fields[3]) or 0.0) % 1 for fields in fours):
+        raise InputError(
+            f"{source.path} has four columns that read as query document rank score; expected a run of six "
+            "(query Q0 document rank score tag) or a table with a header line that names its columns."
+        )
+    if len({fields[1] for fields in fours}) > 1:
+        from steelyard.formats.trec_diversity import has_subtopics
+
+        every = fours
+        if not source.whole_head:
+            every = [fields for line in source.data.split(b"\n") if len(fields := line.split()) == 4]
+        if has_subtopics(every):
+            return Detected(
+                "qrels",
+                "trec-diversity",
+                "qrels",
+                "column 2 was taken as subtopics: documents are judged under several",
+            )
+    return Detected("qrels", "trec-qrels", "qrels")
+
+
+def _three(rows: list[list[bytes]]) -> Detected:
+    if _ranked([fields for fields in rows if len(fields) == 3], 0, 2):
+        return Detected("run", "msmarco", "run")
+    return Detected("either", "msmarco", "qrels", "three columns without a header: ranks or grades")
+
+
+def _ranked(rows: Sequence[list[bytes]], query: int, rank: int) -> bool:
+    """Whether a column counts 1, 2, 3, ... in each query, some query having two documents at least.
+
+    The last query is left out where there are others: it may be cut by the end of what was looked at.
+    """
+    ranks: dict[bytes, list[float | None]] = {}
+    for fields in rows:
+        ranks.setdefault(fields[query], []).append(number(fields[rank]))
+    listed = list(ranks.values())
+    counts = all(set(found) == set(range(1, len(found) + 1)) for found in (listed[:-1] or listed))
+    return counts and max(map(len, listed), default=0) > 1
+
+
+def _shown(line: bytes) -> str:
+    text: Any = line.decode(errors="replace").strip()
+    return repr(text if len(text) <= 60 else text[:57] + "...")

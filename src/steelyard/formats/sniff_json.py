@@ -1,0 +1,90 @@
+"""What a JSON file is, by its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.errors import InputError
+from steelyard.formats.llama_index import PARTS
+from steelyard.formats.mteb import META, depth
+from steelyard.formats.records import kind_of_records
+from steelyard.formats.sniff import Detected, both_or_one
+from steelyard.formats.source import Source
+
+
+def detect_json(source: Source) -> Detected:
+    """What a file that begins with { or [ is."""
+    if _is_lines(source):
+        return _of_records(source.jsonl, "jsonl", source)
+    content = source.json
+    if isinstance(content, list):
+        return _of_records(content, "json", source)
+    if set(PARTS) <= set(content):
+        return Detected("qrels", "llama-index", "qrels")
+    if META in content or depth(content) > 2:
+        return Detected("run", "mteb", "run")
+    return _of_object(content)
+
+
+def _is_lines(source: Source) -> bool:
+    """One object a line: the first line is a whole object, and another follows, or it alone is a record of a query."""
+    import json
+
+    lines = [line for line in source.head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 3) if line.strip()]
+    try:
+        first = json.loads(lines[0])
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return False
+    if not isinstance(first, dict):
+        return False
+    if len(lines) > 1:
+        return lines[1].lstrip().startswith(b"{")
+    return bool(kind_of_records([first])) and any(
+        not isinstance(value, (dict, list)) for value in first.values()
+    )
+
+
+def _of_records(records: Sequence[Any], format: str, source: Source) -> Detected:
+    first = records[0] if records and isinstance(records[0], Mapping) else {}
+    for tool, found, truth in (
+        ("multihop-rag", ("retrieval_list",), ("evidence_list", "gold_list")),
+        ("ragas", ("retrieved_context_ids",), ("reference_context_ids",)),
+        ("autorag", ("retrieved_ids",), ("retrieval_gt",)),
+    ):
+        if tool == "autorag" and "retrieval_gt" not in first and "retrieve_scores" not in first:
+            continue
+        run, qrels = any(name in first for name in found), any(name in first for name in truth)
+        if run or qrels:
+            return both_or_one(tool, run, qrels)
+    kind = kind_of_records(records)
+    if kind == "run":
+        return Detected("run", format, "run")
+    if kind == "qrels":
+        return Detected("qrels", format, "qrels")
+    if kind == "either":
+        return Detected("either", format, "run")
+    raise InputError(
+        f"{source.path}: the records hold no query and documents; the first has {', '.join(first) or 'no names'}. "
+        "Name the fields (query_id=..., doc_id=...), with format= to insist on one."
+    )
+
+
+def _of_object(content: Mapping[str, Any]) -> Detected:
+    """{query: ...}: objects of whole numbers and lists of lists are taken for judgments, the rest for a run."""
+    values = [value for value in content.values() if value]
+    items = [item for value in values if isinstance(value, list) for item in value]
+    if any(isinstance(item, list) for item in items):
+        pairs = all(
+            isinstance(item, list) and len(item) == 2 and isinstance(item[1], (int, float)) for item in items
+        )
+        return Detected("run", "json", "run") if pairs else Detected("qrels", "json", "qrels")
+    if any(isinstance(item, Mapping) for item in items):
+        kind = kind_of_records([{"query_id": "", **item} for item in items[:1]])
+        return Detected("qrels", "json", "qrels") if kind == "qrels" else Detected("either", "json", "run")
+    if items:
+        return Detected("either", "json", "run", "lists of ids may be ranked lists or relevant documents")
+    numbers = [number for value in values if isinstance(value, dict) for number in value.values()]
+    whole = all(isinstance(number, int) for number in numbers)
+    note = "" if whole else "its numbers are not whole, as those of a run"
+    return Detected("either", "json", "qrels" if whole else "run", note)
