@@ -22,7 +22,10 @@ Better: TypeAlias = Literal["more", "less", "neither"]
 GainTable: TypeAlias = tuple[tuple[float, float], ...]
 Weights: TypeAlias = tuple[tuple[str, float], ...]
 
-FAMILIES = ("binary", "graded", "targets", "diversity", "user_models", "trec", "counts", "cost", "composite")
+FAMILIES = (
+    *("binary", "graded", "targets", "diversity", "user_models", "trec", "trec_gains", "trec_sets"),
+    *("counts", "cost", "composite"),
+)
 
 
 @dataclass(frozen=True)

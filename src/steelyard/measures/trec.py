@@ -1,1 +1,313 @@
-"""trec_eval's own measures."""
+"""trec_eval's own measures of ranked lists: relevant or not, judged or not."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.errors import MeasureError
+from steelyard.measures.binary import average_precision, share
+from steelyard.measures.registry import measure
+from steelyard.measures.user_models import rbp_weights
+
+EPSILON = 1e-5
+"""What infAP adds to its counts, as trec_eval has it."""
+
+
+@measure(
+    "Rprec",
+    aliases=("R_precision",),
+    cutoff="none",
+    ideal=1.0,
+    cites="Buckley and Voorhees, Retrieval system evaluation, in TREC: Experiment and Evaluation, 2005",
+)
+def r_precision(a: Alignment, rel: float = 1) -> Floats:
+    """Precision after as many documents as there are relevant ones.
+
+    Rprec = |relevant in the first R| / R
+
+    rel: the lowest grade that counts as relevant.
+    Nothing relevant, or an empty list: 0.
+    """
+    return precision_at(a, a.relevant(rel), rel)
+
+
+@measure("RprecMult", aliases=("Rprec_mult",), cutoff="required", cutoff_kind="multiple")
+def r_precision_multiple(a: Alignment, r: float, rel: float = 1) -> Floats:
+    """Precision at a multiple of R, the number of relevant documents.
+
+    RprecMult@x = |relevant in the first c| / c, c = int(x R + 0.9)
+
+    rel: the lowest grade that counts as relevant.
+    Fewer than c returned: divided by c all the same. Nothing relevant: 0.
+    """
+    return precision_at(a, _raised(r * a.relevant(rel)), rel)
+
+
+@measure("IPrec", aliases=("iprec_at_recall", "ircl_prn"), cutoff="required", cutoff_kind="recall", ideal=1.0)
+def interpolated_precision(
+    a: Alignment, r: float, rel: float = 1, rounding: Literal["nearest", "raised"] = "nearest"
+) -> Floats:
+    """The best precision from a level of recall on.
+
+    IPrec@r = the highest precision at any rank where at least c relevant documents are found
+
+    rel: the lowest grade that counts as relevant.
+    rounding=nearest: c is r R rounded, halves up, as trec_eval 10 has it.
+    rounding=raised: c is int(r R + 0.9), as trec_eval 9 has it.
+    Fewer than c found: 0.
+    """
+    return _interpolated(a, [r], rel, rounding)[0]
+
+
+@measure("IPrecAvg", aliases=("11pt_avg", "eleven_point_average"), cutoff="none", ideal=1.0)
+def interpolated_average(
+    a: Alignment,
+    points: str = "[0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1]",
+    rel: float = 1,
+    rounding: Literal["nearest", "raised"] = "nearest",
+) -> Floats:
+    """Interpolated precision, averaged over eleven levels of recall.
+
+    IPrecAvg = mean of IPrec@r over the points r = 0, 0.1, ... 1
+
+    points: the levels of recall, as in [0.25,0.5,0.75].
+    rel: the lowest grade that counts as relevant.
+    rounding=nearest: a level of recall is rounded to documents, as trec_eval 10 has it.
+    rounding=raised: it is int(r R + 0.9) documents, as trec_eval 9 has it.
+    Nothing found: 0.
+    """
+    levels = _levels(points)
+    return sum(_interpolated(a, levels, rel, rounding), start=np.zeros(a.size)) / len(levels)
+
+
+@measure(
+    "Bpref",
+    cutoff="none",
+    ideal=1.0,
+    cites="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004",
+)
+def bpref(a: Alignment, rel: float = 1) -> Floats:
+    """How rarely judged non-relevant documents stand above relevant ones.
+
+    Bpref = sum over the relevant documents found of 1 - min(m, R) / min(N, R), over R;
+    m is how many of the query's N judged non-relevant documents stand above it.
+
+    rel: the lowest grade that counts as relevant.
+    Unjudged documents do not count, nor do grades below 0: to trec_eval those are pooled, not judged.
+    Nothing relevant, or none found: 0.
+    """
+    whole = a.relevant(rel)
+    bound = np.minimum(a.judged_per_query(_not_relevant(a.judged.grade, rel)), whole)
+    above = np.minimum(a.running(_not_relevant(a.grade, rel)), whole[a.query])
+    kept = 1 - share(above, bound[a.query])
+    return share(a.per_query(np.where(a.grade >= rel, kept, 0.0)), whole)
+
+
+@measure(
+    "infAP",
+    cutoff="none",
+    cites="Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, CIKM 2006",
+)
+def inferred_average_precision(a: Alignment, rel: float = 1) -> Floats:
+    """Average precision inferred from judgments of a sample of the pool.
+
+    infAP = sum over the relevant documents found of 1/k + (s + n + u)/k x (s + e)/(s + n + 2e), over R;
+    k is its rank; above it stand s relevant, n judged non-relevant and u pooled but unjudged; e = 0.00001.
+
+    rel: the lowest grade that counts as relevant.
+    Grades below 0 are pooled but unjudged; a document not in the judgments was not pooled.
+    Nothing relevant, or none found: 0.
+    """
+    relevant = a.grade >= rel
+    unrelated = _not_relevant(a.grade, rel)
+    above = a.running(relevant) - relevant
+    wrong = a.running(unrelated)
+    pooled = above + wrong + a.running(~relevant & ~unrelated)
+    rate = (above + EPSILON) / (above + wrong + 2 * EPSILON)
+    worth = np.where(relevant, (1 + pooled * rate) / a.rank, 0.0)
+    return share(a.per_query(worth), a.relevant(rel))
+
+
+@measure(
+    "GMAP",
+    aliases=("gm_map", "gm_ap"),
+    cutoff="none",
+    summary="geometric",
+    ideal=1.0,
+    cites="Robertson, On GMAP, and other transformations, CIKM 2006",
+)
+def geometric_average_precision(a: Alignment, rel: float = 1) -> Floats:
+    """Average precision, its geometric mean over queries.
+
+    GMAP = exp(mean over queries of log(max(AP, 0.00001)))
+
+    rel: the lowest grade that counts as relevant.
+    A query's own value is its AP.
+    """
+    return average_precision(a, rel=rel)
+
+
+@measure("GMBpref", cutoff="none", summary="geometric", ideal=1.0)
+def geometric_bpref(a: Alignment, rel: float = 1) -> Floats:
+    """Bpref, its geometric mean over queries.
+
+    GMBpref = exp(mean over queries of log(max(Bpref, 0.00001)))
+
+    rel: the lowest grade that counts as relevant.
+    A query's own value is its Bpref.
+    """
+    return bpref(a, rel)
+
+
+@measure(
+    "Yaap",
+    cutoff="none",
+    low=-np.inf,
+    high=np.inf,
+    empty=np.nan,
+    cites="Robertson, On smoothing average precision, ECIR 2012",
+)
+def yaap(a: Alignment, rel: float = 1) -> Floats:
+    """Average precision as log odds, so that extremes average better.
+
+    Yaap = log((1 + S) / (1 + R - S)), S the sum of precision at each relevant document found.
+
+    rel: the lowest grade that counts as relevant.
+    Empty list: log(1 / (1 + R)). Nothing relevant: 0.
+    """
+    whole = a.relevant(rel)
+    total = average_precision(a, rel=rel) * whole
+    return np.log((1 + total) / (1 + whole - total))
+
+
+@measure("BinG", cutoff="none", ideal=1.0)
+def binary_gain(a: Alignment, rel: float = 1) -> Floats:
+    """Relevant documents, each discounted by the non-relevant ones above it.
+
+    BinG = sum over the relevant documents found of 1 / log2(2 + m), over R;
+    m is how many documents above it are not relevant, judged or not.
+
+    rel: the lowest grade that counts as relevant.
+    Nothing relevant, or none found: 0.
+    """
+    relevant = a.grade >= rel
+    worth = np.where(relevant, 1 / np.log2(2 + a.rank - a.running(relevant)), 0.0)
+    return share(a.per_query(worth), a.relevant(rel))
+
+
+@measure(
+    "ScaledRBP",
+    cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
+    cutoff="none",
+)
+def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
+    """Rank-biased precision with each query's grades scaled to its highest.
+
+    ScaledRBP = (1 - p) x sum of gain x p^(rank - 1)
+    gain = grade / max(1, the highest grade judged for the query)
+
+    p: the chance of going on to the next document, from 0 to below 1.
+    Grades below 0 gain nothing. Empty list: 0.
+    """
+    highest = np.ones(a.size)
+    np.maximum.at(highest, a.judged.query, a.judged.grade)
+    gains = np.maximum(a.grade, 0.0) / highest[a.query]
+    return a.per_query(gains * rbp_weights(a.rank, p))
+
+
+@measure(
+    "UnjudgedRBP",
+    cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
+    cutoff="none",
+    better="less",
+    tail=False,
+    needs_relevant=False,
+)
+def unjudged_rbp(a: Alignment, p: float = 0.9) -> Floats:
+    """How far rank-biased precision could rise if all that is unjudged were relevant.
+
+    UnjudgedRBP = p^n + (1 - p) x sum of p^(rank - 1) over the unjudged documents of the n returned,
+    which is 1 - (1 - p) x sum of p^(rank - 1) over the judged ones.
+
+    p: the chance of going on to the next document, from 0 to below 1.
+    Grades below 0 are not judged. Nothing unjudged in the list: 0, as trec_eval has it.
+    """
+    judged = a.grade >= 0
+    known = a.per_query(np.where(judged, rbp_weights(a.rank, p), 0.0))
+    return np.where(a.per_query(judged) < a.retrieved, 1 - known, 0.0)
+
+
+@measure("Unj", cutoff="required", better="less", tail=False, needs_relevant=False)
+def unjudged_share(a: Alignment, k: int) -> Floats:
+    """Share of k documents that came back in the first k and were not judged.
+
+    Unj@k = |unjudged in the first k| / k
+
+    Grades below 0 are not judged. Fewer than k returned: divided by k all the same.
+    """
+    return (a.returned(k) - a.per_query((a.grade >= 0) & a.within(k))) / k
+
+
+def precision_at(a: Alignment, depth: Floats, rel: float) -> Floats:
+    """Precision of each query at a depth of its own; 0 at depth 0."""
+    return share(a.per_query((a.grade >= rel) & (a.rank <= depth[a.query])), depth)
+
+
+def _not_relevant(grade: Floats, rel: float) -> Bools:
+    """Judged and not relevant: trec_eval takes a grade below 0 as not judged."""
+    return (grade >= 0) & (grade < rel)
+
+
+def _raised(documents: Floats) -> Floats:
+    return np.floor(documents + 0.9)
+
+
+def _nearest(documents: Floats) -> Floats:
+    """Rounded, halves up; adding 0.5 first would round 0.49999999999999994 up."""
+    whole = np.floor(documents)
+    return whole + (documents - whole >= 0.5)
+
+
+def _interpolated(a: Alignment, levels: list[float], rel: float, rounding: str) -> list[Floats]:
+    """Interpolated precision of every query at each level of recall."""
+    relevant = a.grade >= rel
+    query, found = a.query[relevant], a.running(relevant)[relevant].astype(np.int64)
+    best = _best_from(query, found / a.rank[relevant], found)
+    starts = np.searchsorted(query, np.arange(a.size + 1))
+    here, whole = np.diff(starts), a.relevant(rel)
+    padded = np.append(best, 0.0)
+    values = []
+    for level in levels:
+        wanted = (_nearest if rounding == "nearest" else _raised)(level * whole).astype(np.int64)
+        place = starts[:-1] + np.maximum(wanted, 1) - 1
+        values.append(padded[np.where(np.maximum(wanted, 1) <= here, place, len(best))])
+    return values
+
+
+def _best_from(query: Ints, precision: Floats, found: Ints) -> Floats:
+    """The highest precision at each relevant document or any below it, query by query.
+
+    The larger of each value and the one `step` below, for steps 1, 2, 4 ...: no query sees another's.
+    """
+    best, step, deepest = precision, 1, int(found.max(initial=0))
+    while step < deepest:
+        same = query[:-step] == query[step:]
+        best = np.append(np.where(same, np.maximum(best[:-step], best[step:]), best[:-step]), best[-step:])
+        step *= 2
+    return best
+
+
+def _levels(points: str) -> list[float]:
+    try:
+        levels = [float(point) for point in points.strip().removeprefix("[").removesuffix("]").split(",")]
+    except ValueError:
+        levels = []
+    if not levels or not all(0 <= level <= 1 for level in levels):
+        raise MeasureError(
+            f"IPrecAvg(points={points}): expected levels of recall from 0 to 1, as in points=[0.25,0.5,0.75]."
+        )
+    return levels

@@ -1,0 +1,118 @@
+"""trec_eval's measures of what came back as a set, whatever its order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Floats
+from steelyard.measures.binary import precision, recall, share
+from steelyard.measures.registry import measure
+
+
+@measure("SetP", aliases=("exact_prec",), cutoff="none", tail=False)
+def set_precision(a: Alignment, rel: float = 1) -> Floats:
+    """Share of what came back that is relevant.
+
+    SetP = |relevant found| / |returned|
+
+    rel: the lowest grade that counts as relevant.
+    Empty list: 0.
+    """
+    return precision(a, rel=rel, denominator="retrieved")
+
+
+@measure("SetR", aliases=("set_recall", "exact_recall"), cutoff="none", ideal=1.0)
+def set_recall(a: Alignment, rel: float = 1) -> Floats:
+    """Share of what is relevant that came back.
+
+    SetR = |relevant found| / R
+
+    rel: the lowest grade that counts as relevant.
+    Nothing relevant, or an empty list: 0.
+    """
+    return recall(a, rel=rel)
+
+
+@measure("SetF", cutoff="none", tail=False, cites="van Rijsbergen, Information Retrieval, 1979")
+def set_f(a: Alignment, beta: float = 1, weight: float | None = None, rel: float = 1) -> Floats:
+    """Harmonic mean of SetP and SetR.
+
+    SetF = (1 + x) SetP SetR / (x SetP + SetR), x = beta^2
+
+    beta: how many times recall weighs precision.
+    weight: x itself, as trec_eval takes it; None: beta squared.
+    rel: the lowest grade that counts as relevant.
+    None found: 0.
+    """
+    p, r = set_precision(a, rel), set_recall(a, rel)
+    x = beta**2 if weight is None else weight
+    return share((1 + x) * p * r, x * p + r)
+
+
+@measure("SetAP", aliases=("set_map",), cutoff="none", tail=False)
+def set_average_precision(a: Alignment, rel: float = 1) -> Floats:
+    """Precision and recall of what came back, multiplied.
+
+    SetAP = |relevant found|^2 / (|returned| R)
+
+    rel: the lowest grade that counts as relevant.
+    Nothing relevant, or an empty list: 0.
+    """
+    return set_precision(a, rel) * set_recall(a, rel)
+
+
+@measure("SetRelativeP", cutoff="none", ideal=1.0, tail=False)
+def set_relative_precision(a: Alignment, rel: float = 1) -> Floats:
+    """Precision of what came back, over the most a list of that length can reach.
+
+    SetRelativeP = |relevant found| / min(|returned|, R)
+
+    rel: the lowest grade that counts as relevant.
+    Nothing relevant, or an empty list: 0.
+    """
+    return share(a.per_query(a.grade >= rel), np.minimum(a.relevant(rel), a.returned()))
+
+
+@measure("Utility", cutoff="none", low=-np.inf, high=np.inf, tail=False, needs_relevant=False)
+def utility(
+    a: Alignment,
+    found: float = 1,
+    wrong: float = -1,
+    missed: float = 0,
+    spared: float = 0,
+    documents: int = 0,
+    rel: float = 1,
+) -> Floats:
+    """What came back and what did not, each document worth what it is said to be.
+
+    Utility = found x |relevant, returned| + wrong x |not relevant, returned|
+    + missed x |relevant, not returned| + spared x |neither|
+
+    found: the worth of a relevant document that came back.
+    wrong: the worth of any other document that came back.
+    missed: the worth of a relevant document that did not come back.
+    spared: the worth of a document that is not relevant and did not come back.
+    documents: how many there are in all, for `spared`.
+    rel: the lowest grade that counts as relevant.
+    Empty list: missed x R + spared x (documents - R).
+    """
+    hits, whole, returned = a.per_query(a.grade >= rel), a.relevant(rel), a.returned()
+    return (
+        found * hits
+        + wrong * (returned - hits)
+        + missed * (whole - hits)
+        + spared * (documents + hits - returned - whole)
+    )
+
+
+@measure(
+    "NumNonrelJudgedRet", cutoff="none", summary="sum", better="neither", high=np.inf, needs_relevant=False
+)
+def num_nonrel_judged_ret(a: Alignment, rel: float = 1) -> Floats:
+    """Number of documents returned that were judged and are not relevant, summed over queries.
+
+    rel: the lowest grade that counts as relevant.
+    Grades below 0 are not judged, as trec_eval has it.
+    """
+    return a.per_query((a.grade >= 0) & (a.grade < rel))
