@@ -69,7 +69,7 @@ def recall(
     if per == "target":
         alone, owner = a.by_target(rel)
         found = alone.per_query(alone.within(k, budget)) > 0
-        hit = np.bincount(owner, weights=found, minlength=a.size)
+        hit = np.bincount(owner, weights=found, minlength=a.size).astype(np.float64)
         whole = np.bincount(owner, minlength=a.size).astype(np.float64)
     else:
         hit = a.per_query((a.grade >= rel) & inside)
@@ -77,7 +77,12 @@ def recall(
     return share(hit, np.minimum(whole, k) if cap and k is not None else whole)
 
 
-@measure("F", aliases=("F1", "F_score", "F1_score"), ideal=None, cites="van Rijsbergen, Information Retrieval, 1979")
+@measure(
+    "F",
+    aliases=("F1", "F_score", "F1_score"),
+    ideal=None,
+    cites="van Rijsbergen, Information Retrieval, 1979",
+)
 def f_measure(
     a: Alignment,
     k: int | None = None,
@@ -162,6 +167,34 @@ def average_precision(
         return share(total, a.per_query(chosen))
     whole = a.relevant(rel)
     return share(total, np.minimum(whole, k) if denominator == "min" and k is not None else whole)
+
+
+@measure("ARR", aliases=("average_reciprocal_rank",))
+def average_reciprocal_rank(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """One over the rank of each relevant document found, averaged.
+
+    ARR@k = sum of 1 / rank over the relevant documents in the first k / how many they are. Another
+    relevant document found further down lowers it: the best list has one.
+
+    rel: the lowest grade that counts as relevant.
+    None found: 0.
+    """
+    chosen = (a.grade >= rel) & a.within(k)
+    return share(a.per_query(np.where(chosen, 1 / a.rank, 0.0)), a.per_query(chosen))
+
+
+@measure("AR", aliases=("MAR", "average_recall", "mean_average_recall"))
+def average_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """Recall at the rank of each relevant document, averaged.
+
+    AR@k = sum of R@rank over the relevant documents in the first k / R. Ranks do not enter it: with m
+    found it is m (m + 1) / (2 R^2), and (R + 1) / (2 R) at best.
+
+    rel: the lowest grade that counts as relevant.
+    None found: 0.
+    """
+    chosen = (a.grade >= rel) & a.within(k)
+    return share(a.per_query(np.where(chosen, a.running(chosen), 0.0)), a.relevant(rel) ** 2)
 
 
 @measure("Hit", aliases=("HitRate", "Success", "hits", "hit_ratio"), ideal=1.0)

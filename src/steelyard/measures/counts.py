@@ -1,18 +1,22 @@
-"""Counts and shares of what was judged, returned, repeated or known to mislead."""
+"""Counts and shares of what was judged, returned, repeated or known to mislead; and which queries count."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment, MissingData
+from steelyard.alignment.alignment import Alignment, Judged, MissingData
 from steelyard.alignment.hits import Floats
 from steelyard.measures.binary import share
+from steelyard.measures.grammar import parse
 from steelyard.measures.registry import measure
 
 
-@measure("Confusion", aliases=("ConfusionRate", "confusion_rate"), better="less", tail=False, needs_relevant=False)
+@measure(
+    "Confusion", aliases=("ConfusionRate", "confusion_rate"), better="less", tail=False, needs_relevant=False
+)
 def confusion(
     a: Alignment, k: int | None = None, denominator: Literal["retrieved", "distractors"] = "retrieved"
 ) -> Floats:
@@ -25,7 +29,9 @@ def confusion(
     No distractors, or an empty list: 0.
     """
     found = a.per_query((a.grade < 0) & a.within(k))
-    return share(found, a.returned(k) if denominator == "retrieved" else a.judged_per_query(a.judged.grade < 0))
+    return share(
+        found, a.returned(k) if denominator == "retrieved" else a.judged_per_query(a.judged.grade < 0)
+    )
 
 
 @measure("Judged", tail=False, needs_relevant=False)
@@ -52,13 +58,31 @@ def unjudged(
     return blank / k if denominator == "k" and k is not None else share(blank, a.returned(k))
 
 
-@measure("NumRet", aliases=("num_ret",), cutoff="none", summary="sum", better="neither", high=np.inf, tail=False, needs_relevant=False)
+@measure(
+    "NumRet",
+    aliases=("num_ret",),
+    cutoff="none",
+    summary="sum",
+    better="neither",
+    high=np.inf,
+    tail=False,
+    needs_relevant=False,
+)
 def num_ret(a: Alignment) -> Floats:
     """Number of documents returned, summed over queries."""
     return a.returned()
 
 
-@measure("NumRel", aliases=("num_rel",), cutoff="none", summary="sum", better="neither", high=np.inf, empty=np.nan, needs_relevant=False)
+@measure(
+    "NumRel",
+    aliases=("num_rel",),
+    cutoff="none",
+    summary="sum",
+    better="neither",
+    high=np.inf,
+    empty=np.nan,
+    needs_relevant=False,
+)
 def num_rel(a: Alignment, rel: float = 1) -> Floats:
     """Number of documents judged relevant, summed over queries.
 
@@ -76,7 +100,24 @@ def num_rel_ret(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     return a.per_query((a.grade >= rel) & a.within(k))
 
 
-@measure("NumQ", aliases=("num_q",), cutoff="none", summary="sum", better="neither", empty=1.0, needs_relevant=False)
+@measure("Found", high=np.inf, needs_relevant=False)
+def found(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """Number of relevant documents in the first k, averaged over queries (NumRelRet sums the same number).
+
+    rel: the lowest grade that counts as relevant.
+    """
+    return num_rel_ret(a, k, rel)
+
+
+@measure(
+    "NumQ",
+    aliases=("num_q",),
+    cutoff="none",
+    summary="sum",
+    better="neither",
+    empty=1.0,
+    needs_relevant=False,
+)
 def num_q(a: Alignment) -> Floats:
     """Number of queries: 1 each, summed."""
     return np.ones(a.size)
@@ -98,3 +139,51 @@ def repeats(a: Alignment, k: int | None = None, near: bool = False) -> Floats:
         chosen = a.near_repeats
     inside = chosen.query if k is None else chosen.query[chosen.rank <= k]
     return share(np.bincount(inside, minlength=a.size).astype(np.float64), a.returned(k))
+
+
+@measure("Counted", cutoff="none", low=-np.inf, high=np.inf)
+def counted(
+    a: Alignment,
+    of: str = "R",
+    rel: float = 1,
+    known: Literal["judged", "returned"] = "judged",
+    empty: Literal["zero", "skip"] = "zero",
+    no_relevant: Literal["zero", "silent", "skip"] = "zero",
+) -> Floats:
+    """Another measure, over other judgments or other queries than all.
+
+    Counted = the value of the measure `of`; the clauses say what is known to it and which queries count.
+
+    of: the measure, as in P(denominator=retrieved)@5.
+    rel: the lowest grade that counts as relevant, also in that measure where it does not say.
+    known=judged: every judged document.
+    known=returned: only documents that came back, at any rank, as where a tool is given lists alone.
+    empty=zero: a query with an empty list has the measure's own value, 0 as a rule.
+    empty=skip: a query with an empty list is left out.
+    no_relevant=zero: a query with no relevant document known has the measure's own value, 0 as a rule.
+    no_relevant=silent: it counts as 1 if nothing came back either, else as 0.
+    no_relevant=skip: it is left out.
+    """
+    from steelyard.measures.compute import values
+
+    inner = parse(of)
+    level = inner.definition.parameter("rel")
+    if level is not None and level.default is not None and "rel" not in dict(inner.given):
+        inner = inner(rel=rel)
+    seen = _knowing_returned(a) if known == "returned" else a
+    value = values(inner, seen)
+    if no_relevant != "zero":
+        instead = np.nan if no_relevant == "skip" else (a.retrieved == 0).astype(np.float64)
+        value = np.where(seen.relevant(rel) > 0, value, instead)
+    return np.where(a.retrieved > 0, value, np.nan) if empty == "skip" else value
+
+
+def _knowing_returned(a: Alignment) -> Alignment:
+    """The same run, its judgments those of the documents that came back alone."""
+    place = np.full(len(a.judged.query), -1, dtype=np.int64)
+    place[a.doc] = np.arange(len(a.doc))
+    kept = np.flatnonzero(place[a.targets.doc] >= 0)
+    targets = replace(
+        a.targets, doc=place[a.targets.doc[kept]], target=a.targets.target[kept], grade=a.targets.grade[kept]
+    )
+    return replace(a, doc=np.arange(len(a.doc)), judged=Judged(a.query, a.grade), targets=targets)

@@ -12,7 +12,9 @@ from steelyard.measures.binary import share
 from steelyard.measures.registry import GainTable, measure
 
 
-def gain_of(grades: Floats, gain: Literal["linear", "exp", "binary"] | GainTable, rel: float | None) -> Floats:
+def gain_of(
+    grades: Floats, gain: Literal["linear", "exp", "binary"] | GainTable, rel: float | None
+) -> Floats:
     """The gain of each grade; grades below `rel` gain nothing."""
     if isinstance(gain, tuple):
         gains = np.maximum(grades, 0.0)
@@ -20,7 +22,11 @@ def gain_of(grades: Floats, gain: Literal["linear", "exp", "binary"] | GainTable
             gains[grades == grade] = worth
     else:
         positive = np.maximum(grades, 0.0)
-        gains = {"linear": positive, "exp": np.exp2(positive) - 1, "binary": (positive > 0).astype(np.float64)}[gain]
+        gains = {
+            "linear": positive,
+            "exp": np.exp2(positive) - 1,
+            "binary": (positive > 0).astype(np.float64),
+        }[gain]
     return gains if rel is None else np.where(grades >= rel, gains, 0.0)
 
 
@@ -120,4 +126,4 @@ def ideal_dcg(
         worth = np.where(rank <= k, worth, 0.0)
     if ideal == "retrieved":
         worth = np.where(rank <= a.retrieved[query], worth, 0.0)
-    return np.bincount(query, weights=worth, minlength=a.size)
+    return np.bincount(query, weights=worth, minlength=a.size).astype(np.float64)
