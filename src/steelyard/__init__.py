@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 from steelyard.version import __version__
 
 if TYPE_CHECKING:
+    from steelyard.comparison.compare import compare as compare
+    from steelyard.comparison.compare import compare_scores as compare_scores
+    from steelyard.comparison.result import Comparison as Comparison
     from steelyard.errors import SteelyardError as SteelyardError
     from steelyard.evaluation import evaluate as evaluate
     from steelyard.explanation import explain as explain
@@ -24,11 +27,14 @@ if TYPE_CHECKING:
 _PACKAGES = ("dialects", "measures")
 
 _HOMES = {
+    "Comparison": "steelyard.comparison.result",
     "Measure": "steelyard.measures.grammar",
     "Qrels": "steelyard.judgments",
     "Run": "steelyard.runs",
     "Scores": "steelyard.scores",
     "SteelyardError": "steelyard.errors",
+    "compare": "steelyard.comparison.compare",
+    "compare_scores": "steelyard.comparison.compare",
     "evaluate": "steelyard.evaluation",
     "explain": "steelyard.explanation",
     "parse": "steelyard.measures.grammar",

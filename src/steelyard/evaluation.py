@@ -62,14 +62,14 @@ def named_measures(
         raise MeasureError("no measure was asked for; name at least one, as in nDCG@10.")
     named: dict[str, Measure] = {}
     for text in listed:
-        meant = _with_rel(spoken.measure(text), rel)
+        meant = with_rel(spoken.measure(text), rel)
         named[str(text)] = meant
         if meant.definition.companion and str(text) == str(meant):
             named[f"{text} residual"] = _companion(meant)
     return named
 
 
-def _with_rel(meant: Measure, rel: float | None) -> Measure:
+def with_rel(meant: Measure, rel: float | None) -> Measure:
     """The measure at another relevance level, where it has one and does not say which."""
     parameter = meant.definition.parameter("rel")
     if rel is None or parameter is None or parameter.default is None or "rel" in dict(meant.given):

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 VERBS = {
     "evaluate": "measure runs against judgments",
+    "compare": "which run is best, by how much, and whether that is real",
     "explain": "what a measure is, exactly, under a dialect",
     "measures": "list the measures",
     "dialects": "list the dialects",

@@ -2,8 +2,8 @@
 
 A file holds `name`, `about` and `source`; `[policies]` (missing, no_relevant, ties, duplicates,
 single); `[names]`, the tool's own names and the fully spelled measure each stands for; `[defaults]`,
-what Steelyard's own names mean there when a parameter is not given; and `[sets]`, names for several
-measures at once. In a name `{k}` stands for a number, `{points}` for a list of numbers and
+what Steelyard's own names mean there when a parameter is not given; `[sets]`, names for several
+measures at once; and `measures`, what a comparison shows when none are named. In a name `{k}` stands for a number, `{points}` for a list of numbers and
 `{gains}` for a list of grade=gain.
 """
 
@@ -45,6 +45,7 @@ class Dialect:
     names: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    measures: Sequence[str] = ()
 
     def measure(self, text: str | Measure) -> Measure:
         """The measure that a text means in this dialect.

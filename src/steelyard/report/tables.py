@@ -71,8 +71,8 @@ def markdown(table: Table) -> str:
 def latex(table: Table) -> str:
     """A booktabs tabular."""
     shape = "".join("r" if right else "l" for right in table.numeric())
-    rows = [" & ".join(map(_escaped, row)) + r" \\" for row in table.shown()]
-    head = " & ".join(map(_escaped, table.columns)) + r" \\"
+    rows = [" & ".join(map(escaped_latex, row)) + r" \\" for row in table.shown()]
+    head = " & ".join(map(escaped_latex, table.columns)) + r" \\"
     return "\n".join(
         [rf"\begin{{tabular}}{{{shape}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
     )
@@ -103,5 +103,6 @@ _LATEX = str.maketrans(
 )
 
 
-def _escaped(text: str) -> str:
+def escaped_latex(text: str) -> str:
+    """Text with LaTeX's own characters made plain."""
     return text.translate(_LATEX)

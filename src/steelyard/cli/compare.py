@@ -1,0 +1,137 @@
+"""steelyard compare: which run is best, by how much, and whether that is real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from steelyard.cli.options import Depth, DialectName, Duplicates, Measures, Missing, NoRelevant, Output, Rel, TableFormat, Ties
+from steelyard.cli.output import Format, emit, followed, say, write
+from steelyard.comparison.compare import compare as compared
+from steelyard.comparison.compare import compare_scores
+from steelyard.comparison.movers import Mover
+from steelyard.comparison.result import Comparison
+from steelyard.comparison.score_table import TableOptions
+from steelyard.errors import InputError
+from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_tables
+from steelyard.runs import Run
+
+
+def compare(
+    qrels: Annotated[Optional[Path], typer.Argument(help="The judgments (not with --scores).", metavar="QRELS")] = None,
+    runs: Annotated[Optional[list[Path]], typer.Argument(help="Two or more runs.", metavar="RUN...")] = None,
+    measure: Measures = None,
+    baseline: Annotated[Optional[str], typer.Option(help="Test every run against this one; without it, every two runs.", metavar="NAME")] = None,
+    test: Annotated[str, typer.Option(help="t, wilcoxon, sign, permutation, bootstrap, tukey or max-t.", metavar="TEST")] = "t",
+    correction: Annotated[str, typer.Option(help="For many tests: none, bonferroni, holm or bh.", metavar="NAME")] = "holm",
+    composite: Annotated[Optional[str], typer.Option(help="Weights for a composite score: a YAML or JSON file, or default.", metavar="FILE|default")] = None,
+    at: Annotated[Optional[list[int]], typer.Option(help="A row for every run at this cutoff. Repeat for more.", metavar="K")] = None,
+    by: Annotated[Optional[str], typer.Option(help="Slice by a column of --queries, or by complexity.", metavar="COLUMN")] = None,
+    queries: Annotated[Optional[Path], typer.Option(help="The queries' columns: JSONL, CSV, TSV or Parquet.", metavar="FILE")] = None,
+    scores: Annotated[Optional[Path], typer.Option(help="Compare a table of values per query instead of runs.", metavar="FILE")] = None,
+    run_column: Annotated[Optional[str], typer.Option(help="--scores: the column that names the run.", metavar="COLUMN")] = None,
+    query_column: Annotated[Optional[str], typer.Option(help="--scores: the column that names the query.", metavar="COLUMN")] = None,
+    measure_column: Annotated[Optional[str], typer.Option(help="--scores, long form: the column that names the measure.", metavar="COLUMN")] = None,
+    value_column: Annotated[Optional[str], typer.Option(help="--scores, long form: the column of values.", metavar="COLUMN")] = None,
+    repeat_column: Annotated[Optional[str], typer.Option(help="--scores: the column that tells repetitions apart (a seed).", metavar="COLUMN")] = None,
+    repeats: Annotated[str, typer.Option(help="--scores: average repetitions, or keep them as blocks.", metavar="HOW")] = "average",
+    movers: Annotated[int, typer.Option(help="Show so many queries that moved most against the baseline, per run.", metavar="N")] = 0,
+    dialect: DialectName = "steelyard",
+    missing: Missing = None,
+    no_relevant: NoRelevant = None,
+    ties: Ties = None,
+    duplicates: Duplicates = None,
+    rel: Rel = None,
+    depth: Depth = None,
+    alpha: Annotated[float, typer.Option(help="What counts as significant.", metavar="P")] = 0.05,
+    permutations: Annotated[int, typer.Option(help="How many, for the permutation test.", metavar="N")] = 100_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.", metavar="N")] = 0,
+    format: TableFormat = Format.table,
+    output: Output = None,
+) -> None:
+    """Compare runs: a leaderboard, the differences, and whether they are real.
+
+    Examples:
+
+    steelyard compare qrels.trec bm25.run dense.run -m nDCG@10 -m RR@10 --baseline bm25
+
+    steelyard compare qrels.tsv a.run b.run --at 1 --at 3 --dialect leaderboard --composite default --format markdown
+
+    steelyard compare --scores per-query.csv --run-column method --query-column query_id -m MRR
+    """
+    shared = {"baseline": baseline, "test": test, "correction": correction, "composite": composite, "by": by, "queries": queries}
+    chance = {"alpha": alpha, "permutations": permutations, "seed": seed}
+    if scores is not None:
+        if qrels is not None:
+            raise InputError("give judgments and runs, or --scores, not both.")
+        if repeats not in ("average", "blocks"):
+            raise InputError(f"--repeats is {repeats!r}; expected average or blocks.")
+        options = TableOptions(run_column, query_column, measure_column, value_column, repeat_column, repeats)  # type: ignore[arg-type]
+        result = compare_scores(scores, measure, options=options, missing=missing or "zero", **shared, **chance)  # type: ignore[arg-type]
+    else:
+        if qrels is None or not runs:
+            raise InputError("nothing to compare: give QRELS and at least one RUN, or --scores FILE. `steelyard compare --help` has examples.")
+        held = _named(runs)
+        default = None if dialect != "steelyard" or at else ["nDCG@10"]
+        result = compared(
+            qrels, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,
+            duplicates=duplicates, rel=rel, depth=depth, **shared, **chance,  # type: ignore[arg-type]
+        )  # fmt: skip
+    _print(result, format, output, movers)
+
+
+def _named(paths: list[Path]) -> dict[str, Run]:
+    """The runs by name; by file name where two of them share one."""
+    held = [Run.read(path) for path in followed(paths, lambda path: path.name)]
+    names = [run.name for run in held]
+    if len(set(names)) < len(names):
+        names = [path.stem for path in paths]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"two runs are called {twice!r}; rename one of the files.")
+    return dict(zip(names, held, strict=True))
+
+
+def _print(result: Comparison, format: Format, output: Path | None, movers: int) -> None:
+    if format is Format.json:
+        write(result.to_json(), output)
+    elif format is Format.markdown:
+        write(result.to_markdown(), output)
+    elif format is Format.latex:
+        write(result.to_latex(), output)
+    elif format is Format.csv:
+        emit(leaderboard_table(result), None, format, output)
+    elif output is not None:
+        write(repr(result), output)
+    else:
+        say(result.verdict)
+        emit(leaderboard_table(result), None, format, None)
+        if result.tested:
+            print()
+            emit(pairs_table(result), None, format, None)
+        for heading, table in slice_tables(result):
+            print(f"\n{heading}")
+            emit(table, None, format, None)
+        for line in remarks(result):
+            say(line)
+        if movers:
+            _print_movers(result, movers)
+
+
+def _print_movers(result: Comparison, most: int) -> None:
+    baseline = result.plan.baseline or result.standings[-1].run
+    for run in result.runs:
+        if run != baseline:
+            print(f"\n{run} against {baseline}: the queries that moved most")
+            for mover in result.movers(run, baseline, most=most):
+                print(_mover_text(mover))
+
+
+def _mover_text(mover: Mover) -> str:
+    moves = [
+        f"{move.doc_id} (grade {move.grade:g}) {move.before or 'absent'} -> {move.after or 'absent'}"
+        for move in mover.documents[:4]
+    ]
+    return f"  {mover.query_id}: {mover.before:.4f} -> {mover.after:.4f}; {'; '.join(moves)}"

@@ -1,0 +1,1 @@
+"""Comparing runs: from values per query to a leaderboard that suggests no order the data does not support."""

@@ -1,0 +1,224 @@
+"""compare(): judgments and several runs in, a Comparison out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.alignment.align import align
+from steelyard.comparison.board import COMPOSITE, Board, Column
+from steelyard.comparison.pairs import Plan
+from steelyard.comparison.result import Comparison, Source
+from steelyard.comparison.score_table import TableOptions, board_of_table
+from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
+from steelyard.comparison.weights import DEFAULT_CUTOFF, weights_of
+from steelyard.coverage import Coverage
+from steelyard.dialects import Dialect, dialect as dialect_of
+from steelyard.errors import InputError, MeasureError, PolicyError
+from steelyard.evaluation import scores_of, with_rel
+from steelyard.judgments import Qrels
+from steelyard.measures.grammar import Measure
+from steelyard.policies import policies
+from steelyard.runs import Run
+
+Weights = Mapping[str, float] | str | Path | None
+
+
+def compare(
+    qrels: Any,
+    runs: Mapping[str, Any] | Sequence[Any],
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    *,
+    baseline: str | None = None,
+    test: str = "t",
+    correction: str = "holm",
+    composite: Weights = None,
+    at: Sequence[int] | None = None,
+    by: str | None = None,
+    queries: Any = None,
+    dialect: str | Dialect = "steelyard",
+    missing: str | None = None,
+    ties: str | None = None,
+    duplicates: str | None = None,
+    no_relevant: str | None = None,
+    rel: float | None = None,
+    depth: int | None = None,
+    alpha: float = 0.05,
+    permutations: int = 100_000,
+    seed: int = 0,
+) -> Comparison:
+    """Compare runs on the same judgments: which is best, by how much, and whether that is real.
+
+    `runs` is a mapping of name to run (anything `evaluate` takes), or a list of runs that have names.
+    With a `baseline` every run is tested against it, otherwise every two runs. `composite` is a table
+    of weights, a file of them, or "default". `at` gives a row for every run and cutoff. `by` slices the
+    queries by a column of `queries` (a mapping, frame or file), or by "complexity".
+
+    >>> result = compare({"q1": ["a"], "q2": ["b"]}, {"x": {"q1": ["a"], "q2": ["c"]}, "y": {"q1": ["a"], "q2": ["b"]}}, ["RR"])
+    >>> [row.run for row in result.standings], result.pairs["difference"].to_list()
+    (['y', 'x'], [0.5])
+    """
+    spoken = dialect_of(dialect)
+    rules = policies(spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant)
+    named = _named_runs(runs)
+    plan = Plan(baseline, test, correction, alpha, permutations, seed).checked(tuple(named))
+    texts = _texts(measures, spoken)
+    weights = None if composite is None else weights_of(composite)
+    cutoffs: list[int | None] = [None] if at is None else [_cutoff(k) for k in at]
+    truth = Qrels.of(qrels)
+    wanted = {
+        (k, str(text)): with_rel(_measure_at(text, k, spoken, str(text) in texts), rel)
+        for k in cutoffs
+        for text in dict.fromkeys([*texts, *(weights or {})])
+    }
+    keys = {f"{k}\0{text}": meant for (k, text), meant in wanted.items()}
+    matrices: list[Any] = []
+    covered: dict[str, Coverage] = {}
+    kept: list[Sequence[str]] = []
+    for name, run in named.items():
+        try:
+            scores = scores_of(align(truth, run, rules.ordering, name), keys, spoken, rules, rel, depth)
+        except MeasureError as error:
+            raise MeasureError(f"run {name!r}: {error}") from None
+        matrices.append(scores.matrix)
+        covered[name] = scores.coverage
+        kept.append(scores.queries)
+    asked, values, notes = _on_one_set(list(named), truth.queries, kept, matrices)
+    boards, components = [], []
+    width = len(wanted) // len(cutoffs)
+    for block, k in enumerate(cutoffs):
+        columns = tuple(
+            Column(text, meant.definition.better, meant) for (at_k, text), meant in wanted.items() if at_k == k
+        )
+        whole = Board(tuple(named), columns, asked, values[:, block * width : (block + 1) * width, :], k)
+        components.append(whole.only(list(weights)) if weights else None)
+        shown = whole.only(list(texts))
+        boards.append(whole.with_composite(weights).only([COMPOSITE, *texts]) if weights else shown)
+    sliced = None
+    if by is not None:
+        sliced = (by, complexity(truth) if by == COMPLEXITY and queries is None else _slice_values(queries, by))
+    return Comparison.of(
+        boards=boards,
+        plan=plan,
+        weights=weights,
+        components=components,
+        sliced=sliced,
+        coverage=covered,
+        notes=tuple(notes),
+        dialect=spoken.name,
+        source=Source(truth, named),
+    )
+
+
+def compare_scores(
+    source: Any,
+    measures: Sequence[str] | None = None,
+    *,
+    options: TableOptions | None = None,
+    baseline: str | None = None,
+    test: str = "t",
+    correction: str = "holm",
+    composite: Weights = None,
+    by: str | None = None,
+    queries: Any = None,
+    missing: str = "zero",
+    alpha: float = 0.05,
+    permutations: int = 100_000,
+    seed: int = 0,
+) -> Comparison:
+    """Compare runs from a table of values per query that another tool made (CSV, Parquet or a frame)."""
+    weights = None if composite is None else weights_of(composite)
+    wanted = list(dict.fromkeys([*(measures or []), *(weights or {})])) or None
+    board, notes = board_of_table(source, wanted, options or TableOptions(), missing)
+    shown = list(measures) if measures else [column.key for column in board.columns]
+    components = board.only(list(weights)) if weights else None
+    plan = Plan(baseline, test, correction, alpha, permutations, seed).checked(board.runs)
+    whole = board.with_composite(weights).only([COMPOSITE, *shown]) if weights else board.only(shown)
+    return Comparison.of(
+        boards=[whole],
+        plan=plan,
+        weights=weights,
+        components=[components],
+        sliced=None if by is None else (by, _slice_values(queries, by)),
+        coverage={},
+        notes=tuple(notes),
+        dialect="",
+        source=None,
+    )
+
+
+def _slice_values(queries: Any, by: str) -> dict[str, object]:
+    if queries is None:
+        raise InputError(f"slicing by {by!r} needs the queries' columns: queries=... (a mapping, frame or file), or by='complexity'.")
+    return column_values(queries, by)
+
+
+def _named_runs(runs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """The runs by name; two runs with one name are refused."""
+    if isinstance(runs, Mapping):
+        named = {str(name): run for name, run in runs.items()}
+    else:
+        named = {}
+        for run in runs:
+            held = Run.of(run)
+            if held.name in named:
+                raise InputError(
+                    f"two runs are called {held.name!r}; give them names of their own: "
+                    f"{{'{held.name}-1': ..., '{held.name}-2': ...}}."
+                )
+            named[held.name] = held
+    if not named:
+        raise InputError("there is no run to compare; give at least one, best two.")
+    return named
+
+
+def _texts(measures: str | Measure | Sequence[str | Measure] | None, spoken: Dialect) -> dict[str, str | Measure]:
+    listed = [measures] if isinstance(measures, (str, Measure)) else list(measures or spoken.measures)
+    if not listed:
+        raise MeasureError("no measure was asked for; name at least one, as in nDCG@10.")
+    return {str(text): text for text in spoken.expand(listed)}
+
+
+def _measure_at(text: str | Measure, k: int | None, spoken: Dialect, shown: bool) -> Measure:
+    """A measure at a cutoff, where it takes one and has none."""
+    if k is None and shown:
+        return spoken.measure(text)
+    cut = DEFAULT_CUTOFF if k is None else k
+    if isinstance(text, Measure):
+        return text @ cut if text.cutoff is None and text.definition.cutoff != "none" else text
+    plain = spoken.measure(text)
+    if k is None and plain.cutoff is not None:
+        return plain
+    try:
+        return spoken.measure(f"{text}@{cut}")
+    except MeasureError:
+        return plain
+
+
+def _cutoff(k: int) -> int:
+    if isinstance(k, bool) or int(k) != k or k < 1:
+        raise PolicyError(f"the cutoff {k} of `at` is not a whole number, 1 or more.")
+    return int(k)
+
+
+def _on_one_set(
+    names: list[str], judged: list[str], kept: list[Sequence[str]], matrices: list[Any]
+) -> tuple[tuple[str, ...], Any, list[str]]:
+    """The runs' matrices on one set of queries, NaN where a run leaves one out; what to say about it."""
+    everyone = set(kept[0]).union(*kept)
+    asked = tuple(query for query in judged if query in everyone)
+    place = {query: number for number, query in enumerate(asked)}
+    values = np.full((len(names), len(matrices[0]), len(asked)), np.nan)
+    notes = []
+    for number, (name, queries, matrix) in enumerate(zip(names, kept, matrices, strict=True)):
+        values[number][:, [place[query] for query in queries]] = matrix
+        gone = [query for query in asked if query not in set(queries)]
+        if gone:
+            shown = ", ".join(gone[:3]) + (", ..." if len(gone) > 3 else "")
+            notes.append(f"Run {name!r} does not have {len(gone):,} of {len(asked):,} queries ({shown}); pairs leave them out.")
+    return asked, values, notes
+
+

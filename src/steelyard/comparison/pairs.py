@@ -1,0 +1,223 @@
+"""Pairs of runs: is the difference real?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, cast
+
+import numpy as np
+
+from steelyard.alignment.hits import Floats
+from steelyard.comparison.board import Board, Column
+from steelyard.errors import PolicyError, did_you_mean
+from steelyard.statistics import (
+    CORRECTIONS,
+    FAMILY_TESTS,
+    TESTS,
+    adjust,
+    cohens_d,
+    max_t,
+    mean_intervals,
+    paired_tests,
+    power_analysis,
+    relative_change,
+    stars,
+    tally,
+    tukey,
+)
+from steelyard.statistics.corrections import Correction
+from steelyard.statistics.tests import PairedTest
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One run against another on one measure. `p_adjusted` accounts for every test of the table."""
+
+    run: str
+    baseline: str
+    measure: str
+    difference: float
+    relative: float
+    p: float
+    p_adjusted: float
+    stars: str
+    low: float
+    high: float
+    effect: float
+    wins: int
+    ties: int
+    losses: int
+    queries: int
+    smallest: float
+    needed: int | None
+    sentence: str
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+        return {key: None if isinstance(v, float) and v != v else v for key, v in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How pairs are tested."""
+
+    baseline: str | None = None
+    test: str = "t"
+    correction: str = "holm"
+    alpha: float = 0.05
+    permutations: int = 100_000
+    seed: int = 0
+
+    def checked(self, runs: tuple[str, ...]) -> Plan:
+        """The plan, if it can be carried out."""
+        if self.test not in TESTS:
+            raise PolicyError(f"there is no test {self.test!r}; expected {', '.join(TESTS)}.{did_you_mean(self.test, TESTS)}")
+        if self.correction not in CORRECTIONS:
+            raise PolicyError(
+                f"there is no correction {self.correction!r}; expected {', '.join(CORRECTIONS)}."
+                f"{did_you_mean(self.correction, CORRECTIONS)}"
+            )
+        if self.baseline is not None and self.baseline not in runs:
+            raise PolicyError(
+                f"the baseline {self.baseline!r} is not among the runs; there are {', '.join(runs)}."
+                f"{did_you_mean(self.baseline, runs)}"
+            )
+        return self
+
+
+def pairs_of(boards: Sequence[Board], plan: Plan, orders: Sequence[Sequence[int]]) -> list[Pair]:
+    """Every run against the baseline, or, without one, every two runs, the higher-ranked first.
+
+    The boards are of the same queries.
+    """
+    asked = [
+        _Asked(board, column, i, j)
+        for board, order in zip(boards, orders, strict=True)
+        for i, j in _couples(board, plan, order)
+        for column in board.columns
+    ]
+    if not asked:
+        return []
+    gaps = np.array([each.gap for each in asked])
+    p_values, reasons = _family_tests(asked, plan) if plan.test in FAMILY_TESTS else _separate_tests(gaps, plan)
+    adjusted = p_values if plan.test in FAMILY_TESTS else adjust(p_values, cast(Correction, plan.correction))
+    intervals = mean_intervals(gaps, seed=plan.seed)
+    return [
+        _pair(each, (float(p), float(q)), interval, reason, plan)
+        for each, p, q, interval, reason in zip(asked, p_values, adjusted, intervals, reasons, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A pair of runs to be tested on a measure."""
+
+    board: Board
+    column: Column
+    run: int
+    baseline: int
+
+    @property
+    def values(self) -> tuple[Floats, Floats]:
+        values = self.board.of(self.column.key)
+        return values[self.run], values[self.baseline]
+
+    @property
+    def gap(self) -> Floats:
+        mine, theirs = self.values
+        return mine - theirs
+
+
+def _pair(each: _Asked, p: tuple[float, float], interval: tuple[float, float], reason: str, plan: Plan) -> Pair:
+    column, board, gap = each.column, each.board, each.gap
+    mine, theirs = (column.mean(values) for values in each.values)
+    outcome = tally(column.worth(gap))
+    power = power_analysis(gap, alpha=plan.alpha, separated=bool(p[1] < plan.alpha))
+    return Pair(
+        run=board.runs[each.run],
+        baseline=board.runs[each.baseline],
+        measure=_label(board, column),
+        difference=mine - theirs,
+        relative=relative_change(mine, theirs),
+        p=p[0],
+        p_adjusted=p[1],
+        stars="" if p[1] != p[1] else stars(p[1]),
+        low=interval[0],
+        high=interval[1],
+        effect=cohens_d(gap),
+        wins=outcome.wins,
+        ties=outcome.ties,
+        losses=outcome.losses,
+        queries=power.n,
+        smallest=power.smallest,
+        needed=power.needed,
+        sentence=power.sentence,
+        reason=reason,
+    )
+
+
+def apart(board: Board, plan: Plan, tested: Sequence[Pair]) -> Floats:
+    """How sure it is that two runs differ on the board's first measure: adjusted p-values, runs x runs.
+
+    They are adjusted together with every test of the table, so that two runs which the table calls
+    the same are never told apart here.
+    """
+    column = board.columns[0]
+    couples = list(combinations(range(len(board.runs)), 2))
+    asked = [_Asked(board, column, i, j) for i, j in couples]
+    if plan.test in FAMILY_TESTS:
+        adjusted = _family_tests(asked, plan)[0] if asked else np.zeros(0)
+    else:
+        known = {(pair.run, pair.baseline): pair.p for pair in tested if pair.measure == _label(board, column)}
+        raw = [known.get(_names(each), known.get(_names(each)[::-1])) for each in asked]
+        new = [number for number, p in enumerate(raw) if p is None]
+        if new:
+            fresh, _ = _separate_tests(np.array([asked[n].gap for n in new]), plan)
+            for number, p in zip(new, fresh.tolist(), strict=True):
+                raw[number] = p
+        others = [pair.p for pair in tested if pair.measure != _label(board, column)]
+        adjusted = adjust([*map(float, cast(list[float], raw)), *others], cast(Correction, plan.correction))
+    sure = np.ones((len(board.runs), len(board.runs)))
+    for (i, j), p in zip(couples, adjusted[: len(couples)], strict=True):
+        sure[i, j] = sure[j, i] = p
+    return sure
+
+
+def _names(each: _Asked) -> tuple[str, str]:
+    return each.board.runs[each.run], each.board.runs[each.baseline]
+
+
+def _label(board: Board, column: Column) -> str:
+    return column.key if board.k is None else f"{column.key} at {board.k}"
+
+
+def _couples(board: Board, plan: Plan, order: Sequence[int]) -> list[tuple[int, int]]:
+    if plan.baseline is None:
+        return list(combinations(order, 2))
+    base = board.runs.index(plan.baseline)
+    return [(run, base) for run in order if run != base]
+
+
+def _separate_tests(gaps: Floats, plan: Plan) -> tuple[Floats, list[str]]:
+    results = paired_tests(gaps, cast(PairedTest, plan.test), permutations=plan.permutations, seed=plan.seed)
+    return np.array([result.p for result in results]), [result.reason for result in results]
+
+
+def _family_tests(asked: Sequence[_Asked], plan: Plan) -> tuple[Floats, list[str]]:
+    """One joint test of all runs for each measure."""
+    together = tukey if plan.test == "tukey" else max_t
+    p_values, reasons = np.empty(len(asked)), [""] * len(asked)
+    by_measure: dict[tuple[int | None, str], list[int]] = {}
+    for number, each in enumerate(asked):
+        by_measure.setdefault((each.board.k, each.column.key), []).append(number)
+    for numbers in by_measure.values():
+        first = asked[numbers[0]]
+        couples = [(asked[n].run, asked[n].baseline) for n in numbers]
+        result = together(first.board.of(first.column.key), seed=plan.seed, pairs=couples)
+        p_values[numbers] = result.p
+        for number in numbers:
+            reasons[number] = result.reason
+    return p_values, reasons

@@ -1,0 +1,251 @@
+"""Comparison: the leaderboard, the pairs, what they mean, and how to write them down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.comparison.board import Board
+from steelyard.comparison.leaderboard import Standing, order_of, standings
+from steelyard.comparison.movers import Mover, movers
+from steelyard.comparison.pairs import Pair, Plan, pairs_of
+from steelyard.comparison.slices import Slice, slices_of
+from steelyard.coverage import Coverage
+from steelyard.errors import InputError, did_you_mean
+from steelyard.judgments import Qrels
+from steelyard.runs import Run
+from steelyard.statistics import Stability, rank_stability
+from steelyard.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a comparison was made from: kept to look at single queries and documents."""
+
+    qrels: Qrels
+    runs: Mapping[str, Any]
+
+    def run(self, name: str) -> Run:
+        """A run, read if it is still a file."""
+        return Run.of(self.runs[name], name=name)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What compare() gives. `standings` and `tested` are rows; `leaderboard` and `pairs` are frames of them."""
+
+    boards: tuple[Board, ...]
+    standings: tuple[Standing, ...]
+    tested: tuple[Pair, ...]
+    plan: Plan
+    weights: dict[str, float] | None
+    components: tuple[Board | None, ...]
+    slices: tuple[Slice, ...]
+    coverage: dict[str, Coverage]
+    notes: tuple[str, ...]
+    dialect: str
+    source: Source | None
+
+    @classmethod
+    def of(
+        cls,
+        boards: Sequence[Board],
+        plan: Plan,
+        weights: dict[str, float] | None,
+        components: Sequence[Board | None],
+        sliced: tuple[str, Mapping[str, object]] | None,
+        coverage: dict[str, Coverage],
+        notes: tuple[str, ...],
+        dialect: str,
+        source: Source | None,
+    ) -> Comparison:
+        """Rank, test and slice the boards."""
+        orders = [order_of(board) for board in boards]
+        cut = slices_of(boards[0], *sliced) if sliced is not None else []
+        said = [*notes, *_reversals(cut)]
+        tested = pairs_of(boards, plan, orders)
+        rows = [
+            row for board, order in zip(boards, orders, strict=True) for row in standings(board, order, plan, tested)
+        ]
+        untested = next((pair.reason for pair in tested if pair.p != pair.p), None)
+        if untested:
+            said.append(f"No test: {untested}.")
+        return cls(
+            boards=tuple(boards),
+            standings=tuple(rows),
+            tested=tuple(tested),
+            plan=plan,
+            weights=weights,
+            components=tuple(components),
+            slices=tuple(cut),
+            coverage=coverage,
+            notes=tuple(said),
+            dialect=dialect,
+            source=source,
+        )
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs, in the order given."""
+        return self.boards[0].runs
+
+    @property
+    def keys(self) -> list[str]:
+        """The measures shown, as they were written; the composite first where there is one."""
+        return [column.key for column in self.boards[0].columns]
+
+    @cached_property
+    def leaderboard(self) -> pl.DataFrame:
+        """One row a run (and cutoff), best first: rank, run, k, values, intervals, rank interval, group."""
+        import polars as pl
+
+        rows = []
+        for row in self.standings:
+            intervals = {
+                f"{key} {end}": None if pair is None else pair[place]
+                for key, pair in row.intervals.items()
+                for place, end in enumerate(("low", "high"))
+            }
+            made = {"rank": row.rank, "run": row.run, "k": row.k, **row.means}
+            rows.append({**made, "group": row.group, "rank_low": row.rank_low, "rank_high": row.rank_high, **intervals})
+        frame = pl.DataFrame(rows, infer_schema_length=None)
+        return frame if frame["k"].null_count() < frame.height else frame.drop("k")
+
+    @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """One row a pair of runs and measure: difference, p, stars, interval, effect, wins, ties, losses, power."""
+        import polars as pl
+
+        names = list(Pair.__dataclass_fields__)
+        return pl.DataFrame([[getattr(pair, name) for name in names] for pair in self.tested], schema=_PAIR_SCHEMA, orient="row")
+
+    @cached_property
+    def slice_table(self) -> pl.DataFrame:
+        """One row a slice, run and measure: column, value, queries, run, measure, mean."""
+        import polars as pl
+
+        rows = [
+            (cut.column, cut.value, cut.queries, run, key, mean)
+            for cut in self.slices
+            for run, means in cut.means.items()
+            for key, mean in means.items()
+        ]
+        schema = {"column": str, "value": str, "queries": int, "run": str, "measure": str, "mean": float}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    @property
+    def verdict(self) -> str:
+        """Which run leads, on what, by how much, and whether the data can tell; one sentence or two."""
+        from steelyard.comparison.verdict import verdict
+
+        return verdict(self)
+
+    def stability(self, draws: int = 10_000) -> Stability | None:
+        """How often the order changes when the composite's weights are drawn around the given ones."""
+        board = self.components[0]
+        if board is None or self.weights is None:
+            return None
+        inverted = [column.better == "less" for column in board.columns]
+        return rank_stability(board.means(), list(self.weights.values()), inverted, draws=draws, seed=self.plan.seed)
+
+    def movers(self, run: str, baseline: str | None = None, measure: str | None = None, most: int = 10) -> list[Mover]:
+        """The queries that moved most between two runs, with the judged documents that moved."""
+        base = baseline or self.plan.baseline
+        if base is None:
+            raise InputError("name the run to hold it against: movers(run, baseline).")
+        for name in (run, base):
+            if name not in self.runs:
+                raise InputError(f"there is no run {name!r}; there are {', '.join(self.runs)}.{did_you_mean(name, self.runs)}")
+        board = self.boards[0]
+        places = board.runs.index(run), board.runs.index(base)
+        held = (self.source.run(run), self.source.run(base)) if self.source else None
+        return movers(board, measure or board.columns[0].key, *places, held, self.source.qrels if self.source else None, most)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `compare`."""
+        made: dict[str, Any] = {
+            "steelyard": __version__,
+            "dialect": self.dialect,
+            "baseline": self.plan.baseline,
+            "test": self.plan.test,
+            "correction": self.plan.correction,
+            "seed": self.plan.seed,
+            "verdict": self.verdict,
+            "weights": self.weights,
+            "leaderboard": [row.to_dict() for row in self.standings],
+            "pairs": [pair.to_dict() for pair in self.tested],
+            "coverage": {name: covered.counts() for name, covered in self.coverage.items()},
+            "notes": list(self.notes),
+        }
+        if self.slices:
+            made["slices"] = [vars(cut) for cut in self.slices]
+        return made
+
+    def to_json(self) -> str:
+        """The JSON of `compare`; p-values are unrounded."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+
+    def to_markdown(self) -> str:
+        """The leaderboard with its composite explained, the pairs, the slices and the notes."""
+        from steelyard.report.comparison_markdown import comparison_markdown
+
+        return comparison_markdown(self)
+
+    def to_latex(self) -> str:
+        """A booktabs table, with the significance of each difference from the baseline marked."""
+        from steelyard.report.comparison_latex import comparison_latex
+
+        return comparison_latex(self)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The tables as an HTML fragment; with a path, written there as a page."""
+        from steelyard.report.comparison_html import comparison_html
+
+        return comparison_html(self, None if path is None else Path(path))
+
+    def __repr__(self) -> str:
+        from steelyard.report.comparison_text import comparison_text
+
+        return comparison_text(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+_PAIR_SCHEMA: dict[str, Any] = {
+    "run": str,
+    "baseline": str,
+    "measure": str,
+    "difference": float,
+    "relative": float,
+    "p": float,
+    "p_adjusted": float,
+    "stars": str,
+    "low": float,
+    "high": float,
+    "effect": float,
+    "wins": int,
+    "ties": int,
+    "losses": int,
+    "queries": int,
+    "smallest": float,
+    "needed": int,
+    "sentence": str,
+    "reason": str,
+}
+
+
+def _reversals(slices: Sequence[Slice]) -> list[str]:
+    said = []
+    for cut in slices:
+        if cut.reverses is not None:
+            here, overall = cut.reverses
+            said.append(f"On {cut.column}={cut.value} ({cut.queries:,} queries) the order turns: {here} is above {overall}, which leads it overall.")
+    return said

@@ -1,0 +1,125 @@
+"""Slices: the comparison within each kind of query, and where a slice reverses the overall order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.comparison.board import Board
+from steelyard.comparison.leaderboard import order_of
+from steelyard.errors import InputError, did_you_mean
+from steelyard.judgments import Qrels
+
+COMPLEXITY = "complexity"
+"""The derived slice: simple up to 3 relevant documents, medium 4 to 6, complex above."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The queries with one value of a column: every run's means on them, and the runs best first."""
+
+    column: str
+    value: str
+    queries: int
+    means: dict[str, dict[str, float]]
+    order: tuple[str, ...]
+    reverses: tuple[str, str] | None
+
+
+def complexity(qrels: Qrels) -> dict[str, str]:
+    """Each query's complexity, from its number of relevant documents.
+
+    >>> complexity(Qrels({"q1": ["a"], "q2": list("abcd"), "q3": list("abcdefg")}))
+    {'q1': 'simple', 'q2': 'medium', 'q3': 'complex'}
+    """
+    counts = np.bincount(qrels.doc_query[qrels.grades > 0], minlength=len(qrels.judged.query_ids))
+    names = np.where(counts <= 3, "simple", np.where(counts <= 6, "medium", "complex"))
+    return dict(zip(qrels.judged.query_ids, names.tolist(), strict=True))
+
+
+def slices_of(board: Board, column: str, values: Mapping[str, object]) -> list[Slice]:
+    """One slice for every value that a query of the board has; queries without one are 'not given'."""
+    labels = [str(values[query]) if values.get(query) is not None else "not given" for query in board.queries]
+    if set(labels) == {"not given"}:
+        raise InputError(f"no query has a value in column {column!r}; check that the query ids are those of the judgments.")
+    overall = order_of(board)
+    found = []
+    for value in dict.fromkeys(_in_order(labels)):
+        part = board.where(np.array([label == value for label in labels]))
+        order = order_of(part)
+        means = {
+            run: {c.key: float(m) for c, m in zip(board.columns, row, strict=True)}
+            for run, row in zip(board.runs, part.means(), strict=True)
+        }
+        found.append(
+            Slice(
+                column=column,
+                value=value,
+                queries=len(part.queries),
+                means=means,
+                order=tuple(board.runs[run] for run in order),
+                reverses=_reversal(part, overall),
+            )
+        )
+    return found
+
+
+def _in_order(labels: Sequence[str]) -> list[str]:
+    """Labels in the order that reads best: complexity by size, anything else by name, 'not given' last."""
+    sizes = ["simple", "medium", "complex"]
+    return sorted(set(labels), key=lambda label: (label == "not given", sizes.index(label) if label in sizes else 0, label))
+
+
+def _reversal(part: Board, overall: Sequence[int]) -> tuple[str, str] | None:
+    """The first two runs whose overall order the slice turns round: (better here, better overall)."""
+    first = part.columns[0]
+    worth = [first.worth(np.array([first.mean(row)]))[0] for row in part.of(first.key)]
+    for place, better in enumerate(overall):
+        for worse in overall[place + 1 :]:
+            if worth[worse] > worth[better]:
+                return part.runs[worse], part.runs[better]
+    return None
+
+
+def column_values(source: object, column: str) -> dict[str, object]:
+    """A query column by name: from a mapping of query id to value or row, or a frame, or a file of either."""
+    from pathlib import Path
+
+    if isinstance(source, Mapping):
+        if column in source and isinstance(source[column], Mapping):
+            return dict(source[column])
+        nested = [row for row in source.values() if isinstance(row, Mapping)]
+        if nested:
+            known = dict.fromkeys(key for row in nested for key in row)
+            if column not in known:
+                raise InputError(f"no query has a column {column!r}; there are {', '.join(known)}.{did_you_mean(column, known)}")
+            return {query: row.get(column) for query, row in source.items()}
+        return dict(source)
+    import polars as pl
+
+    from steelyard.formats.columns import as_polars, find_column
+
+    frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
+    ids = "_id" if "_id" in frame.columns else "id" if "id" in frame.columns else find_column(frame, "query_id")
+    assert ids is not None
+    if column not in frame.columns:
+        raise InputError(
+            f"the queries have no column {column!r}; there are {', '.join(frame.columns)}.{did_you_mean(column, frame.columns)}"
+        )
+    return dict(zip(frame[ids].cast(pl.String).to_list(), frame[column].to_list(), strict=True))
+
+
+def _read_frame(path: object) -> object:
+    import polars as pl
+
+    text = str(path)
+    try:
+        if text.endswith(".parquet"):
+            return pl.read_parquet(text)
+        if text.endswith((".jsonl", ".ndjson")):
+            return pl.read_ndjson(text)
+        return pl.read_csv(text, separator="\t" if text.endswith(".tsv") else ",")
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"{text}: the queries cannot be read ({error}); expected JSONL, CSV, TSV or Parquet.") from None

@@ -1,0 +1,57 @@
+"""A comparison in LaTeX: what people put into a paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.report.comparison_rows import title
+from steelyard.report.tables import escaped_latex
+
+if TYPE_CHECKING:
+    from steelyard.comparison.result import Comparison
+
+_MARKS = {"***": r"$^{***}$", "**": r"$^{**}$", "*": r"$^{*}$"}
+
+
+def comparison_latex(comparison: Comparison) -> str:
+    """A booktabs table: the best of each column bold, stars where a run differs from the baseline."""
+    baseline = comparison.plan.baseline
+    at = comparison.boards[0].k is not None
+    marks = {
+        (pair.run, pair.measure): _MARKS.get(pair.stars, "") for pair in comparison.tested if pair.baseline == baseline
+    }
+    best = {(board.k, c.key): _best(board.means()[:, i], c.better) for board in comparison.boards for i, c in enumerate(board.columns)}
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' if at else ''}{'r' * len(comparison.keys)}}}",
+        r"\toprule",
+        " & ".join(["Run", *(["$k$"] if at else []), *(escaped_latex(title(key, comparison.dialect)) for key in comparison.keys)]) + r" \\",
+        r"\midrule",
+    ]
+    for number, row in enumerate(comparison.standings):
+        if at and number and row.k != comparison.standings[number - 1].k:
+            lines.append(r"\addlinespace")
+        cells = [escaped_latex(row.run), *([str(row.k)] if at else [])]
+        for key, mean in row.means.items():
+            text = "--" if mean != mean else f"{mean:.4f}"
+            if mean == best[row.k, key]:
+                text = rf"\textbf{{{text}}}"
+            cells.append(text + marks.get((row.run, key if row.k is None else f"{key} at {row.k}"), ""))
+        lines.append(" & ".join(cells) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    if baseline is not None:
+        plan = comparison.plan
+        corrected = "" if plan.correction == "none" else f", {plan.correction} correction"
+        lines.append(
+            f"% Against {baseline}: paired {plan.test} test by query{corrected}; *** p < 0.001, ** p < 0.01, * p < 0.05."
+        )
+    return "\n".join(lines)
+
+
+def _best(means: object, better: str) -> float:
+    import numpy as np
+
+    values = np.asarray(means, dtype=np.float64)
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return float("nan")
+    return float(values.min() if better == "less" else values.max())

@@ -1,0 +1,22 @@
+"""A comparison for a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_tables
+from steelyard.report.tables import plain
+
+if TYPE_CHECKING:
+    from steelyard.comparison.result import Comparison
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """The verdict, the tables and the remarks as plain text."""
+    parts = [comparison.verdict, plain(leaderboard_table(comparison))]
+    if comparison.tested:
+        parts.append(plain(pairs_table(comparison)))
+    for heading, table in slice_tables(comparison):
+        parts.append(f"{heading}\n{plain(table)}")
+    parts.append("\n".join(remarks(comparison)))
+    return "\n\n".join(part for part in parts if part)
