@@ -8,6 +8,7 @@ import numpy as np
 
 from steelyard.alignment.align import Aligned
 from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Bools
 from steelyard.policies import Policies
 
 
@@ -45,15 +46,27 @@ class Coverage:
             said.append(f"{_count(self.missing, 'query is', 'queries are')} missing from the run and {fate}.")
         if self.without_judgments:
             fate = "was" if self.without_judgments == 1 else "were"
-            said.append(f"{_count(self.without_judgments, 'query', 'queries')} only in the run {fate} ignored.")
+            said.append(
+                f"{_count(self.without_judgments, 'query', 'queries')} only in the run {fate} ignored."
+            )
         if self.no_relevant:
             fate = _fate(self.no_relevant, self.policies.no_relevant)
-            said.append(f"{_count(self.no_relevant, 'query has', 'queries have')} no relevant document and {fate}.")
+            said.append(
+                f"{_count(self.no_relevant, 'query has', 'queries have')} no relevant document and {fate}."
+            )
         if self.unjudged and self.documents:
-            said.append(f"{self.unjudged:,} of {self.documents:,} documents ({self.unjudged / self.documents:.0%}) were never judged.")
+            said.append(
+                f"{self.unjudged:,} of {self.documents:,} documents ({self.unjudged / self.documents:.0%}) were never judged."
+            )
         if self.repeated:
-            what = "each holds its rank and gains nothing" if self.policies.duplicates == "hold" else "they were taken out"
-            said.append(f"{_count(self.repeated, 'document repeats', 'documents repeat')} an earlier one of the list: {what}.")
+            what = (
+                "each holds its rank and gains nothing"
+                if self.policies.duplicates == "hold"
+                else "they were taken out"
+            )
+            said.append(
+                f"{_count(self.repeated, 'document repeats', 'documents repeat')} an earlier one of the list: {what}."
+            )
         if self.tie_sensitive:
             said.append(
                 f"{_count(self.tie_sensitive, 'query has', 'queries have')} tied scores whose order can change a value "
@@ -68,7 +81,9 @@ class Coverage:
     __repr__ = __str__
 
 
-def coverage_of(aligned: Aligned, a: Alignment, policies: Policies, rel: float | None, deepest: float) -> Coverage:
+def coverage_of(
+    aligned: Aligned, a: Alignment, policies: Policies, rel: float | None, deepest: float
+) -> Coverage:
     """The coverage of an alignment, as far down as the deepest cutoff looks."""
     documents, judged, repeated = int(a.retrieved.sum()), len(a.rank), len(a.repeats.rank)
     held = repeated if policies.duplicates == "hold" else 0
@@ -94,10 +109,10 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Policies, rel: float |
     )
 
 
-def without_relevant(a: Alignment, rel: float | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def without_relevant(a: Alignment, rel: float | None) -> Bools:
     """The queries without a relevant document."""
     relevant = a.judged.grade > 0 if rel is None else a.judged.grade >= rel
-    return a.judged_per_query(relevant) == 0
+    return np.equal(a.judged_per_query(relevant), 0)
 
 
 def _tie_sensitive(a: Alignment, deepest: float) -> int:
@@ -116,7 +131,10 @@ def _tie_sensitive(a: Alignment, deepest: float) -> int:
     grade = a.grade[tied]
     highest, lowest = np.maximum.reduceat(grade, begins), np.minimum.reduceat(grade, begins)
     partly = sizes < a.tie_size[tied[begins]]
-    highest, lowest = np.where(partly, np.maximum(highest, 0), highest), np.where(partly, np.minimum(lowest, 0), lowest)
+    highest, lowest = (
+        np.where(partly, np.maximum(highest, 0), highest),
+        np.where(partly, np.minimum(lowest, 0), lowest),
+    )
     return len(np.unique(query[begins][highest != lowest]))
 
 

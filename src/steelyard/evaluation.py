@@ -11,7 +11,8 @@ from steelyard.alignment.align import Aligned, align
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
 from steelyard.coverage import coverage_of, without_relevant
-from steelyard.dialects import Dialect, dialect as dialect_of
+from steelyard.dialects import Dialect
+from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import MeasureError, PolicyError, problem_report
 from steelyard.judgments import Qrels
 from steelyard.measures.compute import values
@@ -45,7 +46,9 @@ def evaluate(
     {'RR': 0.5, 'R@2': 0.5}
     """
     spoken = dialect_of(dialect)
-    rules = policies(spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant)
+    rules = policies(
+        spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant
+    )
     wanted = named_measures(measures, spoken, rel)
     if depth is not None and depth < 1:
         raise PolicyError(f"depth is {depth}; expected 1 or more.")
@@ -86,12 +89,20 @@ def _companion(meant: Measure) -> Measure:
 
 
 def scores_of(
-    aligned: Aligned, wanted: dict[str, Measure], spoken: Dialect, rules: Policies, rel: float | None, depth: int | None
+    aligned: Aligned,
+    wanted: dict[str, Measure],
+    spoken: Dialect,
+    rules: Policies,
+    rel: float | None,
+    depth: int | None,
 ) -> Scores:
     """The scores of an alignment under the policies."""
     a = aligned.alignment.cut(depth)
     deepest = max(
-        (m.cutoff if m.cutoff is not None and m.definition.cutoff_kind == "rank" else np.inf for m in wanted.values()),
+        (
+            m.cutoff if m.cutoff is not None and m.definition.cutoff_kind == "rank" else np.inf
+            for m in wanted.values()
+        ),
         default=np.inf,
     )
     coverage = coverage_of(aligned, a, rules, rel, deepest)
@@ -107,7 +118,12 @@ def scores_of(
         matrix[row] = found[kept]
     queries = [query for query, keep in zip(a.queries, kept.tolist(), strict=True) if keep]
     return Scores(
-        name=aligned.name, dialect=spoken.name, measures=wanted, queries=queries, matrix=matrix, coverage=coverage
+        name=aligned.name,
+        dialect=spoken.name,
+        measures=wanted,
+        queries=queries,
+        matrix=matrix,
+        coverage=coverage,
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from steelyard.dialects import Dialect, dialect as dialect_of
+from steelyard.dialects import Dialect
+from steelyard.dialects import dialect as dialect_of
 from steelyard.measures.grammar import Measure, as_text
 from steelyard.measures.registry import Definition
 from steelyard.policies import policies
@@ -57,7 +58,9 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
     rules = policies(spoken.policies)
     lines += ["", "Policies:"]
     lines += [
-        f"  {name}={value}: {_POLICY_TEXT[name, value]}" for name, value in vars(rules).items() if name != "single" or value
+        f"  {name}={value}: {_POLICY_TEXT[name, value]}"
+        for name, value in vars(rules).items()
+        if name != "single" or value
     ]
     lines += ["", *_laws(definition)]
     if definition.aliases:
@@ -98,8 +101,14 @@ def _joined(lines: list[str]) -> list[str]:
 def _in_force(meant: Measure, clauses: list[tuple[str, str | None, str]]) -> list[str]:
     said = []
     if meant.cutoff is not None:
-        what = {"rank": "only the first {} documents count", "recall": "at recall {}", "multiple": "at {} times R"}
-        said.append(f"cutoff {as_text(meant.cutoff)}: {what[meant.definition.cutoff_kind].format(as_text(meant.cutoff))}.")
+        what = {
+            "rank": "only the first {} documents count",
+            "recall": "at recall {}",
+            "multiple": "at {} times R",
+        }
+        said.append(
+            f"cutoff {as_text(meant.cutoff)}: {what[meant.definition.cutoff_kind].format(as_text(meant.cutoff))}."
+        )
     elif meant.definition.cutoff == "optional":
         said.append("no cutoff: the whole list that came back counts.")
     for name, value in meant.parameters.items():
@@ -111,7 +120,17 @@ def _in_force(meant: Measure, clauses: list[tuple[str, str | None, str]]) -> lis
 
 
 def _laws(definition: Definition) -> list[str]:
-    better = {"more": "More is better.", "less": "Less is better.", "neither": "A count, neither good nor bad."}
-    summed = {"mean": "averaged over queries", "sum": "summed over queries", "geometric": "geometric mean over queries (values under 0.00001 count as 0.00001)"}
+    better = {
+        "more": "More is better.",
+        "less": "Less is better.",
+        "neither": "A count, neither good nor bad.",
+    }
+    summed = {
+        "mean": "averaged over queries",
+        "sum": "summed over queries",
+        "geometric": "geometric mean over queries (values under 0.00001 count as 0.00001)",
+    }
     how = summed.get(definition.summary, f"summed up over queries as `{definition.summary}` says")
-    return [f"Range {as_text(definition.low)} to {as_text(definition.high)}; {how}. {better[definition.better]}"]
+    return [
+        f"Range {as_text(definition.low)} to {as_text(definition.high)}; {how}. {better[definition.better]}"
+    ]

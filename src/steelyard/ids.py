@@ -21,7 +21,9 @@ def text_ids(ids: Iterable[Any], what: str, where: str, unique: bool = False) ->
 
     for value in listed:
         if not isinstance(value, (str, Integral)) or isinstance(value, bool):
-            raise InputError(f"{where}: {what} {value!r} is {kind_of(value)}; expected text (or a whole number).")
+            raise InputError(
+                f"{where}: {what} {value!r} is {kind_of(value)}; expected text (or a whole number)."
+            )
     as_text = [str(value) for value in listed]
     if unique and len(set(as_text)) != len(as_text):
         twice = next(text for text in as_text if as_text.count(text) > 1)

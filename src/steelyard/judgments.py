@@ -82,7 +82,9 @@ class Qrels:
         return read_qrels(Path(path), format, columns)
 
     @classmethod
-    def from_rows(cls, rows: Sequence[tuple[str, str, float, str | None]], query_ids: Sequence[str] = ()) -> Qrels:
+    def from_rows(
+        cls, rows: Sequence[tuple[str, str, float, str | None]], query_ids: Sequence[str] = ()
+    ) -> Qrels:
         """Judgments from rows of query, document, grade, target (None: the document is its own).
 
         `query_ids` names the queries, those without a judgment too; by default those of the rows.
@@ -137,14 +139,18 @@ class Qrels:
         columns = (judged[name].to_list() for name in ("query_id", "doc_id", "grade", "target"))
         self._from_rows(list(zip(*columns, strict=True)), query_ids)
 
-    def _from_rows(self, rows: Sequence[tuple[str, str, float, str | None]], query_ids: Sequence[str]) -> None:
+    def _from_rows(
+        self, rows: Sequence[tuple[str, str, float, str | None]], query_ids: Sequence[str]
+    ) -> None:
         """Rows in any order; equal rows are merged, rows that disagree are an error."""
         places: dict[str, dict[str, int]] = {query: {} for query in query_ids}
         pairs: dict[tuple[str, str, str | None], float] = {}
         disagree: list[str] = []
         for query, doc, grade, target in rows:
             if grade != grade or grade in (float("inf"), float("-inf")):
-                raise InputError(f"judgment of document {doc!r} for query {query!r}: grade {grade} is not a finite number.")
+                raise InputError(
+                    f"judgment of document {doc!r} for query {query!r}: grade {grade} is not a finite number."
+                )
             places[query].setdefault(doc, 0)
             known = pairs.setdefault((query, doc, target), grade)
             if known != grade:
@@ -236,12 +242,14 @@ class Qrels:
             {
                 "query_id": pl.Series([judged.query_ids[q] for q in query.tolist()], dtype=pl.String),
                 "doc_id": pl.Series([judged.doc_ids[d] for d in doc.tolist()] + blank, dtype=pl.String),
-                "grade": pl.Series(grade.tolist() + blank, dtype=pl.Float64).cast(pl.Int64 if whole else pl.Float64),
+                "grade": pl.Series(grade.tolist() + blank, dtype=pl.Float64).cast(
+                    pl.Int64 if whole else pl.Float64
+                ),
                 "target": pl.Series(
                     [targets.name[t] if t >= 0 else None for t in target.tolist()] + blank, dtype=pl.String
                 ),
             }
-        )[order.tolist()]
+        ).select(pl.all().gather(order.tolist()))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -250,12 +258,15 @@ class Qrels:
         targets, judged = self.targets, self._judged
         lines = [
             f"{judged.query_ids[q]}\t{judged.doc_ids[d]}\t{g!r}"
-            for q, d, g in zip(self.doc_query.tolist(), range(len(judged.doc_ids)), self._grades.tolist(), strict=True)
+            for q, d, g in zip(
+                self.doc_query.tolist(), range(len(judged.doc_ids)), self._grades.tolist(), strict=True
+            )
         ]
         if self.has_targets:
             docs = zip(targets.doc.tolist(), targets.target.tolist(), targets.grade.tolist(), strict=True)
             lines += [
-                f"{judged.query_ids[targets.query[t]]}\t{judged.doc_ids[d]}\t{g!r}\t{targets.name[t]}" for d, t, g in docs
+                f"{judged.query_ids[targets.query[t]]}\t{judged.doc_ids[d]}\t{g!r}\t{targets.name[t]}"
+                for d, t, g in docs
             ]
         for line in sorted(lines):
             digest.update(line.encode() + b"\n")
@@ -277,12 +288,16 @@ class Qrels:
         return f"Qrels: {', '.join(parts)}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Qrels) and self.fingerprint == other.fingerprint and self.queries == other.queries
+        return (
+            isinstance(other, Qrels)
+            and self.fingerprint == other.fingerprint
+            and self.queries == other.queries
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def _any_nested(values: Iterable[Sequence[Any]]) -> bool:
+def _any_nested(values: Iterable[Iterable[Any]]) -> bool:
     return any(not isinstance(item, (str, int)) for value in values for item in value)
 
 
@@ -321,7 +336,10 @@ def _target_rows(query: str, groups: Iterable[Any], where: str) -> list[tuple[st
 
 
 def _targets(
-    pairs: Mapping[tuple[str, str, str | None], float], pair_doc: Ints, pair_grade: Floats, query_ids: Sequence[str]
+    pairs: Mapping[tuple[str, str, str | None], float],
+    pair_doc: Ints,
+    pair_grade: Floats,
+    query_ids: Sequence[str],
 ) -> Targets:
     """The named targets; a relevant document without one is its own."""
     code: dict[tuple[str, str], int] = {}

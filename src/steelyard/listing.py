@@ -15,7 +15,9 @@ Entry = TypeVar("Entry")
 class Listing(dict[str, Entry], Generic[Entry]):
     """Entries by name, with a table of them to look at."""
 
-    def __init__(self, entries: dict[str, Entry], columns: Sequence[str], row: Callable[[Entry], Sequence[str]]) -> None:
+    def __init__(
+        self, entries: dict[str, Entry], columns: Sequence[str], row: Callable[[Entry], Sequence[str]]
+    ) -> None:
         super().__init__(entries)
         self.columns = tuple(columns)
         self.rows = [tuple(row(entry)) for entry in entries.values()]
@@ -35,7 +37,9 @@ class Listing(dict[str, Entry], Generic[Entry]):
         from html import escape
 
         head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
+        )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

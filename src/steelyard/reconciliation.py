@@ -11,13 +11,15 @@ import numpy as np
 
 from steelyard.alignment.align import Aligned, align
 from steelyard.alignment.hits import Floats, Ordering
-from steelyard.dialects import Dialect, dialect as dialect_of
+from steelyard.dialects import Dialect
+from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import MeasureError
 from steelyard.evaluation import scores_of
 from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure, as_text, build
 from steelyard.policies import Policies, policies
 from steelyard.runs import Run
+from steelyard.scores import Scores
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,7 +94,10 @@ class Reconciliation:
         """Plain values, as the command line writes them to JSON."""
         return {
             "run": self.run,
-            "values": [dict(zip(("metric", "dialect", "means", "value"), row, strict=True)) for row in self.frame.rows()],
+            "values": [
+                dict(zip(("metric", "dialect", "means", "value"), row, strict=True))
+                for row in self.frame.rows()
+            ],
             "disagreements": [
                 {
                     "metric": d.metric,
@@ -100,7 +105,8 @@ class Reconciliation:
                     "differing_queries": d.differing,
                     "clauses": [vars(clause) for clause in d.clauses],
                     "queries": [
-                        {"query": m.query, d.left: m.left, d.right: m.right, "clauses": list(m.clauses)} for m in d.queries
+                        {"query": m.query, d.left: m.left, d.right: m.right, "clauses": list(m.clauses)}
+                        for m in d.queries
                     ],
                 }
                 for d in self.disagreements
@@ -112,7 +118,10 @@ class Reconciliation:
         for metric, readings in self.readings.items():
             width = max(map(len, readings))
             lines.append(f"{metric} of run {self.run!r}")
-            lines += [f"  {name:<{width}}  {self.values[metric][name]:.6f}  {r.measure}" for name, r in readings.items()]
+            lines += [
+                f"  {name:<{width}}  {self.values[metric][name]:.6f}  {r.measure}"
+                for name, r in readings.items()
+            ]
             told = [d for d in self.disagreements if d.metric == metric]
             if not told:
                 lines.append("  All agree.")
@@ -139,7 +148,8 @@ def reconcile(
     table = _Table(truth, Run.of(run))
     metrics = [measures] if isinstance(measures, str) else list(measures)
     readings = {
-        metric: {d.name: Reading(d.name, d.measure(metric), policies(d.policies)) for d in spoken} for metric in metrics
+        metric: {d.name: Reading(d.name, d.measure(metric), policies(d.policies)) for d in spoken}
+        for metric in metrics
     }
     values = {
         metric: {name: table.mean(reading) for name, reading in by_dialect.items()}
@@ -172,15 +182,19 @@ class _Table:
     def mean(self, reading: Reading) -> float:
         return self._scores(reading).means["value"]
 
-    def _scores(self, reading: Reading) -> Any:
+    def _scores(self, reading: Reading) -> Scores:
         ordering = reading.rules.ordering
         if ordering not in self._aligned:
             self._aligned[ordering] = align(self.qrels, self.run, ordering)
         neutral = Dialect(reading.dialect, "")
-        return scores_of(self._aligned[ordering], {"value": reading.measure}, neutral, reading.rules, None, None)
+        return scores_of(
+            self._aligned[ordering], {"value": reading.measure}, neutral, reading.rules, None, None
+        )
 
 
-def _disagreement(metric: str, left: Reading, right: Reading, table: _Table, most: int) -> Disagreement | None:
+def _disagreement(
+    metric: str, left: Reading, right: Reading, table: _Table, most: int
+) -> Disagreement | None:
     ours, theirs = table.values(left), table.values(right)
     gap = np.abs(np.nan_to_num(ours, nan=-1.0) - np.nan_to_num(theirs, nan=-1.0))
     differing = np.flatnonzero(gap > SAME)
@@ -195,7 +209,9 @@ def _disagreement(metric: str, left: Reading, right: Reading, table: _Table, mos
     moved = []
     for query in worst.tolist():
         effects = {name: _moves(ours[query], changed[query]) for name, changed in switched.items()}
-        named = sorted((name for name, effect in effects.items() if effect > SAME), key=lambda name: -effects[name])
+        named = sorted(
+            (name for name, effect in effects.items() if effect > SAME), key=lambda name: -effects[name]
+        )
         moved.append(
             Moved(
                 query=table.qrels.judged.query_ids[query],
@@ -222,7 +238,9 @@ def _one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[
                 changed.append((name, (as_text(mine), as_text(value)), replace(left, measure=other)))
         if ours.cutoff != theirs.cutoff:
             other = build(ours.definition, ours.parameters, theirs.cutoff)
-            changed.append(("cutoff", (as_text(ours.cutoff), as_text(theirs.cutoff)), replace(left, measure=other)))
+            changed.append(
+                ("cutoff", (as_text(ours.cutoff), as_text(theirs.cutoff)), replace(left, measure=other))
+            )
     for name, mine in vars(left.rules).items():
         value = getattr(right.rules, name)
         if mine != value:
@@ -235,7 +253,11 @@ def _told(disagreement: Disagreement) -> list[str]:
     left, right = disagreement.left, disagreement.right
     lines = [f"  {left} and {right} differ on {disagreement.differing:,} queries:"]
     for clause in disagreement.clauses:
-        effect = f"alone moves the mean by {clause.effect:+.6f}" if abs(clause.effect) > SAME else "alone changes nothing here"
+        effect = (
+            f"alone moves the mean by {clause.effect:+.6f}"
+            if abs(clause.effect) > SAME
+            else "alone changes nothing here"
+        )
         lines.append(f"    {clause.name}: {clause.left} in {left}, {clause.right} in {right}; {effect}")
     for moved in disagreement.queries:
         why = ", ".join(moved.clauses)

@@ -50,7 +50,6 @@ class Run:
         self._empty: tuple[str, ...] = ()
         if isinstance(source, Run):
             self.__dict__.update(source.__dict__)
-            name = name or source.name
         elif isinstance(source, Mapping):
             self._mapping, self.ordered = _checked(source)
         else:
@@ -60,7 +59,7 @@ class Run:
             found = run_frame(source, columns)
             self.__dict__["table"], self.ordered, self.notes = found.table, found.ordered, found.notes
             self._empty = found.empty
-        self.name = name or "run"
+        self.name: str = name or getattr(source, "name", None) or "run"
         if not isinstance(source, Run) or seconds is not None:
             self.seconds = dict(seconds) if seconds is not None else None
         if not isinstance(source, Run) or tokens is not None or texts is not None:
@@ -68,7 +67,9 @@ class Run:
             self.tokens = dict(tokens) if tokens is not None else _lengths(self.texts)
 
     @classmethod
-    def read(cls, path: str | Path, format: str | None = None, name: str | None = None, **columns: str) -> Run:
+    def read(
+        cls, path: str | Path, format: str | None = None, name: str | None = None, **columns: str
+    ) -> Run:
         """Read a file; the format is found from its content unless `format` insists on one.
 
         The run's name is `name`, or the tag the file holds, or the file's own name.
@@ -173,7 +174,11 @@ def _checked(source: Mapping[Any, Any]) -> tuple[dict[str, Any], bool]:
         if isinstance(listed, Mapping):
             own = False
             copied[query] = dict(
-                zip(text_ids(listed, "document id", where, unique=True), _scores(listed.values(), where), strict=True)
+                zip(
+                    text_ids(listed, "document id", where, unique=True),
+                    _scores(listed.values(), where),
+                    strict=True,
+                )
             )
         elif isinstance(listed, Sequence) and not isinstance(listed, (str, bytes)):
             own = True
@@ -184,7 +189,9 @@ def _checked(source: Mapping[Any, Any]) -> tuple[dict[str, Any], bool]:
                 "a list of ids, best first, or a list of (id, score) pairs."
             )
         if ordered is not None and own != ordered and len(listed):
-            raise InputError(f"{where} is in another form than the lists before it; use mappings or lists, not both.")
+            raise InputError(
+                f"{where} is in another form than the lists before it; use mappings or lists, not both."
+            )
         ordered = own if len(listed) or ordered is None else ordered
     return copied, bool(ordered)
 
@@ -203,9 +210,13 @@ def _scores(values: Any, where: str) -> list[float]:
     except (TypeError, ValueError):
         array = np.full(len(listed), np.nan)
     if array.ndim != 1 or not np.all(np.isfinite(array)):
-        bad = next((v for v in listed if not isinstance(v, (int, float, np.number)) or not np.isfinite(v)), listed)
-        raise InputError(f"{where}: score {bad!r} is not a finite number; take the document out, or score it.")
-    return array.tolist()
+        bad = next(
+            (v for v in listed if not isinstance(v, (int, float, np.number)) or not np.isfinite(v)), listed
+        )
+        raise InputError(
+            f"{where}: score {bad!r} is not a finite number; take the document out, or score it."
+        )
+    return [float(value) for value in array]
 
 
 def _pairs(listed: Any) -> tuple[list[str], list[float | None]]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from steelyard.alignment.hits import Floats
 from steelyard.coverage import Coverage
 from steelyard.errors import MeasureError, did_you_mean
@@ -43,11 +45,14 @@ class Scores:
     @cached_property
     def means(self) -> dict[str, float]:
         """Each measure over all queries: the mean, or the sum of a count."""
-        return {key: summary(m, row) for (key, m), row in zip(self.measures.items(), self.matrix, strict=True)}
+        return {
+            key: summary(m, row) for (key, m), row in zip(self.measures.items(), self.matrix, strict=True)
+        }
 
     def values(self, measure: str | Measure) -> Floats:
         """One measure's value for every query, in the order of `queries`; NaN where it does not apply."""
-        return self.matrix[list(self.measures).index(self._key(measure))].copy()
+        row: Floats = self.matrix[list(self.measures).index(self._key(measure))]
+        return np.array(row)
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
@@ -89,7 +94,10 @@ class Scores:
         made: dict[str, Any] = {
             "name": self.name,
             "means": {key: _plain(value) for key, value in self.means.items()},
-            "intervals": {key: None if pair is None else list(map(_plain, pair)) for key, pair in self.intervals().items()},
+            "intervals": {
+                key: None if pair is None else list(map(_plain, pair))
+                for key, pair in self.intervals().items()
+            },
             "coverage": self.coverage.counts(),
             "fingerprint": self.fingerprint,
         }
@@ -103,12 +111,16 @@ class Scores:
 
     def to_json(self, per_query: bool = False) -> str:
         """The JSON of `evaluate` for this run alone."""
-        return json.dumps({"steelyard": __version__, "dialect": self.dialect, "runs": [self.to_dict(per_query)]}, indent=1)
+        return json.dumps(
+            {"steelyard": __version__, "dialect": self.dialect, "runs": [self.to_dict(per_query)]}, indent=1
+        )
 
     def __repr__(self) -> str:
         width = max(map(len, self.measures), default=0)
         lines = [f"  {key:<{width}}  {value:.4f}" for key, value in self.means.items()]
-        return "\n".join([f"Scores of {self.name!r} over {len(self.queries):,} queries", *lines, f"  {self.coverage}"])
+        return "\n".join(
+            [f"Scores of {self.name!r} over {len(self.queries):,} queries", *lines, f"  {self.coverage}"]
+        )
 
     def _key(self, measure: str | Measure) -> str:
         text = str(measure)
@@ -117,7 +129,9 @@ class Scores:
         for key, known in self.measures.items():
             if str(known) == text:
                 return key
-        raise MeasureError(f"{text!r} was not measured; there are {', '.join(self.measures)}.{did_you_mean(text, self.measures)}")
+        raise MeasureError(
+            f"{text!r} was not measured; there are {', '.join(self.measures)}.{did_you_mean(text, self.measures)}"
+        )
 
 
 def _plain(value: float) -> float | None:

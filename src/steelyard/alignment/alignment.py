@@ -62,11 +62,13 @@ class Alignment:
 
     def per_query(self, values: Any) -> Floats:
         """Sum a number (or a condition) over the hits of each query."""
-        return np.bincount(self.query, weights=values, minlength=self.size)
+        return np.bincount(self.query, weights=values, minlength=self.size).astype(np.float64, copy=False)
 
     def judged_per_query(self, values: Any) -> Floats:
         """Sum a number (or a condition) over the judged documents of each query."""
-        return np.bincount(self.judged.query, weights=values, minlength=self.size)
+        return np.bincount(self.judged.query, weights=values, minlength=self.size).astype(
+            np.float64, copy=False
+        )
 
     def relevant(self, rel: float = 1) -> Floats:
         """R: how many documents of each query are judged relevant."""
@@ -81,14 +83,15 @@ class Alignment:
         inside: Bools = np.ones(len(self.rank), dtype=bool) if k is None else self.rank <= k
         if budget is not None:
             if self.tokens_through is None:
-                raise MissingData("tokens")
+                raise MissingDataError("tokens")
             inside = inside & (self.tokens_through <= budget)
         return inside
 
     def running(self, values: Any) -> Floats:
         """The sum of a number (or a condition) over each hit and the hits of its query above it."""
-        total = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-        return total[1:] - total[self.hit_starts[self.query]]
+        total: Floats = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+        above: Floats = total[1:] - total[self.hit_starts[self.query]]
+        return above
 
     def first(self, chosen: Bools) -> Floats:
         """The rank of each query's first chosen hit; infinite where there is none."""
@@ -194,7 +197,7 @@ class Alignment:
         )
 
 
-class MissingData(Exception):
+class MissingDataError(Exception):
     """A measure asked for something the run does not carry (tokens, seconds, texts)."""
 
     def __init__(self, what: str) -> None:
@@ -218,10 +221,14 @@ def join(qrels: Qrels, hits: Hits) -> Alignment:
         judged=Judged(qrels.doc_query, qrels.grades),
         targets=qrels.targets,
         repeats=Repeats(hits.repeat_query, hits.repeat_rank),
-        near_repeats=None if hits.near_query is None else Repeats(hits.near_query, hits.near_rank),
+        near_repeats=_pair(hits.near_query, hits.near_rank),
         tokens_through=hits.tokens_through,
         seconds=hits.seconds,
     )
+
+
+def _pair(query: Ints | None, rank: Ints | None) -> Repeats | None:
+    return None if query is None or rank is None else Repeats(query, rank)
 
 
 def _ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Floats]:

@@ -16,7 +16,10 @@ NEARLY = 0.9
 def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
     """Rank every list, then look up the judged documents."""
     size = len(judged.query_ids)
-    code = pl.DataFrame({"query_id": judged.query_ids, "query": np.arange(size)}, schema={"query_id": pl.String, "query": pl.Int64})
+    code = pl.DataFrame(
+        {"query_id": judged.query_ids, "query": np.arange(size)},
+        schema={"query_id": pl.String, "query": pl.Int64},
+    )
     table = run.table.with_row_index("row").join(code, on="query_id", how="inner", maintain_order="left")
     table = _with_ranks(_in_order(table, ordering, run.ordered))
     repeats = table.filter(pl.int_range(pl.len()).over("query", "doc_id") > 0)
@@ -26,7 +29,9 @@ def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
     if ordering.duplicates == "collapse":
         table = firsts = _with_ranks(firsts)
         standing = firsts.select("query", "doc_id", "rank")
-        repeats = repeats.drop("rank").join(standing, on=["query", "doc_id"], how="left").sort("query", "rank")
+        repeats = (
+            repeats.drop("rank").join(standing, on=["query", "doc_id"], how="left").sort("query", "rank")
+        )
     group = "rank" if run.ordered else "key"
     table = table.with_columns(
         pl.col("rank").min().over("query", group).alias("tie_first"),
@@ -92,8 +97,13 @@ def _with_ranks(table: pl.DataFrame) -> pl.DataFrame:
 def _with_tokens(table: pl.DataFrame, run: Run) -> pl.DataFrame:
     """The tokens of each list down to each of its documents."""
     if run.tokens is not None:
-        lengths = pl.DataFrame({"doc_id": list(run.tokens), "tokens": list(run.tokens.values())}, schema={"doc_id": pl.String, "tokens": pl.Int64})
-        table = table.drop("tokens", strict=False).join(lengths, on="doc_id", how="left", maintain_order="left")
+        lengths = pl.DataFrame(
+            {"doc_id": list(run.tokens), "tokens": list(run.tokens.values())},
+            schema={"doc_id": pl.String, "tokens": pl.Int64},
+        )
+        table = table.drop("tokens", strict=False).join(
+            lengths, on="doc_id", how="left", maintain_order="left"
+        )
     unknown = table.filter(pl.col("tokens").is_null())
     if unknown.height:
         shown = unknown["doc_id"].unique(maintain_order=True).head(10).to_list()

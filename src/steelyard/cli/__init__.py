@@ -91,5 +91,8 @@ def _failed(error: Exception) -> int:
 
     with tempfile.NamedTemporaryFile("w", prefix="steelyard-", suffix=".log", delete=False) as log:
         traceback.print_exception(error, file=log)
-    print(f"error: something inside broke ({type(error).__name__}: {error}). The details are in {log.name}", file=sys.stderr)
+    print(
+        f"error: something inside broke ({type(error).__name__}: {error}). The details are in {log.name}",
+        file=sys.stderr,
+    )
     return BROKE

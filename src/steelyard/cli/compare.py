@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from steelyard.cli.options import Depth, DialectName, Duplicates, Measures, Missing, NoRelevant, Output, Rel, TableFormat, Ties
+from steelyard.cli.options import (
+    Depth,
+    DialectName,
+    Duplicates,
+    Measures,
+    Missing,
+    NoRelevant,
+    Output,
+    Rel,
+    TableFormat,
+    Ties,
+)
 from steelyard.cli.output import Format, emit, followed, say, write
 from steelyard.comparison.compare import compare as compared
 from steelyard.comparison.compare import compare_scores
@@ -20,24 +31,66 @@ from steelyard.runs import Run
 
 
 def compare(
-    qrels: Annotated[Optional[Path], typer.Argument(help="The judgments (not with --scores).", metavar="QRELS")] = None,
-    runs: Annotated[Optional[list[Path]], typer.Argument(help="Two or more runs.", metavar="RUN...")] = None,
+    qrels: Annotated[
+        Path | None, typer.Argument(help="The judgments (not with --scores).", metavar="QRELS")
+    ] = None,
+    runs: Annotated[list[Path] | None, typer.Argument(help="Two or more runs.", metavar="RUN...")] = None,
     measure: Measures = None,
-    baseline: Annotated[Optional[str], typer.Option(help="Test every run against this one; without it, every two runs.", metavar="NAME")] = None,
-    test: Annotated[str, typer.Option(help="t, wilcoxon, sign, permutation, bootstrap, tukey or max-t.", metavar="TEST")] = "t",
-    correction: Annotated[str, typer.Option(help="For many tests: none, bonferroni, holm or bh.", metavar="NAME")] = "holm",
-    composite: Annotated[Optional[str], typer.Option(help="Weights for a composite score: a YAML or JSON file, or default.", metavar="FILE|default")] = None,
-    at: Annotated[Optional[list[int]], typer.Option(help="A row for every run at this cutoff. Repeat for more.", metavar="K")] = None,
-    by: Annotated[Optional[str], typer.Option(help="Slice by a column of --queries, or by complexity.", metavar="COLUMN")] = None,
-    queries: Annotated[Optional[Path], typer.Option(help="The queries' columns: JSONL, CSV, TSV or Parquet.", metavar="FILE")] = None,
-    scores: Annotated[Optional[Path], typer.Option(help="Compare a table of values per query instead of runs.", metavar="FILE")] = None,
-    run_column: Annotated[Optional[str], typer.Option(help="--scores: the column that names the run.", metavar="COLUMN")] = None,
-    query_column: Annotated[Optional[str], typer.Option(help="--scores: the column that names the query.", metavar="COLUMN")] = None,
-    measure_column: Annotated[Optional[str], typer.Option(help="--scores, long form: the column that names the measure.", metavar="COLUMN")] = None,
-    value_column: Annotated[Optional[str], typer.Option(help="--scores, long form: the column of values.", metavar="COLUMN")] = None,
-    repeat_column: Annotated[Optional[str], typer.Option(help="--scores: the column that tells repetitions apart (a seed).", metavar="COLUMN")] = None,
-    repeats: Annotated[str, typer.Option(help="--scores: average repetitions, or keep them as blocks.", metavar="HOW")] = "average",
-    movers: Annotated[int, typer.Option(help="Show so many queries that moved most against the baseline, per run.", metavar="N")] = 0,
+    baseline: Annotated[
+        str | None,
+        typer.Option(help="Test every run against this one; without it, every two runs.", metavar="NAME"),
+    ] = None,
+    test: Annotated[
+        str, typer.Option(help="t, wilcoxon, sign, permutation, bootstrap, tukey or max-t.", metavar="TEST")
+    ] = "t",
+    correction: Annotated[
+        str, typer.Option(help="For many tests: none, bonferroni, holm or bh.", metavar="NAME")
+    ] = "holm",
+    composite: Annotated[
+        str | None,
+        typer.Option(
+            help="Weights for a composite score: a YAML or JSON file, or default.", metavar="FILE|default"
+        ),
+    ] = None,
+    at: Annotated[
+        list[int] | None,
+        typer.Option(help="A row for every run at this cutoff. Repeat for more.", metavar="K"),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Slice by a column of --queries, or by complexity.", metavar="COLUMN"),
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(help="The queries' columns: JSONL, CSV, TSV or Parquet.", metavar="FILE")
+    ] = None,
+    scores: Annotated[
+        Path | None,
+        typer.Option(help="Compare a table of values per query instead of runs.", metavar="FILE"),
+    ] = None,
+    run_column: Annotated[
+        str | None, typer.Option(help="--scores: the column that names the run.", metavar="COLUMN")
+    ] = None,
+    query_column: Annotated[
+        str | None, typer.Option(help="--scores: the column that names the query.", metavar="COLUMN")
+    ] = None,
+    measure_column: Annotated[
+        str | None,
+        typer.Option(help="--scores, long form: the column that names the measure.", metavar="COLUMN"),
+    ] = None,
+    value_column: Annotated[
+        str | None, typer.Option(help="--scores, long form: the column of values.", metavar="COLUMN")
+    ] = None,
+    repeat_column: Annotated[
+        str | None,
+        typer.Option(help="--scores: the column that tells repetitions apart (a seed).", metavar="COLUMN"),
+    ] = None,
+    repeats: Annotated[
+        str, typer.Option(help="--scores: average repetitions, or keep them as blocks.", metavar="HOW")
+    ] = "average",
+    movers: Annotated[
+        int,
+        typer.Option(help="Show so many queries that moved most against the baseline, per run.", metavar="N"),
+    ] = 0,
     dialect: DialectName = "steelyard",
     missing: Missing = None,
     no_relevant: NoRelevant = None,
@@ -46,7 +99,9 @@ def compare(
     rel: Rel = None,
     depth: Depth = None,
     alpha: Annotated[float, typer.Option(help="What counts as significant.", metavar="P")] = 0.05,
-    permutations: Annotated[int, typer.Option(help="How many, for the permutation test.", metavar="N")] = 100_000,
+    permutations: Annotated[
+        int, typer.Option(help="How many, for the permutation test.", metavar="N")
+    ] = 100_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.", metavar="N")] = 0,
     format: TableFormat = Format.table,
     output: Output = None,
@@ -61,23 +116,35 @@ def compare(
 
     steelyard compare --scores per-query.csv --run-column method --query-column query_id -m MRR
     """
-    shared = {"baseline": baseline, "test": test, "correction": correction, "composite": composite, "by": by, "queries": queries}
-    chance = {"alpha": alpha, "permutations": permutations, "seed": seed}
+    shared: dict[str, Any] = {
+        "baseline": baseline,
+        "test": test,
+        "correction": correction,
+        "composite": composite,
+        "by": by,
+        "queries": queries,
+        "alpha": alpha,
+        "permutations": permutations,
+        "seed": seed,
+    }
     if scores is not None:
         if qrels is not None:
             raise InputError("give judgments and runs, or --scores, not both.")
         if repeats not in ("average", "blocks"):
             raise InputError(f"--repeats is {repeats!r}; expected average or blocks.")
-        options = TableOptions(run_column, query_column, measure_column, value_column, repeat_column, repeats)  # type: ignore[arg-type]
-        result = compare_scores(scores, measure, options=options, missing=missing or "zero", **shared, **chance)  # type: ignore[arg-type]
+        how = cast(Literal["average", "blocks"], repeats)
+        options = TableOptions(run_column, query_column, measure_column, value_column, repeat_column, how)
+        result = compare_scores(scores, measure, options=options, missing=missing or "zero", **shared)
     else:
         if qrels is None or not runs:
-            raise InputError("nothing to compare: give QRELS and at least one RUN, or --scores FILE. `steelyard compare --help` has examples.")
+            raise InputError(
+                "nothing to compare: give QRELS and at least one RUN, or --scores FILE. `steelyard compare --help` has examples."
+            )
         held = _named(runs)
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
         result = compared(
             qrels, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,
-            duplicates=duplicates, rel=rel, depth=depth, **shared, **chance,  # type: ignore[arg-type]
+            duplicates=duplicates, rel=rel, depth=depth, **shared,
         )  # fmt: skip
     _print(result, format, output, movers)
 

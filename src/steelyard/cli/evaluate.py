@@ -22,6 +22,7 @@ from steelyard.cli.options import (
 from steelyard.cli.output import Format, emit, followed, say
 from steelyard.evaluation import evaluate as evaluated
 from steelyard.judgments import Qrels
+from steelyard.measures.grammar import Measure
 from steelyard.report.tables import Cell, Table
 from steelyard.scores import Scores
 from steelyard.version import __version__
@@ -30,7 +31,9 @@ DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
 
 
 def evaluate(
-    qrels: Annotated[Path, typer.Argument(help="The judgments: TREC, BEIR, JSON, CSV, Parquet, ...", metavar="QRELS")],
+    qrels: Annotated[
+        Path, typer.Argument(help="The judgments: TREC, BEIR, JSON, CSV, Parquet, ...", metavar="QRELS")
+    ],
     runs: Annotated[list[Path], typer.Argument(help="One or more runs, in any format.", metavar="RUN...")],
     measure: Measures = None,
     dialect: DialectName = "steelyard",
@@ -92,7 +95,13 @@ def _table(scores: list[Scores], names: list[str], per_query: bool, format: Form
         ]
         return Table(["run", "query_id", *scores[0].measures], rows)
     if format is not Format.csv and len(scores) > 1:
-        return Table(["run", *scores[0].measures], [[name, *map(_count, s.means.values(), s.measures.values())] for name, s in zip(names, scores, strict=True)])
+        return Table(
+            ["run", *scores[0].measures],
+            [
+                [name, *map(_count, s.means.values(), s.measures.values())]
+                for name, s in zip(names, scores, strict=True)
+            ],
+        )
     rows = []
     for name, each in zip(names, scores, strict=True):
         intervals = each.intervals()
@@ -102,6 +111,5 @@ def _table(scores: list[Scores], names: list[str], per_query: bool, format: Form
     return Table(["run", "measure", "value", "low", "high", "queries"], rows)
 
 
-def _count(value: float, measure: object) -> Cell:
-    summed = getattr(measure, "definition").summary == "sum"
-    return str(int(value)) if summed and value == int(value) else value
+def _count(value: float, measure: Measure) -> Cell:
+    return str(int(value)) if measure.definition.summary == "sum" and value == int(value) else value

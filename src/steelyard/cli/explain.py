@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -15,7 +15,8 @@ from steelyard.report.tables import Table
 
 def explain(
     measure: Annotated[
-        Optional[str], typer.Argument(help="A measure, as in nDCG@10; left out, the dialect's names are listed.")
+        str | None,
+        typer.Argument(help="A measure, as in nDCG@10; left out, the dialect's names are listed."),
     ] = None,
     dialect: DialectName = "steelyard",
     format: TableFormat = Format.table,

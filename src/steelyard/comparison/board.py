@@ -89,5 +89,7 @@ def column_named(key: str) -> Column:
     try:
         measure = parse(key)
     except MeasureError:
-        return Column(key, "less" if key.strip().lower() in ("latency", "seconds", "cost", "loss", "error") else "more")
+        return Column(
+            key, "less" if key.strip().lower() in ("latency", "seconds", "cost", "loss", "error") else "more"
+        )
     return Column(key, measure.definition.better if measure.definition.better == "less" else "more")

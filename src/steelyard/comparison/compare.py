@@ -16,7 +16,8 @@ from steelyard.comparison.score_table import TableOptions, board_of_table
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.weights import DEFAULT_CUTOFF, weights_of
 from steelyard.coverage import Coverage
-from steelyard.dialects import Dialect, dialect as dialect_of
+from steelyard.dialects import Dialect
+from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.evaluation import scores_of, with_rel
 from steelyard.judgments import Qrels
@@ -62,7 +63,9 @@ def compare(
     (['y', 'x'], [0.5])
     """
     spoken = dialect_of(dialect)
-    rules = policies(spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant)
+    rules = policies(
+        spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant
+    )
     named = _named_runs(runs)
     plan = Plan(baseline, test, correction, alpha, permutations, seed).checked(tuple(named))
     texts = _texts(measures, spoken)
@@ -91,7 +94,9 @@ def compare(
     width = len(wanted) // len(cutoffs)
     for block, k in enumerate(cutoffs):
         columns = tuple(
-            Column(text, meant.definition.better, meant) for (at_k, text), meant in wanted.items() if at_k == k
+            Column(text, meant.definition.better, meant)
+            for (at_k, text), meant in wanted.items()
+            if at_k == k
         )
         whole = Board(tuple(named), columns, asked, values[:, block * width : (block + 1) * width, :], k)
         components.append(whole.only(list(weights)) if weights else None)
@@ -99,7 +104,10 @@ def compare(
         boards.append(whole.with_composite(weights).only([COMPOSITE, *texts]) if weights else shown)
     sliced = None
     if by is not None:
-        sliced = (by, complexity(truth) if by == COMPLEXITY and queries is None else _slice_values(queries, by))
+        sliced = (
+            by,
+            complexity(truth) if by == COMPLEXITY and queries is None else _slice_values(queries, by),
+        )
     return Comparison.of(
         boards=boards,
         plan=plan,
@@ -152,7 +160,9 @@ def compare_scores(
 
 def _slice_values(queries: Any, by: str) -> dict[str, object]:
     if queries is None:
-        raise InputError(f"slicing by {by!r} needs the queries' columns: queries=... (a mapping, frame or file), or by='complexity'.")
+        raise InputError(
+            f"slicing by {by!r} needs the queries' columns: queries=... (a mapping, frame or file), or by='complexity'."
+        )
     return column_values(queries, by)
 
 
@@ -175,7 +185,9 @@ def _named_runs(runs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     return named
 
 
-def _texts(measures: str | Measure | Sequence[str | Measure] | None, spoken: Dialect) -> dict[str, str | Measure]:
+def _texts(
+    measures: str | Measure | Sequence[str | Measure] | None, spoken: Dialect
+) -> dict[str, str | Measure]:
     listed = [measures] if isinstance(measures, (str, Measure)) else list(measures or spoken.measures)
     if not listed:
         raise MeasureError("no measure was asked for; name at least one, as in nDCG@10.")
@@ -218,7 +230,7 @@ def _on_one_set(
         gone = [query for query in asked if query not in set(queries)]
         if gone:
             shown = ", ".join(gone[:3]) + (", ..." if len(gone) > 3 else "")
-            notes.append(f"Run {name!r} does not have {len(gone):,} of {len(asked):,} queries ({shown}); pairs leave them out.")
+            notes.append(
+                f"Run {name!r} does not have {len(gone):,} of {len(asked):,} queries ({shown}); pairs leave them out."
+            )
     return asked, values, notes
-
-

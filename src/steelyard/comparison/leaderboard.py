@@ -32,7 +32,8 @@ class Standing:
         made |= {key: None if value != value else value for key, value in self.means.items()}
         made |= {"group": self.group, "rank_low": self.rank_low, "rank_high": self.rank_high}
         made["intervals"] = {
-            key: None if pair is None or pair[0] != pair[0] else list(pair) for key, pair in self.intervals.items()
+            key: None if pair is None or pair[0] != pair[0] else list(pair)
+            for key, pair in self.intervals.items()
         }
         return made
 
@@ -51,7 +52,9 @@ def standings(board: Board, order: Sequence[int], plan: Plan, tested: Sequence[P
     places = rank_intervals(first.worth(board.of(first.key)), seed=plan.seed)
     means = board.means()
     groups = groups_of(first.worth(means[:, 0]), apart(board, plan, tested), plan.alpha)
-    averaged = [column.measure is None or column.measure.definition.summary == "mean" for column in board.columns]
+    averaged = [
+        column.measure is None or column.measure.definition.summary == "mean" for column in board.columns
+    ]
     flat = board.values.reshape(-1, len(board.queries))
     found = np.array(mean_intervals(flat, seed=plan.seed)).reshape(len(board.runs), len(board.columns), 2)
     rows = []

@@ -38,7 +38,13 @@ class Mover:
 
 
 def movers(
-    board: Board, measure: str, run: int, baseline: int, held: tuple[Run, Run] | None, qrels: Qrels | None, most: int = 10
+    board: Board,
+    measure: str,
+    run: int,
+    baseline: int,
+    held: tuple[Run, Run] | None,
+    qrels: Qrels | None,
+    most: int = 10,
 ) -> list[Mover]:
     """The queries that moved most from baseline to run on a measure, either way."""
     values = board.of(measure)
@@ -48,7 +54,12 @@ def movers(
     queries = [board.queries[place] for place in chosen]
     moves = _moves(qrels, held, queries) if qrels is not None and held is not None else {}
     return [
-        Mover(board.queries[p], float(values[baseline, p]), float(values[run, p]), tuple(moves.get(board.queries[p], ())))
+        Mover(
+            board.queries[p],
+            float(values[baseline, p]),
+            float(values[run, p]),
+            tuple(moves.get(board.queries[p], ())),
+        )
         for p in chosen
     ]
 
@@ -61,7 +72,9 @@ def _moves(qrels: Qrels, held: tuple[Run, Run], queries: Sequence[str]) -> dict[
         start, end = qrels.judged.starts[place[query] : place[query] + 2].tolist()
         moved = [
             DocumentMove(doc, grade, before.get((query, doc)), after.get((query, doc)))
-            for doc, grade in zip(qrels.judged.doc_ids[start:end], qrels.grades[start:end].tolist(), strict=True)
+            for doc, grade in zip(
+                qrels.judged.doc_ids[start:end], qrels.grades[start:end].tolist(), strict=True
+            )
         ]
         changed = [move for move in moved if move.before != move.after]
         found[query] = sorted(changed, key=lambda move: -abs((move.before or 10**9) - (move.after or 10**9)))

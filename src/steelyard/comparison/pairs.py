@@ -74,7 +74,9 @@ class Plan:
     def checked(self, runs: tuple[str, ...]) -> Plan:
         """The plan, if it can be carried out."""
         if self.test not in TESTS:
-            raise PolicyError(f"there is no test {self.test!r}; expected {', '.join(TESTS)}.{did_you_mean(self.test, TESTS)}")
+            raise PolicyError(
+                f"there is no test {self.test!r}; expected {', '.join(TESTS)}.{did_you_mean(self.test, TESTS)}"
+            )
         if self.correction not in CORRECTIONS:
             raise PolicyError(
                 f"there is no correction {self.correction!r}; expected {', '.join(CORRECTIONS)}."
@@ -102,7 +104,9 @@ def pairs_of(boards: Sequence[Board], plan: Plan, orders: Sequence[Sequence[int]
     if not asked:
         return []
     gaps = np.array([each.gap for each in asked])
-    p_values, reasons = _family_tests(asked, plan) if plan.test in FAMILY_TESTS else _separate_tests(gaps, plan)
+    p_values, reasons = (
+        _family_tests(asked, plan) if plan.test in FAMILY_TESTS else _separate_tests(gaps, plan)
+    )
     adjusted = p_values if plan.test in FAMILY_TESTS else adjust(p_values, cast(Correction, plan.correction))
     intervals = mean_intervals(gaps, seed=plan.seed)
     return [
@@ -131,7 +135,9 @@ class _Asked:
         return mine - theirs
 
 
-def _pair(each: _Asked, p: tuple[float, float], interval: tuple[float, float], reason: str, plan: Plan) -> Pair:
+def _pair(
+    each: _Asked, p: tuple[float, float], interval: tuple[float, float], reason: str, plan: Plan
+) -> Pair:
     column, board, gap = each.column, each.board, each.gap
     mine, theirs = (column.mean(values) for values in each.values)
     outcome = tally(column.worth(gap))
@@ -171,7 +177,9 @@ def apart(board: Board, plan: Plan, tested: Sequence[Pair]) -> Floats:
     if plan.test in FAMILY_TESTS:
         adjusted = _family_tests(asked, plan)[0] if asked else np.zeros(0)
     else:
-        known = {(pair.run, pair.baseline): pair.p for pair in tested if pair.measure == _label(board, column)}
+        known = {
+            (pair.run, pair.baseline): pair.p for pair in tested if pair.measure == _label(board, column)
+        }
         raw = [known.get(_names(each), known.get(_names(each)[::-1])) for each in asked]
         new = [number for number, p in enumerate(raw) if p is None]
         if new:

@@ -72,7 +72,9 @@ class Comparison:
         said = [*notes, *_reversals(cut)]
         tested = pairs_of(boards, plan, orders)
         rows = [
-            row for board, order in zip(boards, orders, strict=True) for row in standings(board, order, plan, tested)
+            row
+            for board, order in zip(boards, orders, strict=True)
+            for row in standings(board, order, plan, tested)
         ]
         untested = next((pair.reason for pair in tested if pair.p != pair.p), None)
         if untested:
@@ -114,7 +116,15 @@ class Comparison:
                 for place, end in enumerate(("low", "high"))
             }
             made = {"rank": row.rank, "run": row.run, "k": row.k, **row.means}
-            rows.append({**made, "group": row.group, "rank_low": row.rank_low, "rank_high": row.rank_high, **intervals})
+            rows.append(
+                {
+                    **made,
+                    "group": row.group,
+                    "rank_low": row.rank_low,
+                    "rank_high": row.rank_high,
+                    **intervals,
+                }
+            )
         frame = pl.DataFrame(rows, infer_schema_length=None)
         return frame if frame["k"].null_count() < frame.height else frame.drop("k")
 
@@ -124,7 +134,11 @@ class Comparison:
         import polars as pl
 
         names = list(Pair.__dataclass_fields__)
-        return pl.DataFrame([[getattr(pair, name) for name in names] for pair in self.tested], schema=_PAIR_SCHEMA, orient="row")
+        return pl.DataFrame(
+            [[getattr(pair, name) for name in names] for pair in self.tested],
+            schema=_PAIR_SCHEMA,
+            orient="row",
+        )
 
     @cached_property
     def slice_table(self) -> pl.DataFrame:
@@ -153,20 +167,33 @@ class Comparison:
         if board is None or self.weights is None:
             return None
         inverted = [column.better == "less" for column in board.columns]
-        return rank_stability(board.means(), list(self.weights.values()), inverted, draws=draws, seed=self.plan.seed)
+        return rank_stability(
+            board.means(), list(self.weights.values()), inverted, draws=draws, seed=self.plan.seed
+        )
 
-    def movers(self, run: str, baseline: str | None = None, measure: str | None = None, most: int = 10) -> list[Mover]:
+    def movers(
+        self, run: str, baseline: str | None = None, measure: str | None = None, most: int = 10
+    ) -> list[Mover]:
         """The queries that moved most between two runs, with the judged documents that moved."""
         base = baseline or self.plan.baseline
         if base is None:
             raise InputError("name the run to hold it against: movers(run, baseline).")
         for name in (run, base):
             if name not in self.runs:
-                raise InputError(f"there is no run {name!r}; there are {', '.join(self.runs)}.{did_you_mean(name, self.runs)}")
+                raise InputError(
+                    f"there is no run {name!r}; there are {', '.join(self.runs)}.{did_you_mean(name, self.runs)}"
+                )
         board = self.boards[0]
         places = board.runs.index(run), board.runs.index(base)
         held = (self.source.run(run), self.source.run(base)) if self.source else None
-        return movers(board, measure or board.columns[0].key, *places, held, self.source.qrels if self.source else None, most)
+        return movers(
+            board,
+            measure or board.columns[0].key,
+            *places,
+            held,
+            self.source.qrels if self.source else None,
+            most,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `compare`."""
@@ -247,5 +274,7 @@ def _reversals(slices: Sequence[Slice]) -> list[str]:
     for cut in slices:
         if cut.reverses is not None:
             here, overall = cut.reverses
-            said.append(f"On {cut.column}={cut.value} ({cut.queries:,} queries) the order turns: {here} is above {overall}, which leads it overall.")
+            said.append(
+                f"On {cut.column}={cut.value} ({cut.queries:,} queries) the order turns: {here} is above {overall}, which leads it overall."
+            )
     return said

@@ -49,7 +49,9 @@ def board_of_table(
     return _board(frame, run, query, keys, missing, notes), notes
 
 
-def _board(frame: pl.DataFrame, run: str, query: str, keys: list[str], missing: str, notes: list[str]) -> Board:
+def _board(
+    frame: pl.DataFrame, run: str, query: str, keys: list[str], missing: str, notes: list[str]
+) -> Board:
     runs = frame[run].unique(maintain_order=True).to_list()
     queries = frame[query].unique(maintain_order=True).to_list()
     values = np.full((len(runs), len(keys), len(queries)), np.nan)
@@ -73,7 +75,9 @@ def _board(frame: pl.DataFrame, run: str, query: str, keys: list[str], missing: 
                 )
             )
         fate = "count as 0" if missing == "zero" else "are left out pair by pair"
-        notes.append(f"{len(holes):,} values are missing from the score table and {fate} (the first: {shown[0]}).")
+        notes.append(
+            f"{len(holes):,} values are missing from the score table and {fate} (the first: {shown[0]})."
+        )
         if missing == "zero":
             values = np.nan_to_num(values, nan=0.0)
     return Board(tuple(runs), tuple(column_named(key) for key in keys), tuple(queries), values)
@@ -86,7 +90,9 @@ def _read(path: Path) -> pl.DataFrame:
         head = path.open("rb").readline()
         return pl.read_csv(path, separator="\t" if b"\t" in head else ",", infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{path}: the score table cannot be read ({error}); expected CSV, TSV or Parquet.") from None
+        raise InputError(
+            f"{path}: the score table cannot be read ({error}); expected CSV, TSV or Parquet."
+        ) from None
 
 
 def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: str, option: str) -> str:
@@ -100,7 +106,9 @@ def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: 
     for name in usual:
         if name in lower:
             return lower[name]
-    raise InputError(f"no column of the score table names the {what}; there are {', '.join(frame.columns)}. Name it with {option}.")
+    raise InputError(
+        f"no column of the score table names the {what}; there are {', '.join(frame.columns)}. Name it with {option}."
+    )
 
 
 def _wide(
@@ -119,11 +127,15 @@ def _wide(
     wanted = list(measures) if measures else numeric
     for key in wanted:
         if key not in frame.columns:
-            raise InputError(f"the score table has no measure {key!r}; there are {', '.join(numeric)}.{did_you_mean(key, numeric)}")
+            raise InputError(
+                f"the score table has no measure {key!r}; there are {', '.join(numeric)}.{did_you_mean(key, numeric)}"
+            )
         if not frame[key].dtype.is_numeric():
             raise InputError(f"column {key!r} of the score table holds {frame[key].dtype}; expected numbers.")
     if not wanted:
-        raise InputError("the score table has no column of numbers; expected one column a measure, or measure and value.")
+        raise InputError(
+            "the score table has no column of numbers; expected one column a measure, or measure and value."
+        )
     return frame, wanted
 
 
@@ -133,7 +145,9 @@ def _repeated(
     times = frame[repeat].n_unique()
     if how == "blocks":
         joined = pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)]).alias(query)
-        return frame.with_columns(joined), f"Each of {times} values of {repeat!r} is kept as a block of its own."
+        return frame.with_columns(
+            joined
+        ), f"Each of {times} values of {repeat!r} is kept as a block of its own."
     averaged = frame.group_by([run, query], maintain_order=True).agg(pl.col(key).mean() for key in keys)
     return averaged, f"Values are averaged over {times} values of {repeat!r} before anything is tested."
 

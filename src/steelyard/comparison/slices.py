@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +13,9 @@ from steelyard.comparison.board import Board
 from steelyard.comparison.leaderboard import order_of
 from steelyard.errors import InputError, did_you_mean
 from steelyard.judgments import Qrels
+
+if TYPE_CHECKING:
+    import polars as pl
 
 COMPLEXITY = "complexity"
 """The derived slice: simple up to 3 relevant documents, medium 4 to 6, complex above."""
@@ -43,7 +48,9 @@ def slices_of(board: Board, column: str, values: Mapping[str, object]) -> list[S
     """One slice for every value that a query of the board has; queries without one are 'not given'."""
     labels = [str(values[query]) if values.get(query) is not None else "not given" for query in board.queries]
     if set(labels) == {"not given"}:
-        raise InputError(f"no query has a value in column {column!r}; check that the query ids are those of the judgments.")
+        raise InputError(
+            f"no query has a value in column {column!r}; check that the query ids are those of the judgments."
+        )
     overall = order_of(board)
     found = []
     for value in dict.fromkeys(_in_order(labels)):
@@ -69,7 +76,10 @@ def slices_of(board: Board, column: str, values: Mapping[str, object]) -> list[S
 def _in_order(labels: Sequence[str]) -> list[str]:
     """Labels in the order that reads best: complexity by size, anything else by name, 'not given' last."""
     sizes = ["simple", "medium", "complex"]
-    return sorted(set(labels), key=lambda label: (label == "not given", sizes.index(label) if label in sizes else 0, label))
+    return sorted(
+        set(labels),
+        key=lambda label: (label == "not given", sizes.index(label) if label in sizes else 0, label),
+    )
 
 
 def _reversal(part: Board, overall: Sequence[int]) -> tuple[str, str] | None:
@@ -85,8 +95,6 @@ def _reversal(part: Board, overall: Sequence[int]) -> tuple[str, str] | None:
 
 def column_values(source: object, column: str) -> dict[str, object]:
     """A query column by name: from a mapping of query id to value or row, or a frame, or a file of either."""
-    from pathlib import Path
-
     if isinstance(source, Mapping):
         if column in source and isinstance(source[column], Mapping):
             return dict(source[column])
@@ -94,15 +102,24 @@ def column_values(source: object, column: str) -> dict[str, object]:
         if nested:
             known = dict.fromkeys(key for row in nested for key in row)
             if column not in known:
-                raise InputError(f"no query has a column {column!r}; there are {', '.join(known)}.{did_you_mean(column, known)}")
+                raise InputError(
+                    f"no query has a column {column!r}; there are {', '.join(known)}.{did_you_mean(column, known)}"
+                )
             return {query: row.get(column) for query, row in source.items()}
         return dict(source)
     import polars as pl
 
-    from steelyard.formats.columns import as_polars, find_column
+    from steelyard.formats.columns import as_polars
+    from steelyard.formats.roles import find_name
 
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
-    ids = "_id" if "_id" in frame.columns else "id" if "id" in frame.columns else find_column(frame, "query_id")
+    ids = (
+        "_id"
+        if "_id" in frame.columns
+        else "id"
+        if "id" in frame.columns
+        else find_name(frame.columns, "query_id")
+    )
     assert ids is not None
     if column not in frame.columns:
         raise InputError(
@@ -111,7 +128,7 @@ def column_values(source: object, column: str) -> dict[str, object]:
     return dict(zip(frame[ids].cast(pl.String).to_list(), frame[column].to_list(), strict=True))
 
 
-def _read_frame(path: object) -> object:
+def _read_frame(path: Path) -> pl.DataFrame:
     import polars as pl
 
     text = str(path)
@@ -122,4 +139,6 @@ def _read_frame(path: object) -> object:
             return pl.read_ndjson(text)
         return pl.read_csv(text, separator="\t" if text.endswith(".tsv") else ",")
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{text}: the queries cannot be read ({error}); expected JSONL, CSV, TSV or Parquet.") from None
+        raise InputError(
+            f"{text}: the queries cannot be read ({error}); expected JSONL, CSV, TSV or Parquet."
+        ) from None

@@ -45,7 +45,9 @@ def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
         except (TypeError, ValueError):
             raise MeasureError(f"{where}: the weight of {name} is {weight!r}; expected a number.") from None
         if not 0 <= value < float("inf"):
-            raise MeasureError(f"{where}: the weight of {name} is {weight}; expected 0 or more. Where less is better, the measure is turned round by itself.")
+            raise MeasureError(
+                f"{where}: the weight of {name} is {weight}; expected 0 or more. Where less is better, the measure is turned round by itself."
+            )
         checked[str(name)] = value
     if not checked or sum(checked.values()) == 0:
         raise MeasureError(f"{where}: the weights are all 0; give at least one measure a weight above 0.")
@@ -57,7 +59,9 @@ def _read(path: Path) -> Mapping[str, Any]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: the weights cannot be read ({error}); expected a YAML or JSON file of measure: weight.") from None
+        raise InputError(
+            f"{path}: the weights cannot be read ({error}); expected a YAML or JSON file of measure: weight."
+        ) from None
     try:
         if path.suffix == ".json":
             found = json.loads(text)

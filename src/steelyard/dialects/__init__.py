@@ -64,7 +64,9 @@ class Dialect:
         if folded(name) in own:
             meant = parse(own[folded(name)])
             return build(
-                meant.definition, {**dict(meant.given), **parameters}, meant.cutoff if cutoff is None else cutoff
+                meant.definition,
+                {**dict(meant.given), **parameters},
+                meant.cutoff if cutoff is None else cutoff,
             )
         try:
             definition, implied, suffix = find(name, wanted)
@@ -101,7 +103,9 @@ def dialect(name: str | Dialect) -> Dialect:
     path = files("steelyard.dialects") / f"{name}.toml"
     if re.fullmatch(r"[\w.-]+", name) and path.is_file():
         return _read(path.read_text("utf-8"))
-    raise MeasureError(f"there is no dialect {name!r}; there are {', '.join(dialects())}.{did_you_mean(name, dialects())}")
+    raise MeasureError(
+        f"there is no dialect {name!r}; there are {', '.join(dialects())}.{did_you_mean(name, dialects())}"
+    )
 
 
 @cache
@@ -115,7 +119,8 @@ def _match(pattern: str, wanted: str) -> dict[str, str] | None:
         return {} if pattern.lower() == wanted.lower() else None
     parts = re.split(r"\{(\w+)\}", pattern)
     expression = "".join(
-        f"(?P<{part}>{_HOLES.get(part, _NUMBER)})" if odd % 2 else re.escape(part) for odd, part in enumerate(parts)
+        f"(?P<{part}>{_HOLES.get(part, _NUMBER)})" if odd % 2 else re.escape(part)
+        for odd, part in enumerate(parts)
     )
     found = re.fullmatch(expression, wanted, re.IGNORECASE)
     return found.groupdict() if found else None

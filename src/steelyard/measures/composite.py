@@ -21,12 +21,22 @@ def composite(a: Alignment, weights: Weights = ()) -> Floats:
     """
     from steelyard.measures.compute import values
 
-    return weighed([(parse(text).definition.better, values(parse(text), a), weight) for text, weight in weights])
+    return weighed(
+        [(parse(text).definition.better, values(parse(text), a), weight) for text, weight in weights]
+    )
 
 
 def weighed(parts: list[tuple[str, Floats, float]]) -> Floats:
     """The weighted mean of (better, values, weight) parts."""
     total = sum(weight for _, _, weight in parts)
     if not parts or total <= 0 or any(weight < 0 for _, _, weight in parts):
-        raise MeasureError("a composite needs weights of 0 or more that are not all 0, as in {nDCG@10: 0.5, RR@10: 0.5}.")
-    return sum((weight * (1 - value if better == "less" else value) for better, value, weight in parts), np.zeros(1)) / total
+        raise MeasureError(
+            "a composite needs weights of 0 or more that are not all 0, as in {nDCG@10: 0.5, RR@10: 0.5}."
+        )
+    return (
+        sum(
+            (weight * (1 - value if better == "less" else value) for better, value, weight in parts),
+            np.zeros(1),
+        )
+        / total
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment, MissingData
+from steelyard.alignment.alignment import Alignment, MissingDataError
 from steelyard.alignment.hits import Floats
 from steelyard.errors import MeasureError
 from steelyard.measures.grammar import Measure
@@ -39,7 +39,7 @@ def values(measure: Measure, a: Alignment, expected: bool = False) -> Floats:
     try:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(function(a, **arguments), dtype=np.float64)
-    except MissingData as missing:
+    except MissingDataError as missing:
         raise MeasureError(f"{measure} cannot be computed from this run: {_CARRY[missing.what]}.") from None
 
 

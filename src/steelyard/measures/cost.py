@@ -6,12 +6,14 @@ from typing import Literal
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment, MissingData
+from steelyard.alignment.alignment import Alignment, MissingDataError
 from steelyard.alignment.hits import Floats
 from steelyard.measures.registry import measure
 
 
-@measure("Latency", cutoff="none", summary="stat", better="less", high=np.inf, empty=np.nan, needs_relevant=False)
+@measure(
+    "Latency", cutoff="none", summary="stat", better="less", high=np.inf, empty=np.nan, needs_relevant=False
+)
 def latency(a: Alignment, stat: Literal["mean", "p50", "p95", "p99", "max"] = "mean") -> Floats:
     """Seconds a query took, from the run's own timings. Less is better.
 
@@ -23,7 +25,7 @@ def latency(a: Alignment, stat: Literal["mean", "p50", "p95", "p99", "max"] = "m
     A query without a timing is left out.
     """
     if a.seconds is None:
-        raise MissingData("seconds")
+        raise MissingDataError("seconds")
     return a.seconds
 
 
@@ -40,6 +42,6 @@ def abstain(a: Alignment, threshold: float | None = None, rel: float = 1) -> Flo
     silent = a.retrieved == 0
     if threshold is not None:
         if np.any(np.isnan(a.top_score) & (a.retrieved > 0)):
-            raise MissingData("scores")
+            raise MissingDataError("scores")
         silent = silent | (a.top_score <= threshold)
     return np.where(a.relevant(rel) > 0, np.nan, silent.astype(np.float64))

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment, Judged, MissingData
+from steelyard.alignment.alignment import Alignment, Judged, MissingDataError
 from steelyard.alignment.hits import Floats
 from steelyard.measures.binary import share
 from steelyard.measures.grammar import parse
@@ -135,7 +135,7 @@ def repeats(a: Alignment, k: int | None = None, near: bool = False) -> Floats:
     chosen = a.repeats
     if near:
         if a.near_repeats is None:
-            raise MissingData("texts")
+            raise MissingDataError("texts")
         chosen = a.near_repeats
     inside = chosen.query if k is None else chosen.query[chosen.rank <= k]
     return share(np.bincount(inside, minlength=a.size).astype(np.float64), a.returned(k))

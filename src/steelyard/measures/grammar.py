@@ -70,9 +70,15 @@ def build(definition: Definition, parameters: Mapping[str, Any], cutoff: int | f
     for name, value in parameters.items():
         if name not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise MeasureError(f"{definition.name} has no parameter {name!r}; {takes}.{did_you_mean(name, known)}")
+            raise MeasureError(
+                f"{definition.name} has no parameter {name!r}; {takes}.{did_you_mean(name, known)}"
+            )
         checked[name] = _value(definition.name, known[name], value)
-    given = tuple((p.name, checked[p.name]) for p in definition.parameters if checked.get(p.name, p.default) != p.default)
+    given = tuple(
+        (p.name, checked[p.name])
+        for p in definition.parameters
+        if checked.get(p.name, p.default) != p.default
+    )
     return Measure(definition, given, _cutoff(definition, cutoff))
 
 
@@ -95,13 +101,17 @@ def split(text: str) -> tuple[str, dict[str, str], int | float | None]:
     """A measure's text in its three parts: name, parameters (as text), cutoff."""
     form = _FORM.fullmatch(text)
     if form is None:
-        raise MeasureError(f"{text!r} is not a measure; expected Name(parameter=value, ...)@cutoff, as in nDCG(gain=exp)@10.")
+        raise MeasureError(
+            f"{text!r} is not a measure; expected Name(parameter=value, ...)@cutoff, as in nDCG(gain=exp)@10."
+        )
     name, inside, cutoff = form.groups()
     parameters: dict[str, str] = {}
     for part in _parts(inside[1:-1], ",") if inside else []:
         key, equals, value = part.partition("=")
         if not equals or not key.strip() or not value.strip():
-            raise MeasureError(f"{text!r}: {part.strip()!r} is not a parameter; expected parameter=value, as in rel=2.")
+            raise MeasureError(
+                f"{text!r}: {part.strip()!r} is not a parameter; expected parameter=value, as in rel=2."
+            )
         if key.strip() in parameters:
             raise MeasureError(f"{text!r} gives {key.strip()!r} twice; keep one.")
         parameters[key.strip()] = value.strip()
@@ -161,7 +171,9 @@ def _cutoff(definition: Definition, cutoff: int | float | None) -> int | float |
     name = definition.name
     if cutoff is None:
         if definition.cutoff == "required":
-            raise MeasureError(f"{name} needs a cutoff, as in {name}@{'0.2' if definition.cutoff_kind == 'recall' else '10'}.")
+            raise MeasureError(
+                f"{name} needs a cutoff, as in {name}@{'0.2' if definition.cutoff_kind == 'recall' else '10'}."
+            )
         return None
     if definition.cutoff == "none":
         raise MeasureError(f"{name} takes no cutoff; write {name}.")

@@ -168,7 +168,9 @@ def _parameter(name: str, hint: Any, default: Any) -> Parameter:
     if typing.get_origin(hint) in (typing.Union, UnionType):
         options = [option for option in typing.get_args(hint) if option is not type(None)]
         if GainTable in options:
-            choices = next(typing.get_args(option) for option in options if typing.get_origin(option) is Literal)
+            choices = next(
+                typing.get_args(option) for option in options if typing.get_origin(option) is Literal
+            )
             return Parameter(name, default, "gain", choices)
         hint = options[0]
     if typing.get_origin(hint) is Literal:

@@ -41,7 +41,7 @@ def all_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     No target: 0.
     """
     needed = a.target_counts(rel)
-    return ((targets_found(a, k, rel) == needed) & (needed > 0)).astype(np.float64)
+    return np.where((targets_found(a, k, rel) == needed) & (needed > 0), 1.0, 0.0)
 
 
 def targets_found(a: Alignment, k: int | None, rel: float) -> Floats:

@@ -22,7 +22,10 @@ _STYLE = """
 
 def comparison_html(comparison: Comparison, path: Path | None = None) -> str:
     """The verdict, the tables and the remarks; with a path, written there as a page of their own."""
-    parts = [f"<p><strong>{escape(comparison.verdict)}</strong></p>", table_html(leaderboard_table(comparison))]
+    parts = [
+        f"<p><strong>{escape(comparison.verdict)}</strong></p>",
+        table_html(leaderboard_table(comparison)),
+    ]
     if comparison.tested:
         parts.append(table_html(pairs_table(comparison)))
     for heading, table in slice_tables(comparison):

@@ -18,13 +18,26 @@ def comparison_latex(comparison: Comparison) -> str:
     baseline = comparison.plan.baseline
     at = comparison.boards[0].k is not None
     marks = {
-        (pair.run, pair.measure): _MARKS.get(pair.stars, "") for pair in comparison.tested if pair.baseline == baseline
+        (pair.run, pair.measure): _MARKS.get(pair.stars, "")
+        for pair in comparison.tested
+        if pair.baseline == baseline
     }
-    best = {(board.k, c.key): _best(board.means()[:, i], c.better) for board in comparison.boards for i, c in enumerate(board.columns)}
+    best = {
+        (board.k, c.key): _best(board.means()[:, i], c.better)
+        for board in comparison.boards
+        for i, c in enumerate(board.columns)
+    }
     lines = [
         rf"\begin{{tabular}}{{l{'r' if at else ''}{'r' * len(comparison.keys)}}}",
         r"\toprule",
-        " & ".join(["Run", *(["$k$"] if at else []), *(escaped_latex(title(key, comparison.dialect)) for key in comparison.keys)]) + r" \\",
+        " & ".join(
+            [
+                "Run",
+                *(["$k$"] if at else []),
+                *(escaped_latex(title(key, comparison.dialect)) for key in comparison.keys),
+            ]
+        )
+        + r" \\",
         r"\midrule",
     ]
     for number, row in enumerate(comparison.standings):

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 ROOM = 7
 """Decimals reserved in a measure's column, so that the same run's row looks the same in every table."""
 
-_SYMBOLS = {"recall": "R", "precision": "P", "f1": "F1", "mrr": "MRR", "hit_rate": "HR", "ndcg": "nDCG", "confusion": "CR"}
+_SYMBOLS = {
+    "recall": "R",
+    "precision": "P",
+    "f1": "F1",
+    "mrr": "MRR",
+    "hit_rate": "HR",
+    "ndcg": "nDCG",
+    "confusion": "CR",
+}
 
 
 def comparison_markdown(comparison: Comparison) -> str:
@@ -34,9 +42,14 @@ def comparison_markdown(comparison: Comparison) -> str:
 def leaderboard_markdown(comparison: Comparison) -> str:
     """One row a retriever and cutoff, by cutoff and then best first."""
     at = comparison.boards[0].k is not None
-    columns = ["Retriever", *(["k"] if at else []), *(title(key, comparison.dialect) for key in comparison.keys)]
-    rows = [
-        [row.run.replace("|", "\\|"), *([row.k or 0] if at else []), *row.means.values()] for row in comparison.standings
+    columns = [
+        "Retriever",
+        *(["k"] if at else []),
+        *(title(key, comparison.dialect) for key in comparison.keys),
+    ]
+    rows: list[list[str | float]] = [
+        [row.run.replace("|", "\\|"), *([row.k or 0] if at else []), *row.means.values()]
+        for row in comparison.standings
     ]
     room = [ROOM if key != "composite" else 0 for key in comparison.keys]
     return pipe_table(columns, rows, [0, *([0] if at else []), *room])
@@ -54,10 +67,19 @@ def composite_markdown(comparison: Comparison, weights: Mapping[str, float]) -> 
         label = f"1 - {symbol}" if less else symbol
         shown = f"\\text{{{escaped_latex(label)}}}"
         parts.append(f"{f'({shown})' if less else shown} \\times W_{{\\text{{{escaped_latex(symbol)}}}}}")
-        legend.append(f"- **{label}**: {name}{', turned round: less of it is better' if less else ''} (weight {weight:g})")
-        spelled = dict.fromkeys(f"`{other.columns[place].measure}`" for other in comparison.components if other)
+        legend.append(
+            f"- **{label}**: {name}{', turned round: less of it is better' if less else ''} (weight {weight:g})"
+        )
+        spelled = dict.fromkeys(
+            f"`{other.columns[place].measure}`" for other in comparison.components if other
+        )
         if column.measure is not None:
             lines.append(f"- **{name}** is {', '.join(spelled)}: {column.measure.definition.headline}")
     formula = f"$$ \\text{{Composite}} = \\frac{{{' + '.join(parts)}}}{{\\sum W}} $$"
-    text = ["## Composite score", formula, "### Weights", "\n".join([*legend, f"- The sum is divided by the weights' own, {sum(weights.values()):g}."])]
+    text = [
+        "## Composite score",
+        formula,
+        "### Weights",
+        "\n".join([*legend, f"- The sum is divided by the weights' own, {sum(weights.values()):g}."]),
+    ]
     return "\n\n".join([*text, *(["### Components", "\n".join(lines)] if lines else [])])

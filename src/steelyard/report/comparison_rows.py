@@ -48,7 +48,18 @@ def leaderboard_table(comparison: Comparison) -> Table:
 
 def pairs_table(comparison: Comparison) -> Table:
     """Each pair and measure: difference, interval, p, stars, effect, wins, ties and losses."""
-    columns = ["run", "against", "measure", "difference", "relative", "95 % interval", "p", "stars", "d", "wins/ties/losses"]
+    columns = [
+        "run",
+        "against",
+        "measure",
+        "difference",
+        "relative",
+        "95 % interval",
+        "p",
+        "stars",
+        "d",
+        "wins/ties/losses",
+    ]
     rows: list[list[Cell]] = [
         [
             pair.run,
@@ -90,11 +101,19 @@ def remarks(comparison: Comparison) -> list[str]:
     plan = comparison.plan
     said = []
     if comparison.tested:
-        corrected = "" if plan.correction == "none" else f", corrected by {plan.correction} over {len(comparison.tested)} tests"
+        corrected = (
+            ""
+            if plan.correction == "none"
+            else f", corrected by {plan.correction} over {len(comparison.tested)} tests"
+        )
         if plan.test in ("tukey", "max-t"):
             corrected = ", corrected for all pairs of a measure"
-        said.append(f"p: paired {plan.test} test by query{corrected}. *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise.")
-        said.append("Runs in one group cannot be told apart by these queries; `ranks` is where a run may stand (95 %).")
+        said.append(
+            f"p: paired {plan.test} test by query{corrected}. *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise."
+        )
+        said.append(
+            "Runs in one group cannot be told apart by these queries; `ranks` is where a run may stand (95 %)."
+        )
     stability = comparison.stability()
     if stability is not None and comparison.weights:
         said.append(
@@ -104,7 +123,9 @@ def remarks(comparison: Comparison) -> list[str]:
         if stability.flips:
             flip = stability.flips[0]
             name = list(comparison.weights)[flip.measure]
-            said.append(f"A weight of {flip.flips_at:.3g} for {name} (now {flip.weight:g}) would put {comparison.runs[flip.new_top]} on top.")
+            said.append(
+                f"A weight of {flip.flips_at:.3g} for {name} (now {flip.weight:g}) would put {comparison.runs[flip.new_top]} on top."
+            )
     covered = {name: each.sentences() for name, each in comparison.coverage.items()}
     said += [f"{name}: {' '.join(sentences)}" for name, sentences in covered.items() if sentences]
     return said + list(comparison.notes)

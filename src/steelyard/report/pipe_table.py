@@ -7,7 +7,9 @@ from collections.abc import Sequence
 PADDING = 2
 
 
-def pipe_table(columns: Sequence[str], rows: Sequence[Sequence[str | float | int]], decimals: Sequence[int] | None = None) -> str:
+def pipe_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str | float | int]], decimals: Sequence[int] | None = None
+) -> str:
     """A pipe table; numbers to six significant digits, lined up at the point.
 
     `decimals` reserves room for at least so many decimals in each column, so that the rows of two
@@ -22,12 +24,22 @@ def pipe_table(columns: Sequence[str], rows: Sequence[Sequence[str | float | int
     room = decimals or [0] * len(columns)
     texts = [[cell if isinstance(cell, str) else f"{cell:g}" for cell in row] for row in rows]
     numeric = [bool(rows) and all(not isinstance(row[i], str) for row in rows) for i in range(len(columns))]
-    lined = [_lined([t[i] for t in texts], room[i]) if numeric[i] else [t[i] for t in texts] for i in range(len(columns))]
-    widths = [max([len(name) + PADDING, *map(len, cells)]) for name, cells in zip(columns, lined, strict=True)]
-    head = [name.rjust(w) if n else name.ljust(w) for name, w, n in zip(columns, widths, numeric, strict=True)]
+    lined = [
+        _lined([t[i] for t in texts], room[i]) if numeric[i] else [t[i] for t in texts]
+        for i in range(len(columns))
+    ]
+    widths = [
+        max([len(name) + PADDING, *map(len, cells)]) for name, cells in zip(columns, lined, strict=True)
+    ]
+    head = [
+        name.rjust(w) if n else name.ljust(w) for name, w, n in zip(columns, widths, numeric, strict=True)
+    ]
     rule = ["-" * (w + 1) + ":" if n else ":" + "-" * (w + 1) for w, n in zip(widths, numeric, strict=True)]
     body = [
-        [cells[r].rjust(w) if n else cells[r].ljust(w) for cells, w, n in zip(lined, widths, numeric, strict=True)]
+        [
+            cells[r].rjust(w) if n else cells[r].ljust(w)
+            for cells, w, n in zip(lined, widths, numeric, strict=True)
+        ]
         for r in range(len(rows))
     ]
     return "\n".join([_row(head), f"|{'|'.join(rule)}|", *map(_row, body)])

@@ -49,7 +49,9 @@ def plain(table: Table) -> str:
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
     right = table.numeric()
     return "\n".join(
-        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(line, widths, right, strict=True)).rstrip()
+        "  ".join(
+            cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(line, widths, right, strict=True)
+        ).rstrip()
         for line in lines
     )
 
@@ -74,7 +76,15 @@ def latex(table: Table) -> str:
     rows = [" & ".join(map(escaped_latex, row)) + r" \\" for row in table.shown()]
     head = " & ".join(map(escaped_latex, table.columns)) + r" \\"
     return "\n".join(
-        [rf"\begin{{tabular}}{{{shape}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+        [
+            rf"\begin{{tabular}}{{{shape}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
     )
 
 
