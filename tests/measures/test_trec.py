@@ -17,9 +17,9 @@ from steelyard.errors import MeasureError, PolicyError
 Grades = Mapping[str, float]
 
 
-def value(measure: str, grades: Grades, ranked: list[str], **options: object) -> float:
+def value(measure: str, grades: Grades, ranked: list[str]) -> float:
     """One query's value of a measure for a list."""
-    return float(sy.evaluate({"q": grades}, {"q": ranked}, measure, **options).values(measure)[0])
+    return float(sy.evaluate({"q": grades}, {"q": ranked}, measure).values(measure)[0])
 
 
 ONE = {"a": 1, "b": 1, "c": 1, "d": 1}
@@ -116,10 +116,10 @@ def test_sums_do_not_cross_queries() -> None:
     """A query's value is the same alone and among many of other lengths."""
     rng = random.Random(7)
     qrels, run = {}, {}
-    for query in range(40):
+    for number in range(40):
         docs = [f"d{n}" for n in range(rng.randint(1, 30))]
-        qrels[f"q{query}"] = {doc: rng.choice([-1, 0, 0.5, 1, 2, 4]) for doc in docs}
-        run[f"q{query}"] = rng.sample([*docs, "x", "y", "z"], rng.randint(1, len(docs)))
+        qrels[f"q{number}"] = {doc: rng.choice([-1, 0, 0.5, 1, 2, 4]) for doc in docs}
+        run[f"q{number}"] = rng.sample([*docs, "x", "y", "z"], rng.randint(1, len(docs)))
     wanted = ["Rndcg", "nDCGRel", "G", "IPrec@0.3", "IPrecAvg", "infAP", "Bpref", "BinG", "ScaledRBP"]
     together = sy.evaluate(qrels, run, wanted)
     for place, query in enumerate(together.queries):
