@@ -85,9 +85,10 @@ def _board(
 
 def _read(path: Path) -> pl.DataFrame:
     try:
-        if path.open("rb").read(4) == b"PAR1":
+        with path.open("rb") as file:
+            head = file.readline()
+        if head.startswith(b"PAR1"):
             return pl.read_parquet(path)
-        head = path.open("rb").readline()
         return pl.read_csv(path, separator="\t" if b"\t" in head else ",", infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(

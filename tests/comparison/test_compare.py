@@ -1,0 +1,232 @@
+"""compare(): leaderboards, pairs, composites, slices, movers, and what wrong input gets."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import steelyard as sy
+from steelyard.errors import InputError, MeasureError, PolicyError
+from steelyard.statistics import adjust
+
+
+@pytest.fixture(scope="module")
+def truth():
+    rng = np.random.default_rng(7)
+    return {
+        f"q{i}": {
+            f"d{j}": int(rng.integers(-1, 3)) for j in rng.choice(40, int(rng.integers(1, 12)), replace=False)
+        }
+        for i in range(60)
+    }
+
+
+def noisy(truth, noise, seed):
+    rng = np.random.default_rng(seed)
+    return {
+        q: {f"d{x}": judged.get(f"d{x}", 0) + noise * float(rng.normal()) for x in range(40)}
+        for q, judged in truth.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def runs(truth):
+    return {"good": noisy(truth, 0.5, 1), "fair": noisy(truth, 1.5, 2), "poor": noisy(truth, 6.0, 3)}
+
+
+def test_leaderboard_is_best_first_and_means_are_evaluates(truth, runs):
+    result = sy.compare(truth, runs, ["nDCG@10", "RR@10"])
+    assert result.leaderboard["run"].to_list() == ["good", "fair", "poor"]
+    assert result.leaderboard["rank"].to_list() == [1, 2, 3]
+    for row in result.leaderboard.iter_rows(named=True):
+        alone = sy.evaluate(truth, runs[row["run"]], ["nDCG@10", "RR@10"])
+        assert row["nDCG@10"] == alone["nDCG@10"]
+        assert row["RR@10"] == alone["RR@10"]
+        assert row["nDCG@10 low"] < row["nDCG@10"] < row["nDCG@10 high"]
+        assert row["rank_low"] <= row["rank"] <= row["rank_high"]
+
+
+def test_pairs_without_a_baseline_are_all_pairs(truth, runs):
+    pairs = sy.compare(truth, runs, ["nDCG@10", "AP"]).pairs
+    assert pairs.select("run", "baseline").unique().height == 3
+    assert pairs.height == 6
+    assert pairs["p_adjusted"].to_list() == adjust(pairs["p"].to_list(), "holm").tolist()
+
+
+def test_pairs_against_a_baseline(truth, runs):
+    result = sy.compare(truth, runs, ["nDCG@10"], baseline="fair", correction="none")
+    assert set(result.pairs["baseline"]) == {"fair"}
+    for row in result.pairs.iter_rows(named=True):
+        gap = sy.evaluate(truth, runs[row["run"]], ["nDCG@10"]).values("nDCG@10") - sy.evaluate(
+            truth, runs["fair"], ["nDCG@10"]
+        ).values("nDCG@10")
+        from scipy import stats
+
+        assert row["difference"] == pytest.approx(gap.mean(), abs=1e-12)
+        assert row["p"] == pytest.approx(stats.ttest_1samp(gap, 0).pvalue, abs=1e-12)
+        assert row["p_adjusted"] == row["p"]
+        assert row["effect"] == pytest.approx(gap.mean() / gap.std(ddof=1), abs=1e-12)
+        assert row["wins"] + row["ties"] + row["losses"] == len(gap)
+        assert row["low"] < row["difference"] < row["high"]
+
+
+def test_less_is_better_orders_and_wins_the_other_way(truth, runs):
+    result = sy.compare(truth, runs, ["Confusion@10"], baseline="poor")
+    means = result.leaderboard["Confusion@10"].to_list()
+    assert means == sorted(means)
+    good = next(pair for pair in result.tested if pair.run == "good")
+    assert good.difference < 0
+    assert good.wins > good.losses
+
+
+def test_composite_is_the_weighted_mean_with_less_turned_round(truth, runs):
+    weights = {"nDCG@10": 3.0, "Confusion@10": 1.0}
+    result = sy.compare(truth, runs, ["nDCG@10", "Confusion@10"], composite=weights)
+    for row in result.standings:
+        expected = (3 * row.means["nDCG@10"] + (1 - row.means["Confusion@10"])) / 4
+        assert row.means["composite"] == pytest.approx(expected, abs=1e-12)
+    measured = sy.evaluate(truth, runs["good"], ["Composite(weights={nDCG@10: 3, Confusion@10: 1})"])
+    top = next(row for row in result.standings if row.run == "good")
+    assert list(measured.means.values())[0] == pytest.approx(top.means["composite"], abs=1e-12)
+
+
+def test_composite_components_need_not_be_shown(truth, runs):
+    result = sy.compare(truth, runs, ["AP"], composite={"RR@10": 1})
+    assert result.keys == ["composite", "AP"]
+    assert result.standings[0].means["composite"] == sy.evaluate(truth, runs["good"], "RR@10")["RR@10"]
+    assert result.stability().top_changes == 0
+
+
+def test_weights_from_a_file(truth, runs, tmp_path):
+    file = tmp_path / "weights.yaml"
+    file.write_text("nDCG@10: 0.5\nRR@10: 0.5\n")
+    result = sy.compare(truth, runs, ["nDCG@10"], composite=file)
+    assert result.weights == {"nDCG@10": 0.5, "RR@10": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [({"AP": -1}, "0 or more"), ({"AP": 0}, "all 0"), ({}, "all 0"), ({"AP": "much"}, "expected a number")],
+)
+def test_bad_weights(truth, runs, weights, said):
+    with pytest.raises(MeasureError, match=said):
+        sy.compare(truth, runs, ["AP"], composite=weights)
+
+
+def test_rows_per_cutoff(truth, runs):
+    result = sy.compare(truth, runs, ["P", "nDCG"], at=[1, 3])
+    assert result.leaderboard["k"].to_list() == [1, 1, 1, 3, 3, 3]
+    third = result.leaderboard.filter((pl.col("k") == 3) & (pl.col("run") == "good"))
+    assert third["P"][0] == sy.evaluate(truth, runs["good"], "P@3")["P@3"]
+
+
+def test_groups_never_contradict_the_pairs(truth):
+    runs = {f"r{i}": noisy(truth, 1.0 + i / 4, i) for i in range(6)}
+    result = sy.compare(truth, runs, ["nDCG@10", "AP", "RR"])
+    group = {row.run: row.group for row in result.standings}
+    for pair in result.tested:
+        if pair.measure == "nDCG@10" and pair.p_adjusted >= 0.05:
+            assert group[pair.run] == group[pair.baseline]
+
+
+def test_slices_by_complexity_and_reversals(truth, runs):
+    result = sy.compare(truth, runs, ["nDCG@10"], by="complexity")
+    assert [cut.value for cut in result.slices] == ["simple", "medium", "complex"]
+    assert sum(cut.queries for cut in result.slices) == 60
+    simple = [q for q, judged in truth.items() if sum(g > 0 for g in judged.values()) <= 3]
+    alone = sy.evaluate({q: truth[q] for q in simple}, runs["good"], "nDCG@10")
+    assert result.slices[0].means["good"]["nDCG@10"] == pytest.approx(alone["nDCG@10"], abs=1e-12)
+
+
+def test_a_slice_that_turns_the_order_is_said():
+    truth = {f"q{i}": ["a"] for i in range(10)}
+    left = {f"q{i}": ["a"] if i < 7 else ["x", "a"] for i in range(10)}
+    right = {f"q{i}": ["x", "a"] if i < 7 else ["a"] for i in range(10)}
+    kinds = {f"q{i}": "common" if i < 7 else "rare" for i in range(10)}
+    result = sy.compare(truth, {"left": left, "right": right}, ["RR"], by="kind", queries=kinds)
+    assert any("kind=rare" in note and "right is above left" in note for note in result.notes)
+
+
+def test_movers_name_the_documents(truth, runs):
+    result = sy.compare(truth, runs, ["nDCG@10"], baseline="poor")
+    moved = result.movers("good", most=3)
+    assert len(moved) == 3
+    assert abs(moved[0].difference) >= abs(moved[1].difference) >= abs(moved[2].difference)
+    assert all(move.before != move.after for mover in moved for move in mover.documents)
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "sign", "permutation", "bootstrap", "tukey", "max-t"])
+def test_every_test_by_name(truth, runs, test):
+    result = sy.compare(truth, runs, ["nDCG@10"], test=test, permutations=2000)
+    assert result.tested[0].run == "good"
+    assert 0 < result.pairs["p"].max() <= 1
+    again = sy.compare(truth, runs, ["nDCG@10"], test=test, permutations=2000)
+    assert again.to_json() == result.to_json()
+
+
+def test_bad_input_is_said_plainly(truth, runs):
+    with pytest.raises(PolicyError, match="good, fair, poor.*Did you mean good"):
+        sy.compare(truth, runs, ["AP"], baseline="goood")
+    with pytest.raises(InputError, match="two runs are called 'run'"):
+        sy.compare(truth, [sy.Run(runs["good"]), sy.Run(runs["fair"])], ["AP"])
+    with pytest.raises(PolicyError, match="there is no test"):
+        sy.compare(truth, runs, ["AP"], test="anova")
+    with pytest.raises(PolicyError, match="there is no correction"):
+        sy.compare(truth, runs, ["AP"], correction="hochberg")
+    with pytest.raises(InputError, match="needs the queries' columns"):
+        sy.compare(truth, runs, ["AP"], by="type")
+    with pytest.raises(MeasureError, match="no measure"):
+        sy.compare(truth, runs, [])
+    with pytest.raises(MeasureError, match="run 'good'.*seconds"):
+        sy.compare(truth, runs, ["Latency"])
+
+
+def test_one_query_has_no_test_and_says_why():
+    result = sy.compare({"q": ["a"]}, {"x": {"q": ["a"]}, "y": {"q": ["b"]}}, ["RR"])
+    assert result.pairs["p"].is_nan().all()
+    assert any("one query only" in note for note in result.notes)
+
+
+def test_constant_differences():
+    truth = {f"q{i}": ["a"] for i in range(5)}
+    ahead = {q: ["a"] for q in truth}
+    behind = {q: ["x", "a"] for q in truth}
+    result = sy.compare(truth, {"ahead": ahead, "behind": behind, "same": behind}, ["RR"])
+    p = {(pair.run, pair.baseline): pair.p for pair in result.tested}
+    assert p["ahead", "behind"] == 0
+    assert p["behind", "same"] == 1
+
+
+def test_runs_over_different_queries_say_so():
+    truth = {f"q{i}": ["a"] for i in range(6)}
+    whole = {q: ["a"] for q in truth}
+    part = {q: ["a"] for q in list(truth)[:4]}
+    zero = sy.compare(truth, {"whole": whole, "part": part}, ["RR"])
+    assert zero.leaderboard["RR"].to_list() == [1.0, 4 / 6]
+    assert zero.coverage["part"].missing == 2
+    assert "2 queries are missing from the run and count as 0" in zero.to_markdown()
+    skip = sy.compare(truth, {"whole": whole, "part": part}, ["RR"], missing="skip")
+    assert any("does not have 2 of 6 queries (q4, q5)" in note for note in skip.notes)
+    assert skip.tested[0].queries == 4
+
+
+def test_json_has_the_promised_keys(truth, runs):
+    made = json.loads(sy.compare(truth, runs, ["AP"], composite={"AP": 1}, baseline="poor").to_json())
+    assert {"steelyard", "baseline", "test", "correction", "leaderboard", "pairs"} <= set(made)
+    assert {"rank", "run", "k", "composite", "AP"} <= set(made["leaderboard"][0])
+    assert set(made["pairs"][0]) >= {
+        "run", "baseline", "measure", "difference", "relative", "p", "p_adjusted", "stars", "low", "high",
+        "effect", "wins", "ties", "losses",
+    }  # fmt: skip
+
+
+def test_tables_escape_what_names_hold(truth, runs):
+    hostile = {"a|b": runs["good"], "<script>": runs["fair"], "50%_&": runs["poor"]}
+    result = sy.compare(truth, hostile, ["AP"])
+    assert "a\\|b" in result.to_markdown()
+    assert "<script>" not in result.to_html()
+    assert r"50\%\_\&" in result.to_latex()
+    assert result._repr_html_() == result.to_html()

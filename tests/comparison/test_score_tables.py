@@ -1,0 +1,97 @@
+"""Score tables from elsewhere: wide, long, with repetitions, with holes, with a query twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import steelyard as sy
+from steelyard.comparison.score_table import TableOptions
+from steelyard.errors import InputError, PolicyError
+
+WIDE = pl.DataFrame(
+    {
+        "method": ["a"] * 4 + ["b"] * 4,
+        "query_id": ["1", "2", "3", "4"] * 2,
+        "MRR": [1.0, 0.5, 1.0, 0.2, 0.5, 0.5, 0.25, 0.1],
+        "Latency": [0.1] * 4 + [0.2] * 4,
+    }
+)
+
+
+def test_wide_and_long_agree(tmp_path):
+    wide, long = tmp_path / "wide.csv", tmp_path / "long.parquet"
+    WIDE.write_csv(wide)
+    WIDE.unpivot(["MRR", "Latency"], index=["method", "query_id"], variable_name="measure").write_parquet(
+        long
+    )
+    options = TableOptions(run_column="method", query_column="query_id")
+    first = sy.compare_scores(wide, ["MRR"], options=options)
+    second = sy.compare_scores(long, ["MRR"], options=options)
+    assert first.to_json() == second.to_json()
+    assert first.leaderboard["MRR"].to_list() == [0.675, pytest.approx(0.3375)]
+
+
+def test_measures_are_found_and_latency_is_less_is_better():
+    result = sy.compare_scores(WIDE)
+    assert result.keys == ["MRR", "Latency"]
+    faster = next(pair for pair in result.tested if pair.measure == "Latency")
+    assert (faster.run, faster.wins) == ("a", 4)
+
+
+def test_repetitions_are_averaged_or_kept_and_said():
+    seeds = pl.concat([WIDE.with_columns(pl.lit(s).alias("seed"), pl.col("MRR") * s) for s in (1, 2)])
+    averaged = sy.compare_scores(seeds, ["MRR"])
+    assert averaged.leaderboard["MRR"].to_list()[0] == pytest.approx(0.675 * 1.5)
+    assert any("averaged over 2 values of 'seed'" in note for note in averaged.notes)
+    blocks = sy.compare_scores(seeds, ["MRR"], options=TableOptions(repeats="blocks"))
+    assert blocks.tested[0].queries == 8
+    assert any("block of its own" in note for note in blocks.notes)
+
+
+def test_holes_follow_the_missing_policy():
+    holed = WIDE.filter(~((pl.col("method") == "b") & (pl.col("query_id") == "4")))
+    zero = sy.compare_scores(holed, ["MRR"])
+    assert zero.leaderboard["MRR"].to_list()[1] == pytest.approx(1.25 / 4)
+    assert any("1 values are missing" in note and "query '4'" in note for note in zero.notes)
+    skipped = sy.compare_scores(holed, ["MRR"], missing="skip")
+    assert skipped.tested[0].queries == 3
+    with pytest.raises(PolicyError, match="run 'b', query '4'"):
+        sy.compare_scores(holed, ["MRR"], missing="error")
+
+
+def test_a_query_twice_for_one_run_is_an_error():
+    with pytest.raises(InputError, match=r"(?s)run 'a', query '1'.*--repeat-column"):
+        sy.compare_scores(pl.concat([WIDE, WIDE.head(1)]), ["MRR"])
+
+
+def test_unknown_columns_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"no measure 'MMR'.*Did you mean MRR"):
+        sy.compare_scores(WIDE, ["MMR"])
+    with pytest.raises(InputError, match="no column 'methd'"):
+        sy.compare_scores(WIDE, ["MRR"], options=TableOptions(run_column="methd"))
+    with pytest.raises(InputError, match="cannot be read"):
+        sy.compare_scores(tmp_path / "absent.csv")
+
+
+def test_stars_and_undefined_queries_count_as_nothing():
+    """The stars of a paired t-test at p < 0.001, 0.01 and 0.05; a query with no right answer adds 0."""
+    from scipy import stats
+
+    rng = np.random.default_rng(3)
+    base = rng.random(40)
+    seen = set()
+    for shift in (0.0, 0.05, 0.1, 0.14, 0.3):
+        other = base + shift + 0.2 * rng.normal(size=40)
+        frame = pl.DataFrame(
+            {"run": ["b"] * 40 + ["m"] * 40, "query": [*range(40)] * 2, "MRR": [*base, *other]}
+        )
+        pair = sy.compare_scores(frame, baseline="b", correction="none").tested[0]
+        p = stats.ttest_rel(other, base).pvalue
+        expected = "***" if p < 0.001 else "**" if p < 0.01 else "*" if p < 0.05 else "ns"
+        assert pair.stars == expected
+        seen.add(expected)
+    assert {"***", "ns"} <= seen
+    undefined = sy.evaluate({"q1": ["a"], "q2": ["z"]}, {"q1": ["a"], "q2": ["x"]}, ["MRR"])
+    assert undefined["MRR"] == 0.5
