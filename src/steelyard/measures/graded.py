@@ -75,7 +75,7 @@ def ndcg(
     k: int | None = None,
     gain: Literal["linear", "exp", "binary"] | GainTable = "linear",
     discount: Literal["log2", "reciprocal"] = "log2",
-    ideal: Literal["judged", "retrieved", "found"] = "judged",
+    ideal: Literal["judged", "all", "retrieved", "found"] = "judged",
     per: Literal["document", "target"] = "document",
     rel: float | None = None,
 ) -> Floats:
@@ -90,12 +90,13 @@ def ndcg(
     discount=log2: 1 / log2(rank + 1).
     discount=reciprocal: 1 / rank.
     ideal=judged: all judged documents, best first, cut at k.
-    ideal=retrieved: all judged documents, best first, cut at k and no longer than the list that came back.
+    ideal=all: the same, not cut, so that k documents may not reach 1.
+    ideal=retrieved: cut at k, and no longer than the list that came back.
     ideal=found: only the documents of the first k that came back, best first.
     per=document: the ideal list holds every document once.
     per=target: the ideal list holds a document once for each target it satisfies.
     rel: documents graded below it gain nothing; None: every grade above 0 gains.
-    Nothing to gain, or an empty list: 0.
+    The ideal list stops where gains fall to 0. Nothing to gain, or an empty list: 0.
     """
     gains = gain_of(a.grade, gain, rel)
     inside = a.within(k)
@@ -108,7 +109,7 @@ def ideal_dcg(
     k: int | None,
     gain: Literal["linear", "exp", "binary"] | GainTable,
     discount: Literal["log2", "reciprocal"],
-    ideal: Literal["judged", "retrieved", "found"],
+    ideal: Literal["judged", "all", "retrieved", "found"],
     per: Literal["document", "target"],
     rel: float | None,
 ) -> Floats:
@@ -121,8 +122,8 @@ def ideal_dcg(
         query, rank, best = a.best_first(worth, times=np.maximum(1, held))
     else:
         query, rank, best = a.best_first(gain_of(a.judged.grade, gain, rel))
-    worth = best * discount_of(rank, discount)
-    if k is not None:
+    worth = np.maximum(best, 0.0) * discount_of(rank, discount)
+    if k is not None and ideal != "all":
         worth = np.where(rank <= k, worth, 0.0)
     if ideal == "retrieved":
         worth = np.where(rank <= a.retrieved[query], worth, 0.0)
