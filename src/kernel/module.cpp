@@ -1,6 +1,13 @@
 // The extension module steelyard._kernel: one registration function per source file.
 #include <nanobind/nanobind.h>
 
+namespace steelyard {
+void register_files(nanobind::module_& m);
+void register_mappings(nanobind::module_& m);
+}  // namespace steelyard
+
 NB_MODULE(_kernel, m) {
     m.doc() = "Steelyard's native kernel: the fast paths of steelyard.alignment.";
+    steelyard::register_files(m);
+    steelyard::register_mappings(m);
 }

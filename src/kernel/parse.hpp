@@ -15,6 +15,12 @@
 #include <intrin.h>
 #endif
 
+#ifdef _MSC_VER
+#define STEELYARD_INLINE __forceinline
+#else
+#define STEELYARD_INLINE inline __attribute__((always_inline))
+#endif
+
 namespace steelyard {
 
 inline unsigned lowest_bit(uint64_t bits) {
@@ -113,23 +119,12 @@ class Repeated {
     std::string text_;
 };
 
-constexpr uint64_t kPowersOfTen[] = {1u,
-                                     10u,
-                                     100u,
-                                     1000u,
-                                     10000u,
-                                     100000u,
-                                     1000000u,
-                                     10000000u,
-                                     100000000u,
-                                     1000000000u,
-                                     10000000000u,
-                                     100000000000u,
-                                     1000000000000u,
-                                     10000000000000u,
-                                     100000000000000u,
-                                     1000000000000000u,
-                                     10000000000000000u};
+constexpr uint64_t kPowersOfTen[] = {
+    1u,          10u,          100u,          1000u,          10000u,          100000u,
+    1000000u,    10000000u,    100000000u,    1000000000u,    10000000000u,    100000000000u,
+    1000000000000u, 10000000000000u, 100000000000000u, 1000000000000000u, 10000000000000000u};
+constexpr double kPowersOfTenExactly[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
+                                          1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
 
 // The n (1 to 8) digits at the low end of a word as a number; `bad` is not zero if one is no digit.
 inline uint64_t eight_digits(uint64_t word, unsigned n, uint64_t& bad) {
@@ -187,8 +182,9 @@ inline bool parse_any_decimal(const char* begin, const char* end, double& value)
 }
 
 // The same for the usual decimal, [-]digits[.digits], and a buffer that may be read 16 bytes past `end`.
-inline bool parse_decimal(const char* begin, const char* end, double& value) {
-    const char* p = begin + (*begin == '-');
+STEELYARD_INLINE bool parse_decimal(const char* begin, const char* end, double& value) {
+    const bool negative = *begin == '-';
+    const char* p = begin + negative;
     const char* whole = p;
     uint64_t digits = 0;
     for (; static_cast<unsigned char>(*p - '0') < 10; ++p) digits = digits * 10 + static_cast<uint64_t>(*p - '0');
@@ -213,7 +209,7 @@ inline bool parse_decimal(const char* begin, const char* end, double& value) {
     }
     // Both operands are exact below 2^53, so one division rounds once.
     if (digits <= uint64_t{1} << 53) {
-        value = static_cast<double>(digits) / static_cast<double>(kPowersOfTen[places]);
+        value = static_cast<double>(static_cast<int64_t>(digits)) / kPowersOfTenExactly[places];
     } else {
 #ifdef __SIZEOF_INT128__
         value = divide_exactly(digits, static_cast<unsigned>(places));
@@ -221,7 +217,7 @@ inline bool parse_decimal(const char* begin, const char* end, double& value) {
         return parse_any_decimal(begin, end, value);
 #endif
     }
-    if (*begin == '-') value = -value;
+    value = negative ? -value : value;
     return true;
 }
 

@@ -50,7 +50,14 @@ struct Places {
     std::vector<Hit> hits;
     std::vector<RepeatPlace> repeats;
     int64_t repeated_query = -1;  // the first query, as judged, with a repeated document,
-    std::string repeated_doc;     // and the best-ranked such document: what an error names
+    std::string repeated_doc;     // and the best-ranked such document, in UTF-8: what an error names
+
+    template <class Doc>
+    void note_repeated(int64_t query, Doc doc) {
+        if (repeated_query >= 0 && repeated_query <= query) return;
+        repeated_query = query;
+        repeated_doc = doc();
+    }
 };
 
 // Ranks of one query's rows. CompareIds(a, b) is below, at or above zero as row a's id is to row b's.

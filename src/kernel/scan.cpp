@@ -4,96 +4,44 @@
 
 namespace steelyard {
 
-void OpenQuery::open(int64_t query, const JudgedTexts& judged) {
-    index = query;
-    top_ = -std::numeric_limits<double>::infinity();
-    if (query < 0) {
-        rows_ = 0;
-        return;
-    }
-    judged_start_ = judged.starts[static_cast<size_t>(query)];
-    judged_ = judged.docs.data() + judged_start_;
-    const auto count = static_cast<size_t>(judged.starts[static_cast<size_t>(query) + 1] - judged_start_);
-    // As many rows as the query before: lists of one run are about as long.
-    slots_.clear(rows_ + count);
-    rows_ = kept_ = 0;
-    found_.clear();
-    repeats_.clear();
+void Scan::finish() {
+    if (query_.index < 0) return;
+    const int64_t query = query_.index;
+    const Id* repeated = query_.close(shared_.ordering, shared_.tallies[static_cast<size_t>(query)], places);
+    if (repeated) places.note_repeated(query, [&] { return std::string(repeated->text, repeated->size); });
     copies_.clear();
-    judged_row_.assign(count, 0);
-    for (size_t i = 0; i < count; ++i)
-        if (judged_[i].text)
-            slots_.find_or_add(judged.hashes[static_cast<size_t>(judged_start_) + i], kJudged | static_cast<uint32_t>(i),
-                               [](uint32_t) { return false; });
+    kept_ = 0;
 }
 
-bool OpenQuery::grow() {
-    if (rows_ >= kJudged / 2) return false;
-    const size_t size = rows_ < 512 ? 1024 : 2 * static_cast<size_t>(rows_);
-    scores_.resize(size);
-    ids_.resize(size);
-    return true;
-}
-
-void OpenQuery::met_again(uint32_t number, uint32_t row) {
-    if (number & kJudged) {
-        uint32_t& first = judged_row_[number & ~kJudged];
-        if (first == 0) {
-            first = row + 1;
-            found_.push_back({row, judged_start_ + (number & ~kJudged)});
-        } else {
-            repeats_.push_back({row, first - 1});
-        }
-    } else {
-        repeats_.push_back({row, number - 1});
-    }
-}
-
-void OpenQuery::keep_ids() {
-    if (index < 0) return;
+void Scan::keep_ids() {
+    if (query_.index < 0) return;
     size_t bytes = 0;
-    for (uint32_t row = kept_; row < rows_; ++row) bytes += ids_[row].size;
+    for (uint32_t row = kept_; row < query_.rows(); ++row) bytes += query_.id(row).size;
     copies_.emplace_back(new char[bytes]);
     char* to = copies_.back().get();
-    for (; kept_ < rows_; ++kept_) {
-        std::memcpy(to, ids_[kept_].text, ids_[kept_].size);
-        ids_[kept_].text = to;
-        to += ids_[kept_].size;
+    for (; kept_ < query_.rows(); ++kept_) {
+        Id& id = query_.id(kept_);
+        std::memcpy(to, id.text, id.size);
+        id.text = to;
+        to += id.size;
     }
 }
 
-void OpenQuery::close(Shared& shared, Places& places) {
-    if (index < 0) return;
-    Tally& tally = shared.tallies[static_cast<size_t>(index)];
-    tally.answered = true;
-    tally.retrieved = rows_;
-    tally.top_score = top_;
-    const auto compare = [this](uint32_t a, uint32_t b) { return ids_[a].compare(ids_[b]); };
-    Ranker<decltype(compare)> ranker(scores_.data(), rows_, shared.ordering, compare);
-    if (repeats_.empty()) {
-        ranker.place(index, found_, places.hits);
-    } else {
-        const uint32_t row = ranker.place_repeats(index, found_, repeats_, places, tally.retrieved);
-        if (places.repeated_query < 0 || index < places.repeated_query) {
-            places.repeated_query = index;
-            places.repeated_doc.assign(ids_[row].text, ids_[row].size);
-        }
-    }
-    index = -1;
-}
-
-Outcome Scan::start_query(const char* text, size_t size) {
-    query_.close(shared_, places);
+bool Scan::start_query(const char* text, size_t size) {
+    finish();
     query_id_.assign(text, size);
     const int64_t index = shared_.judged.query(text, size);
     if (index < 0) run_only.add(query_id_);
-    if (index >= 0 && shared_.seen[static_cast<size_t>(index)].exchange(true, std::memory_order_relaxed))
-        return Outcome::interleaved;
-    query_.open(index, shared_.judged);
-    return Outcome::clean;
+    if (index >= 0 && shared_.seen[static_cast<size_t>(index)].exchange(true, std::memory_order_relaxed)) return false;
+    if (index >= 0) {
+        const auto begin = static_cast<size_t>(shared_.judged.starts[static_cast<size_t>(index)]);
+        const auto end = static_cast<size_t>(shared_.judged.starts[static_cast<size_t>(index) + 1]);
+        query_.open(index, shared_.judged.docs.data(), shared_.judged.hashes.data(), begin, end);
+    }
+    return true;
 }
 
-inline const char* Scan::quick(const char* line) {
+STEELYARD_INLINE const char* Scan::quick(const char* line) {
     if (!before_id_.at(line)) return nullptr;
     const char* id = line + before_id_.size();
     const Block block = look(id);
@@ -110,55 +58,84 @@ inline const char* Scan::quick(const char* line) {
         if (after_score == 0) return nullptr;
     }
     const unsigned id_end = lowest_bit(blanks), rank_end = lowest_bit(after_rank), score_end = lowest_bit(after_score);
-    if (id_end == 0 || rank_end == id_end + 1 || id[id_end] != separator_ || id[rank_end] != separator_) return nullptr;
+    const unsigned rank_size = rank_end - id_end - 1;
+    // An id of two bytes may be the Q0 of a line whose columns are shifted.
+    if (id_end == 0 || id_end == 2 || rank_size - 1 > 7 || id[id_end] != separator_ || id[rank_end] != separator_)
+        return nullptr;
+    uint64_t bad = 0;
+    eight_digits(load_word(id + id_end + 1), rank_size, bad);
+    if (bad) return nullptr;
     if (!after_score_.at(id + score_end)) return nullptr;
     double score;
     if (!parse_decimal(id + rank_end + 1, id + score_end, score)) return nullptr;
     foreign_ |= foreign;
-    if (query_.index >= 0 && !query_.add(id, id_end, hash_readable(id, id_end), score)) return nullptr;
+    if (query_.index >= 0 && !query_.add({id, id_end}, hash_readable(id, id_end), score)) return nullptr;
     return id + score_end + after_score_.size();
 }
 
-const char* Scan::careful(const char* line, const char* end) {
-    struct Field {
-        const char *begin, *end;
-    } fields[6];
+namespace {
+
+struct Word {
+    const char *begin, *end;
+    size_t size() const { return static_cast<size_t>(end - begin); }
+    bool is_q0() const { return size() == 2 && (*begin == 'Q' || *begin == 'q') && begin[1] == '0'; }
+    bool is(const std::string& text) const {
+        return size() == text.size() && std::memcmp(begin, text.data(), text.size()) == 0;
+    }
+};
+
+// A line's first words, how many there are in all, and where the next line starts: nowhere if a control byte came.
+struct Line {
+    Word words[6];
     int count = 0;
-    const char* p = line;
+    uint32_t foreign = 0;
+    const char* next = nullptr;
+};
+
+Line split(const char* p, const char* end) {
+    Line line;
     for (;;) {
         while (p < end && (*p == ' ' || *p == '\t')) ++p;
         if (p == end || static_cast<unsigned char>(*p) < ' ') break;
         const char* begin = p;
-        for (; p < end && static_cast<unsigned char>(*p) > ' '; ++p) foreign_ |= static_cast<unsigned char>(*p) >> 7;
-        if (count < 6) fields[count] = {begin, p};
-        ++count;
+        for (; p < end && static_cast<unsigned char>(*p) > ' '; ++p) line.foreign |= static_cast<unsigned char>(*p) >> 7;
+        if (line.count < 6) line.words[line.count++] = {begin, p};
     }
-    outcome_ = Outcome::odd;
-    if (p + 1 < end && p[0] == '\r' && p[1] == '\n') ++p;
-    if (p < end && *p != '\n') return nullptr;
-    const char* next = p < end ? p + 1 : end;
-    if (count < 5 || *fields[0].begin == '#') return nullptr;
-    double score;
-    if (!parse_any_decimal(fields[4].begin, fields[4].end, score)) return nullptr;
-    const auto query_size = static_cast<size_t>(fields[0].end - fields[0].begin);
-    if (!any_lines && count > 5) {
-        has_tag = true;
-        tag.assign(fields[5].begin, fields[5].end);
-    }
-    if (!any_lines || query_id_.size() != query_size || std::memcmp(query_id_.data(), fields[0].begin, query_size) != 0) {
-        const Outcome started = start_query(fields[0].begin, query_size);
-        if (started != Outcome::clean) {
-            outcome_ = started;
+    if (end - p >= 2 && p[0] == '\r' && p[1] == '\n') ++p;
+    if (p == end || *p == '\n') line.next = p < end ? p + 1 : end;
+    return line;
+}
+
+}  // namespace
+
+std::string tag_of(const char* begin, const char* end) {
+    const Line line = split(begin, end);
+    return line.count > 5 ? std::string(line.words[5].begin, line.words[5].end) : std::string();
+}
+
+const char* Scan::careful(const char* begin, const char* end) {
+    const Line line = split(begin, end);
+    const Word query = line.words[0], id = line.words[2], place = line.words[3], number = line.words[4];
+    double rank, score;
+    trouble_ = Outcome::odd;
+    if (!line.next || line.count < 5 || *query.begin == '#' || (id.is_q0() && !line.words[1].is_q0())) return nullptr;
+    // The rank is not used, but shows where columns are shifted.
+    if (!parse_any_decimal(place.begin, place.end, rank) || !parse_any_decimal(number.begin, number.end, score))
+        return nullptr;
+    if (!any_lines_ || !query.is(query_id_)) {
+        if (!start_query(query.begin, query.size())) {
+            trouble_ = Outcome::interleaved;
             return nullptr;
         }
+        any_lines_ = true;
     }
-    any_lines = true;
-    const auto size = static_cast<size_t>(fields[2].end - fields[2].begin);
-    if (query_.index >= 0 && !query_.add(fields[2].begin, size, hash_id(fields[2].begin, size), score)) return nullptr;
-    before_id_.set(line, static_cast<size_t>(fields[2].begin - line));
-    after_score_.set(fields[4].end, static_cast<size_t>(next - fields[4].end));
-    separator_ = *fields[2].end;
-    return next;
+    const Id document{id.begin, static_cast<uint32_t>(id.size())};
+    if (query_.index >= 0 && !query_.add(document, hash_id(document.text, document.size), score)) return nullptr;
+    foreign_ |= line.foreign;
+    before_id_.set(begin, static_cast<size_t>(id.begin - begin));
+    after_score_.set(number.end, static_cast<size_t>(line.next - number.end));
+    separator_ = *id.end;
+    return line.next;
 }
 
 Outcome Scan::lines(const char* begin, const char* end) {
@@ -167,14 +144,14 @@ Outcome Scan::lines(const char* begin, const char* end) {
         const char* next = nullptr;
         if (!before_id_.empty())
             while (static_cast<size_t>(end - line) >= reach() && (next = quick(line)) != nullptr) line = next;
-        if (line < end && (line = careful(line, end)) == nullptr) return outcome_;
+        if (line < end && (line = careful(line, end)) == nullptr) return trouble_;
     }
     return foreign_ && !valid_utf8(begin, end) ? Outcome::odd : Outcome::clean;
 }
 
 Outcome Scan::line_at(const char* line, const char* end) {
     if (!before_id_.empty() && static_cast<size_t>(end - line) >= reach() && quick(line) != nullptr) return Outcome::clean;
-    return careful(line, end) == nullptr ? outcome_ : Outcome::clean;
+    return careful(line, end) == nullptr ? trouble_ : Outcome::clean;
 }
 
 namespace {
@@ -209,27 +186,23 @@ const char* query_border(const char* from, const char* end) {
     return end;
 }
 
-bool starts_oddly(const char* begin, const char* end) {
-    return begin == end || (end - begin >= 3 && std::memcmp(begin, "\xef\xbb\xbf", 3) == 0);
-}
-
-void absorb(FileScan& whole, Scan& part) {
-    whole.places.hits.insert(whole.places.hits.end(), part.places.hits.begin(), part.places.hits.end());
-    whole.places.repeats.insert(whole.places.repeats.end(), part.places.repeats.begin(), part.places.repeats.end());
-    if (part.places.repeated_query >= 0 &&
-        (whole.places.repeated_query < 0 || part.places.repeated_query < whole.places.repeated_query)) {
-        whole.places.repeated_query = part.places.repeated_query;
-        whole.places.repeated_doc = part.places.repeated_doc;
-    }
-    whole.run_only.add(part.run_only);
-}
-
 }  // namespace
 
-FileScan scan_pieces(Shared& shared, const char* begin, const char* end, unsigned threads, size_t piece) {
-    FileScan whole{};
-    whole.outcome = Outcome::odd;
-    if (starts_oddly(begin, end)) return whole;
+bool starts_cleanly(const char* begin, const char* end) {
+    return begin < end && (end - begin < 3 || std::memcmp(begin, "\xef\xbb\xbf", 3) != 0);
+}
+
+void RunScan::absorb(Scan& part) {
+    places.hits.insert(places.hits.end(), part.places.hits.begin(), part.places.hits.end());
+    places.repeats.insert(places.repeats.end(), part.places.repeats.begin(), part.places.repeats.end());
+    if (part.places.repeated_query >= 0)
+        places.note_repeated(part.places.repeated_query, [&] { return part.places.repeated_doc; });
+    run_only.add(part.run_only);
+}
+
+RunScan scan_pieces(Shared& shared, const char* begin, const char* end, unsigned threads, size_t piece) {
+    RunScan whole;
+    if (!starts_cleanly(begin, end)) return whole;
     std::vector<const char*> borders{begin};
     while (static_cast<size_t>(end - borders.back()) > piece) borders.push_back(query_border(borders.back() + piece, end));
     if (borders.back() != end) borders.push_back(end);
@@ -261,16 +234,14 @@ FileScan scan_pieces(Shared& shared, const char* begin, const char* end, unsigne
         if (outcome == Outcome::interleaved && whole.outcome == Outcome::clean) whole.outcome = Outcome::interleaved;
     }
     if (whole.outcome != Outcome::clean) return whole;
-    for (const auto& scan : scans) absorb(whole, *scan);
-    whole.has_tag = scans.front()->has_tag;
-    whole.tag = scans.front()->tag;
+    for (const auto& scan : scans) whole.absorb(*scan);
+    whole.tag = tag_of(begin, end);
     return whole;
 }
 
-FileScan scan_interleaved(Shared& shared, const char* begin, const char* end) {
-    FileScan whole{};
-    whole.outcome = Outcome::odd;
-    if (starts_oddly(begin, end) || !valid_utf8(begin, end)) return whole;
+RunScan scan_interleaved(Shared& shared, const char* begin, const char* end) {
+    RunScan whole;
+    if (!starts_cleanly(begin, end) || !valid_utf8(begin, end)) return whole;
     const size_t queries = shared.judged.queries.size();
     // Lines of queries that nobody judged go last, in a place of their own: they are still checked.
     const auto each_line = [&](auto&& visit) {
@@ -297,15 +268,8 @@ FileScan scan_interleaved(Shared& shared, const char* begin, const char* end) {
         if (whole.outcome != Outcome::clean) return whole;
     }
     scan.finish();
-    absorb(whole, scan);
-    // The tag is the first line's, whichever query that belongs to.
-    Scan first(shared);
-    const QueryText query = query_of(begin, end);
-    const int64_t index = shared.judged.query(query.begin, query.size);
-    if (index >= 0) shared.seen[static_cast<size_t>(index)] = false;
-    first.line_at(begin, next_line(begin, end));
-    whole.has_tag = first.has_tag;
-    whole.tag = first.tag;
+    whole.absorb(scan);
+    whole.tag = tag_of(begin, end);
     return whole;
 }
 

@@ -1,0 +1,53 @@
+// Results as Python sees them: arrays as bytes, for numpy to view.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "rank.hpp"
+
+namespace steelyard {
+
+namespace nb = nanobind;
+
+constexpr size_t kExamples = 3;  // queries that only the run has, named at most
+
+// Ties by number, as steelyard.alignment.native numbers them.
+inline Ordering ordering_of(int ties, bool collapse, bool single) { return {static_cast<Ties>(ties), collapse, single}; }
+
+template <class Row, class Get>
+nb::bytes column(const std::vector<Row>& rows, Get get) {
+    using Cell = decltype(get(rows[0]));
+    PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(rows.size() * sizeof(Cell)));
+    if (!bytes) throw nb::python_error();
+    char* to = PyBytes_AS_STRING(bytes);
+    for (const Row& row : rows) {
+        const Cell cell = get(row);
+        std::memcpy(to, &cell, sizeof(Cell));
+        to += sizeof(Cell);
+    }
+    return nb::steal<nb::bytes>(bytes);
+}
+
+// The ten arrays of Hits, in their order. Blocks of one query are put in the order of the judged queries.
+inline nb::tuple arrays_of(const std::vector<Tally>& tallies, Places& places) {
+    const auto by_query = [](const auto& a, const auto& b) { return a.query < b.query; };
+    if (!std::is_sorted(places.hits.begin(), places.hits.end(), by_query))
+        std::stable_sort(places.hits.begin(), places.hits.end(), by_query);
+    std::stable_sort(places.repeats.begin(), places.repeats.end(), by_query);
+    return nb::make_tuple(column(tallies, [](const Tally& t) { return t.retrieved; }),
+                          column(tallies, [](const Tally& t) { return t.answered; }),
+                          column(tallies, [](const Tally& t) { return t.top_score; }),
+                          column(places.hits, [](const Hit& h) { return h.query; }),
+                          column(places.hits, [](const Hit& h) { return h.doc; }),
+                          column(places.hits, [](const Hit& h) { return h.rank; }),
+                          column(places.hits, [](const Hit& h) { return h.tie_first; }),
+                          column(places.hits, [](const Hit& h) { return h.tie_size; }),
+                          column(places.repeats, [](const RepeatPlace& r) { return r.query; }),
+                          column(places.repeats, [](const RepeatPlace& r) { return r.rank; }));
+}
+
+}  // namespace steelyard

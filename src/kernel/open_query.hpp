@@ -1,0 +1,125 @@
+// The query whose documents are being read, from a file or from memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "rank.hpp"
+#include "slots.hpp"
+
+namespace steelyard {
+
+// Id: `known()`, whether any document can have it; `is(other)`; `compare(other)`, the order of code points.
+template <class Id>
+class OpenQuery {
+   public:
+    int64_t index = -1;  // -1: none is open, or nobody judged the one that is
+
+    // The judged documents are docs[begin] to docs[end]; `hashes` goes with them.
+    void open(int64_t query, const Id* docs, const uint32_t* hashes, size_t begin, size_t end, bool unique = false) {
+        index = query;
+        judged_ = docs + begin;
+        judged_start_ = static_cast<int64_t>(begin);
+        // As many rows as the query before: lists of one run are about as long.
+        slots_.clear((unique ? 0 : rows_) + (end - begin) + 1);
+        rows_ = 0;
+        found_.clear();
+        repeats_.clear();
+        judged_row_.assign(end - begin, 0);
+        for (size_t i = 0; i < judged_row_.size(); ++i)
+            if (judged_[i].known())
+                slots_.find_or_add(hashes[begin + i], kJudged | static_cast<uint32_t>(i), [](uint32_t) { return false; });
+        set_room();
+    }
+
+    // False where there are more rows than can be numbered.
+    bool add(const Id& id, uint32_t hash, double score) {
+        if (rows_ == room_ && !grow()) return false;
+        const uint32_t row = rows_++;
+        scores_[row] = score;
+        ids_[row] = id;
+        // Judged documents are in the table from the start: one look finds both hits and repeats.
+        const uint32_t known = slots_.find_or_add(hash, row + 1, [&](uint32_t number) { return id_of(number).is(id); });
+        if (known != 0) met(known, row);
+        return true;
+    }
+
+    // The same for documents that cannot repeat, as the keys of a dict.
+    bool add_unique(const Id& id, uint32_t hash, double score) {
+        if (rows_ == scores_.size() && !grow()) return false;
+        const uint32_t row = rows_++;
+        scores_[row] = score;
+        ids_[row] = id;
+        const uint32_t known = slots_.find(hash, [&](uint32_t number) { return id_of(number).is(id); });
+        if (known != 0) met(known, row);
+        return true;
+    }
+
+    // Counts and ranks what was added. Gives the best-ranked repeated id, if there is one.
+    const Id* close(const Ordering& ordering, Tally& tally, Places& places) {
+        tally.answered = true;
+        tally.retrieved = rows_;
+        if (rows_ > 0) tally.top_score = *std::max_element(scores_.begin(), scores_.begin() + rows_);
+        if (ordering.single)
+            for (uint32_t row = 0; row < rows_; ++row) scores_[row] = static_cast<double>(static_cast<float>(scores_[row]));
+        const auto compare = [this](uint32_t a, uint32_t b) { return ids_[a].compare(ids_[b]); };
+        Ranker<decltype(compare)> ranker(scores_.data(), rows_, ordering, compare);
+        const int64_t query = index;
+        index = -1;
+        if (repeats_.empty()) {
+            ranker.place(query, found_, places.hits);
+            return nullptr;
+        }
+        return &ids_[ranker.place_repeats(query, found_, repeats_, places, tally.retrieved)];
+    }
+
+    uint32_t rows() const { return rows_; }
+    Id& id(uint32_t row) { return ids_[row]; }
+
+   private:
+    static constexpr uint32_t kJudged = 0x80000000u;  // marks the number of a judged document
+
+    uint32_t rows_ = 0;
+    uint32_t room_ = 0;  // rows that fit before anything must grow
+    std::vector<double> scores_;
+    std::vector<Id> ids_;
+    Slots slots_;
+    const Id* judged_ = nullptr;        // the query's judged documents,
+    int64_t judged_start_ = 0;          // the place of the first among all,
+    std::vector<uint32_t> judged_row_;  // and 1 + the row where each first stood
+    std::vector<Found> found_;
+    std::vector<Repeat> repeats_;
+
+    const Id& id_of(uint32_t number) const { return number & kJudged ? judged_[number & ~kJudged] : ids_[number - 1]; }
+
+    void met(uint32_t number, uint32_t row) {
+        if (!(number & kJudged)) {
+            repeats_.push_back({row, number - 1});
+            return;
+        }
+        uint32_t& first = judged_row_[number & ~kJudged];
+        if (first == 0) {
+            first = row + 1;
+            found_.push_back({row, judged_start_ + (number & ~kJudged)});
+        } else {
+            repeats_.push_back({row, first - 1});
+        }
+    }
+
+    void set_room() { room_ = static_cast<uint32_t>(std::min(scores_.size(), slots_.room() - judged_row_.size())); }
+
+    bool grow() {
+        if (rows_ >= kJudged / 2) return false;
+        if (rows_ == scores_.size()) {
+            const size_t size = std::max<size_t>(1024, 2 * scores_.size());
+            scores_.resize(size);
+            ids_.resize(size);
+        }
+        if (rows_ + judged_row_.size() >= slots_.room()) slots_.grow();
+        set_room();
+        return true;
+    }
+};
+
+}  // namespace steelyard

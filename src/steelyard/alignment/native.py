@@ -1,0 +1,52 @@
+"""The native kernel, and whether it is used: the one place where that is decided."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
+from steelyard.alignment.ranking import repeat_error
+
+_TIES = {"docid-desc": 0, "expected": 0, "docid-asc": 1, "stable": 2}
+_KINDS: dict[str, Any] = {"answered": np.bool_, "top_score": np.float64}
+_COLUMNS = (
+    *("retrieved", "answered", "top_score", "query", "doc", "rank", "tie_first", "tie_size"),
+    *("repeat_query", "repeat_rank"),
+)
+
+
+def kernel() -> Any | None:
+    """The compiled module; None where it was not built, or STEELYARD_NATIVE is 0."""
+    if os.environ.get("STEELYARD_NATIVE") == "0":
+        return None
+    try:
+        from steelyard import _kernel
+    except ImportError:
+        return None
+    return _kernel
+
+
+def native_available() -> bool:
+    """Whether runs are read by the native kernel."""
+    return kernel() is not None
+
+
+def options(ordering: Ordering) -> tuple[int, bool, bool]:
+    """An ordering as the kernel takes it: ties, collapse, single."""
+    return _TIES[ordering.ties], ordering.duplicates == "collapse", ordering.single
+
+
+def hits_from(answer: tuple[Any, ...], judged: JudgedDocs, ordering: Ordering) -> Hits:
+    """The kernel's answer as Hits, its bytes viewed as arrays; a repeat is an error where the ordering says so."""
+    arrays, run_only, examples, tag, repeated = answer
+    columns: dict[str, Any] = {
+        name: np.frombuffer(data, _KINDS.get(name, np.int64))
+        for name, data in zip(_COLUMNS, arrays, strict=True)
+    }
+    if repeated is not None and ordering.duplicates == "error":
+        query, doc = repeated
+        raise repeat_error(len(columns["repeat_rank"]), judged.query_ids[query], doc)
+    return Hits(**columns, run_only_queries=run_only, run_only_examples=examples, tag=tag)

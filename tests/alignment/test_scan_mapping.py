@@ -1,0 +1,176 @@
+"""Runs in memory give what the naive reader gives, or nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from readers import DUPLICATES, READERS, TIES, scan_dict
+from reference import judged_docs, reference_hits
+
+from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
+from steelyard.errors import PolicyError
+
+JUDGED = judged_docs(
+    {"q1": ["a", "d1", "é", "\ud800"], "q2": ["x", "d2"], "q3": [], "q4": ["d1"], "q5": ["a"]}
+)
+ids = st.sampled_from(["a", "d1", "d2", "é", "x", "𝄞", "zz", "\ud800", "0", "long" * 30])
+queries = st.sampled_from(["q1", "q2", "q3", "q4", "n1", "n2"])
+numbers = st.sampled_from(
+    [1.5, 0.0, -0.0, 2, -3, 0.1, 0.10000000149, np.float64(0.1), True, 1e300, -1e300, 2**60]
+)
+numbers = numbers.filter(lambda value: value is not True)
+
+
+def reference(run: dict[str, list[tuple[str, float]]], ordering: Ordering, **kwargs: Any) -> Hits:
+    rows = [(query, doc, float(score)) for query, docs in run.items() for doc, score in docs]
+    hits = reference_hits(rows, JUDGED, ordering)
+    # The naive reader of rows cannot see a query that came back with nothing.
+    answered = np.array([query in run for query in JUDGED.query_ids])
+    only = [query for query in run if query not in JUDGED.query_ids]
+    return Hits(
+        **{
+            **hits.__dict__,
+            "answered": answered,
+            "run_only_queries": len(only),
+            "run_only_examples": tuple(only[:3]),
+            **kwargs,
+        }
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    run=st.dictionaries(queries, st.dictionaries(ids, numbers, max_size=8)),
+    ties=st.sampled_from(TIES),
+    duplicates=st.sampled_from(DUPLICATES),
+    single=st.booleans(),
+)
+def test_dicts_of_scores(run, ties, duplicates, single):
+    ordering = Ordering(ties, duplicates, single)
+    expected = reference({query: list(docs.items()) for query, docs in run.items()}, ordering)
+    for reader in ("native", "portable"):
+        found = scan_dict(reader, run, JUDGED, ordering)
+        if found is None:
+            # Only numbers too large to compare as they are may be left to the careful way.
+            assert reader == "portable"
+            assert any(abs(score) > 2**53 for docs in run.values() for score in docs.values())
+        else:
+            assert found.same_as(expected)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    run=st.dictionaries(queries, st.lists(st.tuples(ids, numbers), max_size=12)),
+    ties=st.sampled_from(TIES),
+    duplicates=st.sampled_from(["hold", "collapse"]),
+    single=st.booleans(),
+    as_pairs=st.booleans(),
+)
+def test_ranked_lists_keep_their_order(run, ties, duplicates, single, as_pairs):
+    falling = {q: [(doc, float(-i)) for i, (doc, _) in enumerate(docs)] for q, docs in run.items()}
+    tops = [
+        max((float(s) for _, s in run.get(q, [])), default=np.nan) if as_pairs else np.nan
+        for q in JUDGED.query_ids
+    ]
+    expected = reference(falling, Ordering("stable", duplicates), top_score=np.array(tops, dtype=np.float64))
+    given_run = run if as_pairs else {query: [doc for doc, _ in docs] for query, docs in run.items()}
+    for reader in ("native", "portable"):
+        found = scan_dict(reader, given_run, JUDGED, Ordering(ties, duplicates, single))
+        if found is not None or not as_pairs:
+            assert found is not None
+            assert found.same_as(expected)
+
+
+ODD: dict[str, Any] = {
+    "query id is a number": {1: {"a": 1.0}},
+    "document id is a number": {"q1": {"a": 1.0, 2: 0.5}},
+    "document id is a number, query nobody judged": {"n": {2: 0.5}},
+    "ids are numbers": {"q1": ["a", 2]},
+    "ids are bytes": {"q1": [b"a"]},
+    "score is None": {"q1": {"a": None}},
+    "score is nan": {"q1": {"a": 1.0, "b": float("nan")}},
+    "score is nan in a pair": {"q1": [("a", float("nan"))]},
+    "score is infinite": {"q1": {"a": float("inf"), "b": 1.0}},
+    "both infinities": {"q1": {"a": float("inf"), "b": float("-inf")}},
+    "score is text": {"q1": {"a": "1.0"}},
+    "score is text in a pair": {"q1": [("a", "1.0")]},
+    "score is complex": {"q1": {"a": 1j}},
+    "score is a decimal": {"q1": {"a": Decimal("1")}},
+    "score is too large": {"q1": {"a": 10**400}},
+    "list is text": {"q1": "abc"},
+    "list is nothing": {"q1": None},
+    "list is a set": {"q1": {"a", "b"}},
+    "pairs of three": {"q1": [("a", 1.0, 2)]},
+    "pairs beside ids": {"q1": [("a", 1.0), "b"]},
+    "ids beside pairs": {"q1": ["b", ("a", 1.0)]},
+    "dicts beside lists": {"q1": {"a": 1.0}, "q2": ["x"]},
+    "an array": {"q1": np.array(["a", "b"])},
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("name", ODD)
+def test_odd_runs_are_left_to_the_careful_constructor(reader: str, name: str) -> None:
+    assert scan_dict(reader, ODD[name], JUDGED, Ordering()) is None
+    assert scan_dict(reader, {"q4": {"d1": 2.0}, **ODD[name]}, JUDGED, Ordering()) is None
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_other_mappings(reader: str) -> None:
+    ordered = OrderedDict([("a", 1.0), ("d1", 1.0)])
+    ordered.move_to_end("a")
+    counted = Counter({"x": 3, "d2": 5})
+    default = defaultdict(float, {"d1": 0.5})
+    rows = {"q1": list(ordered.items()), "q2": list(counted.items()), "q4": list(default.items())}
+    run = MappingProxyType({"q1": ordered, "q2": counted, "q4": default})
+    found = scan_dict(reader, run, JUDGED, Ordering("stable"))
+    assert found is not None
+    assert found.same_as(reference(rows, Ordering("stable")))
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", [np.float32, np.float16, np.int64, np.uint8])
+def test_numpy_numbers(reader: str, kind: Any) -> None:
+    rows = {"q1": [("a", kind(3)), ("b", kind(7)), ("d1", kind(3))]}
+    found = scan_dict(reader, {"q1": dict(rows["q1"])}, JUDGED, Ordering())
+    assert found is None or found.same_as(reference(rows, Ordering()))
+    assert found is not None or reader == "portable"
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_repeat_is_an_error_that_names_it(reader: str) -> None:
+    run = {"q4": ["z", "y", "z"], "q2": ["x", "b", "b"]}
+    with pytest.raises(PolicyError, match=r"2 documents come .* query 'q2', document 'b'"):
+        scan_dict(reader, run, JUDGED, Ordering(duplicates="error"))
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_long_lists_with_many_ties_and_hits(reader: str) -> None:
+    rng = np.random.default_rng(5)
+    docs = [f"d{i}" for i in rng.permutation(2000)]
+    for levels in (1, 7, 100000):
+        scores = rng.integers(0, levels, 2000).astype(float).tolist()
+        for row in (scores, sorted(scores, reverse=True)):
+            judged = judged_docs({"q": docs[::9]})
+            for ties in TIES:
+                found = scan_dict(reader, {"q": dict(zip(docs, row, strict=True))}, judged, Ordering(ties))
+                rows = [("q", doc, score) for doc, score in zip(docs, row, strict=True)]
+                assert found is not None
+                assert found.same_as(reference_hits(rows, judged, Ordering(ties)))
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_nothing_at_all(reader: str) -> None:
+    empty = JudgedDocs([], np.zeros(1, dtype=np.int64), [])
+    for run, judged in (({}, JUDGED), ({}, empty), ({"q1": {}}, empty), ({"q1": []}, JUDGED)):
+        found = scan_dict(reader, run, judged, Ordering())
+        assert found is not None
+        assert found.retrieved.tolist() == [0] * len(judged.query_ids)
+        assert found.answered.tolist() == [query in run for query in judged.query_ids]
