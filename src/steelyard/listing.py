@@ -1,10 +1,9 @@
-"""Listings of what there is, and packages that give theirs when called: `sy.measures()`, `sy.dialects()`."""
+"""Listings of what there is: entries by name, with a table to look at."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,12 +40,3 @@ class Listing(dict[str, Entry], Generic[Entry]):
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-class ListingModule(ModuleType):
-    """A package that gives its listing when called."""
-
-    listing: Callable[[], Listing[Any]]
-
-    def __call__(self) -> Listing[Any]:
-        return self.listing()

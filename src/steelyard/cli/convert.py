@@ -1,1 +1,46 @@
-def convert() -> None: ...
+"""steelyard convert: write a run or judgments in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+import typer
+
+from steelyard.cli.output import say
+from steelyard.errors import InputError
+from steelyard.formats import convert as converted
+from steelyard.formats import formats
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="The file to read.", metavar="IN")],
+    target: Annotated[
+        Path, typer.Argument(help="The file to write; its name chooses the format.", metavar="OUT")
+    ],
+    from_format: Annotated[
+        str | None,
+        typer.Option(
+            "--from", help="The format to read; found from the content otherwise.", metavar="FORMAT"
+        ),
+    ] = None,
+    to_format: Annotated[
+        str | None,
+        typer.Option("--to", help="The format to write; found from the name otherwise.", metavar="FORMAT"),
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="run or qrels, where the content fits both.", metavar="KIND")
+    ] = None,
+) -> None:
+    """Write a run or judgments in another format.
+
+    Example: steelyard convert bm25.run bm25.parquet
+    """
+    if kind not in (None, "run", "qrels"):
+        raise InputError(f"--kind is {kind!r}; expected run or qrels.")
+    say(str(converted(source, target, from_format, to_format, cast(Literal["run", "qrels"] | None, kind))))
+
+
+convert.__doc__ = (
+    (convert.__doc__ or "") + "\n\nFormats: " + ", ".join(entry.name for entry in formats()) + "."
+)

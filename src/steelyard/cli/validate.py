@@ -1,4 +1,64 @@
 """steelyard validate: check files and say everything that is wrong with them."""
 
+from __future__ import annotations
 
-def validate() -> None: ...
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.cli.options import Output, TableFormat
+from steelyard.cli.output import Format, emit, followed, write
+from steelyard.formats import validate_file
+from steelyard.report.tables import Table
+
+WRONG_INPUT = 2
+
+
+def validate(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Runs, judgments, or folders that hold a dataset.", metavar="PATH...")
+    ],
+    kind: Annotated[
+        str | None, typer.Option(help="run or qrels, where the content fits both.", metavar="KIND")
+    ] = None,
+    format: TableFormat = Format.table,
+    output: Output = None,
+) -> int:
+    """Check files and folders, and say everything that is wrong with them at once.
+
+    Example: steelyard validate qrels.trec bm25.run my-dataset/
+
+    Exits with 2 if anything found keeps a file from being used.
+    """
+    found = [_checked(path, kind) for path in followed(paths, lambda path: path.name)]
+    if format is Format.table:
+        write("\n".join(text for text, _, _ in found), output)
+    else:
+        rows = [
+            [str(path), severity, text]
+            for path, (_, said, _) in zip(paths, found, strict=True)
+            for severity, text in said
+        ]
+        data = [
+            {"path": str(path), "ok": ok, "findings": [{"severity": s, "text": t} for s, t in said]}
+            for path, (_, said, ok) in zip(paths, found, strict=True)
+        ]
+        emit(Table(["path", "severity", "finding"], rows), data, format, output)
+    return 0 if all(ok for _, _, ok in found) else WRONG_INPUT
+
+
+def _checked(path: Path, kind: str | None) -> tuple[str, list[tuple[str, str]], bool]:
+    """What was found, as text and as rows, and whether the file or folder can be used."""
+    if path.is_dir():
+        from steelyard.datasets import Dataset, validate_dataset
+
+        dataset = Dataset.read(path)
+        findings = validate_dataset(dataset)
+        said = [(finding.severity, str(finding)) for finding in findings]
+        text = "\n".join(
+            [f"{path}: {dataset}", *(f"  {line}" for _, each in said for line in each.splitlines())]
+        )
+        return text, said, all(finding.severity != "error" for finding in findings)
+    checked = validate_file(path, kind=kind)  # type: ignore[arg-type]
+    return str(checked), [(finding.severity, finding.text) for finding in checked.findings], checked.ok

@@ -17,8 +17,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from steelyard.callable_module import CallableModule
 from steelyard.errors import MeasureError, did_you_mean
-from steelyard.listing import Listing, ListingModule
+from steelyard.listing import Listing
 from steelyard.measures.grammar import Measure, build, find, parse, split
 from steelyard.measures.registry import definitions, folded
 
@@ -145,4 +146,5 @@ def listing() -> Listing[Dialect]:
     )
 
 
-sys.modules[__name__].__class__ = ListingModule
+called = listing
+sys.modules[__name__].__class__ = CallableModule
