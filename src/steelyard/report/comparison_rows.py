@@ -8,6 +8,7 @@ from steelyard.comparison.board import COMPOSITE
 from steelyard.report.tables import Cell, Table
 
 if TYPE_CHECKING:
+    from steelyard.comparison.pairs import Pair
     from steelyard.comparison.result import Comparison
 
 _TITLES = {
@@ -47,11 +48,14 @@ def leaderboard_table(comparison: Comparison) -> Table:
 
 
 def pairs_table(comparison: Comparison) -> Table:
-    """Each pair and measure: difference, interval, p, stars, effect, wins, ties and losses."""
+    """Each measure and pair: difference, interval, p, stars, effect, wins, ties and losses.
+
+    Without a baseline there are many pairs: those of the measure that ranks the runs are shown.
+    """
     columns = [
+        "measure",
         "run",
         "against",
-        "measure",
         "difference",
         "relative",
         "95 % interval",
@@ -62,9 +66,9 @@ def pairs_table(comparison: Comparison) -> Table:
     ]
     rows: list[list[Cell]] = [
         [
+            pair.measure,
             pair.run,
             pair.baseline,
-            pair.measure,
             f"{pair.difference:+.4f}",
             "" if pair.relative != pair.relative else f"{pair.relative:+.1%}",
             "" if pair.low != pair.low else f"{pair.low:+.4f} to {pair.high:+.4f}",
@@ -73,9 +77,17 @@ def pairs_table(comparison: Comparison) -> Table:
             "" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
             f"{pair.wins}/{pair.ties}/{pair.losses}",
         ]
-        for pair in comparison.tested
+        for pair in _shown_pairs(comparison)
     ]
     return Table(columns, rows)
+
+
+def _shown_pairs(comparison: Comparison) -> list[Pair]:
+    """The pairs worth a row, measure by measure."""
+    measures = list(dict.fromkeys(pair.measure for pair in comparison.tested))
+    if comparison.plan.baseline is None:
+        measures = measures[:: len(comparison.keys)]
+    return [pair for measure in measures for pair in comparison.tested if pair.measure == measure]
 
 
 def slice_tables(comparison: Comparison) -> list[tuple[str, Table]]:
@@ -111,6 +123,9 @@ def remarks(comparison: Comparison) -> list[str]:
         said.append(
             f"p: paired {plan.test} test by query{corrected}. *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise."
         )
+        hidden = len(comparison.tested) - len(_shown_pairs(comparison))
+        if hidden:
+            said.append(f"{hidden:,} more tests, of the other measures, are in the JSON and in `pairs`.")
         said.append(
             "Runs in one group cannot be told apart by these queries; `ranks` is where a run may stand (95 %)."
         )
