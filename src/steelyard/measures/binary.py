@@ -80,7 +80,7 @@ def recall(
 @measure(
     "F",
     aliases=("F1", "F_score", "F1_score"),
-    ideal=None,
+    tail=False,
     cites="van Rijsbergen, Information Retrieval, 1979",
 )
 def f_measure(

@@ -150,7 +150,6 @@ def nnrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -
 @measure(
     "AP_IA",
     aliases=("MAP_IA", "intent_aware_AP"),
-    ideal=1.0,
     cites="Agrawal et al., Diversifying search results, WSDM 2009",
 )
 def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
