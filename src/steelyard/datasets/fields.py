@@ -1,0 +1,72 @@
+"""The fields of a record: each taken out of it and checked, so that what is left is metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steelyard.errors import InputError
+from steelyard.ids import kind_of
+
+
+def take_id(record: dict[str, Any], names: Sequence[str]) -> str:
+    """The id under the first of these names; a whole number is taken as its digits."""
+    name = next((name for name in names if name in record), None)
+    if name is None:
+        raise InputError(f"no {names[0]} among {_names(record)}")
+    return as_id(record.pop(name), name)
+
+
+def as_id(value: Any, name: str) -> str:
+    """An id as text.
+
+    >>> as_id(7, "_id")
+    '7'
+    """
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise InputError(
+        f"{name} is {'empty' if value == '' else kind_of(value)}; expected text or a whole number"
+    )
+
+
+def take_text(record: dict[str, Any], names: Sequence[str], default: str | None = None) -> str:
+    """The text under the first of these names; null is an empty text."""
+    name = next((name for name in names if name in record), None)
+    if name is None:
+        if default is None:
+            raise InputError(f"no {names[0]} among {_names(record)}")
+        return default
+    value = record.pop(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InputError(f"{name} is {kind_of(value)}; expected text")
+    return value
+
+
+def take_links(record: dict[str, Any]) -> list[str]:
+    """The ids a document links to."""
+    links = record.pop("links", None)
+    if links is None:
+        return []
+    if not isinstance(links, list):
+        raise InputError(f"links is {kind_of(links)}; expected a list of document ids")
+    return [as_id(link, "a link") for link in links]
+
+
+def take_rest(record: dict[str, Any]) -> dict[str, Any]:
+    """What is left: fields of its own, and those of an object called metadata."""
+    inner = record.pop("metadata", None)
+    if inner is not None and not isinstance(inner, Mapping):
+        return {**record, "metadata": inner}
+    return {**(inner or {}), **record}
+
+
+def _names(record: Mapping[str, Any]) -> str:
+    names = list(record)[:8]
+    return (
+        f"the fields {', '.join(names)}{', ...' if len(record) > 8 else ''}" if names else "no fields at all"
+    )

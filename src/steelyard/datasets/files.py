@@ -1,0 +1,33 @@
+"""Files of a dataset's folder, found by name, compressed or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from steelyard.errors import InputError, did_you_mean
+
+_ENDINGS = ("", ".gz", ".gzip", ".zst", ".zstd", ".lz4")
+
+
+def find_file(folder: Path, name: str) -> Path | None:
+    """The file of that name, or its compressed form."""
+    candidates = (folder / f"{name}{ending}" for ending in _ENDINGS)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def required_file(folder: Path, name: str) -> Path:
+    """The file of that name, or its compressed form; an error that shows what is there where it is not."""
+    found = find_file(folder, name)
+    if found is None:
+        near = did_you_mean(name, (path.name for path in folder.iterdir())) if folder.is_dir() else ""
+        raise InputError(f"{folder} has no {name}.{near} It holds {listing(folder)}.")
+    return found
+
+
+def listing(folder: Path) -> str:
+    """The names in a folder, the first ten of them, for a message."""
+    if not folder.is_dir():
+        return "nothing: it is not a folder"
+    names = sorted(f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir())
+    more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
+    return ", ".join(names[:10]) + more if names else "nothing"

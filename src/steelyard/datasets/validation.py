@@ -1,0 +1,176 @@
+"""Every problem of a dataset at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from steelyard.datasets.assembly import relevant_distractors
+from steelyard.datasets.corpus import Corpus
+from steelyard.datasets.dataset import Dataset
+from steelyard.datasets.findings import Finding, counted
+from steelyard.datasets.near_duplicates import near_duplicates as find_near_duplicates
+from steelyard.judgments import Qrels
+
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+
+
+def validate_dataset(dataset: Dataset, near_duplicates: float | None = 0.8) -> list[Finding]:
+    """What is wrong, odd or worth knowing: errors first, then warnings, then notes.
+
+    `near_duplicates` is the overlap above which two documents count as nearly the same; None
+    leaves that search out.
+
+    >>> dataset = Dataset.of({"d1": "A balance.", "d2": ""}, {"q1": "weighing"}, {"q1": ["d1", "d7"]})
+    >>> for finding in validate_dataset(dataset):
+    ...     print(finding.severity, finding.kind, finding.items)
+    error unknown-document (('q1', 'd7'),)
+    warning empty-document (('d2',),)
+    info unjudged-document (('d2',),)
+    """
+    found = [
+        *dataset.findings,
+        *_query_findings(dataset),
+        *_judgment_findings(dataset),
+        *_document_findings(dataset.corpus, dataset.qrels),
+    ]
+    if near_duplicates is not None:
+        found += _repeats(dataset.corpus, near_duplicates)
+    return sorted(found, key=lambda finding: _ORDER[finding.severity])
+
+
+def _query_findings(dataset: Dataset) -> Iterator[Finding]:
+    queries, qrels = dataset.queries, dataset.qrels
+    judged = set(qrels.queries)
+    bare = [query for query in queries if query not in judged]
+    if bare:
+        yield Finding.of(
+            "warning",
+            "unjudged-query",
+            f"{counted(len(bare), 'query', 'queries')} without judgments:",
+            _singles(bare),
+            len(bare),
+            "They count in no measure. Judge them, or read the dataset with unjudged='drop' or 'unanswerable'.",
+        )
+    blank = [query for query, text in queries.items() if not text.strip()]
+    if blank:
+        yield Finding.of(
+            "error",
+            "empty-query",
+            f"{counted(len(blank), 'query', 'queries')} without text:",
+            _singles(blank),
+            len(blank),
+            "Fill them in, or take them out.",
+        )
+    relevant = np.bincount(qrels.doc_query[qrels.grades > 0], minlength=len(qrels.queries))
+    without = [query for query, count in zip(qrels.queries, relevant.tolist(), strict=True) if not count]
+    if without:
+        yield Finding.of(
+            "info",
+            "no-relevant",
+            f"{counted(len(without), 'query', 'queries')} with no relevant document:",
+            _singles(without),
+            len(without),
+            "Fine where they are meant to be unanswerable; the policy no_relevant says how they count.",
+        )
+
+
+def _judgment_findings(dataset: Dataset) -> Iterator[Finding]:
+    qrels, judged = dataset.qrels, dataset.qrels.judged
+    strange = [query for query in judged.query_ids if query not in dataset.queries]
+    if strange:
+        yield Finding.of(
+            "error",
+            "unknown-query",
+            f"{counted(len(strange), 'judged query', 'judged queries')} not among the queries:",
+            _singles(strange),
+            len(strange),
+            "Retrievers are never asked them, and they count as missing. Add the queries, or take their judgments out.",
+        )
+    known = {doc: doc in dataset.corpus for doc in dict.fromkeys(judged.doc_ids)}
+    places = [place for place, doc in enumerate(judged.doc_ids) if not known[doc]]
+    if places:
+        relevant = int(np.sum(qrels.grades[places] > 0))
+        pairs = [(judged.query_ids[qrels.doc_query[place]], judged.doc_ids[place]) for place in places]
+        yield Finding.of(
+            "error" if relevant else "warning",
+            "unknown-document",
+            f"{counted(len(places), 'judgment')} of documents that are not in the corpus, {relevant:,} of them relevant:",
+            pairs,
+            len(places),
+            "No retriever can find them. Add the documents, or take the judgments out.",
+        )
+    targets = qrels.targets
+    misleading = set(targets.doc[targets.grade < 0].tolist())
+    both = [place for place in np.unique(targets.doc[targets.grade > 0]).tolist() if place in misleading]
+    if both:
+        yield relevant_distractors([(judged.query_ids[qrels.doc_query[n]], judged.doc_ids[n]) for n in both])
+
+
+def _document_findings(corpus: Corpus, qrels: Qrels) -> Iterator[Finding]:
+    blank = [doc for doc, text in corpus.texts.items() if not text or text.isspace()]
+    if blank:
+        yield Finding.of(
+            "warning",
+            "empty-document",
+            f"{counted(len(blank), 'document')} without text (a title is not counted):",
+            _singles(blank),
+            len(blank),
+            "Fill them in, or take them out.",
+        )
+    judged = set(qrels.judged.doc_ids)
+    never = [doc for doc in corpus if doc not in judged]
+    if never:
+        share = len(never) / len(corpus)
+        yield Finding.of(
+            "info",
+            "unjudged-document",
+            f"{counted(len(never), 'document')} never judged ({share:.0%} of the corpus):",
+            _singles(never),
+            len(never),
+        )
+    if corpus.links is not None:
+        lost = [(doc, link) for doc, links in corpus.links.items() for link in links if link not in corpus]
+        if lost:
+            yield Finding.of(
+                "warning",
+                "unknown-link",
+                f"{counted(len(lost), 'link')} to documents that are not in the corpus:",
+                lost,
+                len(lost),
+                "Graph retrievers pass them over. Mend or remove them.",
+            )
+
+
+def _repeats(corpus: Corpus, threshold: float) -> Iterator[Finding]:
+    """Groups of near-duplicates: those that no `group` declares, and those that one does."""
+    groups = find_near_duplicates(corpus, threshold)
+    declared = [group for group in groups if _one_group(corpus, group)]
+    silent = [group for group in groups if not _one_group(corpus, group)]
+    if silent:
+        yield Finding.of(
+            "warning",
+            "near-duplicates",
+            f"{counted(len(silent), 'group')} of near-duplicate documents ({sum(map(len, silent)):,} documents):",
+            silent,
+            len(silent),
+            "Finding one is as good as finding another: judge them alike, under one target, or keep one of each.",
+        )
+    if declared:
+        yield Finding.of(
+            "info",
+            "declared-duplicates",
+            f"{counted(len(declared), 'group')} of near-duplicate documents that name one group:",
+            declared,
+            len(declared),
+        )
+
+
+def _one_group(corpus: Corpus, documents: Iterable[str]) -> bool:
+    named = {corpus.groups.get(doc) for doc in documents}
+    return len(named) == 1 and None not in named
+
+
+def _singles(ids: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    return ((item,) for item in ids)
