@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 from steelyard.version import __version__
 
 if TYPE_CHECKING:
+    from steelyard.bench.config import Bench as Bench
+    from steelyard.bench.result import BenchResult as BenchResult
     from steelyard.comparison.compare import compare as compare
     from steelyard.comparison.compare import compare_scores as compare_scores
     from steelyard.comparison.result import Comparison as Comparison
+    from steelyard.datasets import Dataset as Dataset
     from steelyard.errors import SteelyardError as SteelyardError
     from steelyard.evaluation import evaluate as evaluate
     from steelyard.explanation import explain as explain
@@ -24,9 +27,12 @@ if TYPE_CHECKING:
     from steelyard.runs import Run as Run
     from steelyard.scores import Scores as Scores
 
-_PACKAGES = ("dialects", "measures")
+_PACKAGES = ("bench", "dialects", "measures")
 
 _HOMES = {
+    "Bench": "steelyard.bench.config",
+    "BenchResult": "steelyard.bench.result",
+    "Dataset": "steelyard.datasets",
     "Comparison": "steelyard.comparison.result",
     "Measure": "steelyard.measures.grammar",
     "Qrels": "steelyard.judgments",

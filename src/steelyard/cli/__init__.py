@@ -8,6 +8,9 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 VERBS = {
+    "demo": "the bundled benchmark: a leaderboard here, a report in ./steelyard-demo",
+    "init": "a starter bench.yaml, explained",
+    "bench": "run retrievers over a dataset, measure, compare, report",
     "evaluate": "measure runs against judgments",
     "compare": "which run is best, by how much, and whether that is real",
     "explain": "what a measure is, exactly, under a dialect",

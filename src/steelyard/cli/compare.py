@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
+from steelyard.cli.comparison_output import print_comparison
 from steelyard.cli.options import (
     Depth,
     DialectName,
@@ -19,14 +20,11 @@ from steelyard.cli.options import (
     TableFormat,
     Ties,
 )
-from steelyard.cli.output import Format, emit, followed, say, write
+from steelyard.cli.output import Format, followed
 from steelyard.comparison.compare import compare as compared
 from steelyard.comparison.compare import compare_scores
-from steelyard.comparison.movers import Mover
-from steelyard.comparison.result import Comparison
 from steelyard.comparison.score_table import TableOptions
 from steelyard.errors import InputError
-from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_tables
 from steelyard.runs import Run
 
 
@@ -146,7 +144,7 @@ def compare(
             qrels, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,
             duplicates=duplicates, rel=rel, depth=depth, **shared,
         )  # fmt: skip
-    _print(result, format, output, movers)
+    print_comparison(result, format, output, movers)
 
 
 def _named(paths: list[Path]) -> dict[str, Run]:
@@ -159,46 +157,3 @@ def _named(paths: list[Path]) -> dict[str, Run]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"two runs are called {twice!r}; rename one of the files.")
     return dict(zip(names, held, strict=True))
-
-
-def _print(result: Comparison, format: Format, output: Path | None, movers: int) -> None:
-    if format is Format.json:
-        write(result.to_json(), output)
-    elif format is Format.markdown:
-        write(result.to_markdown(), output)
-    elif format is Format.latex:
-        write(result.to_latex(), output)
-    elif format is Format.csv:
-        emit(leaderboard_table(result), None, format, output)
-    elif output is not None:
-        write(repr(result), output)
-    else:
-        say(result.verdict)
-        emit(leaderboard_table(result), None, format, None)
-        if result.tested:
-            print()
-            emit(pairs_table(result), None, format, None)
-        for heading, table in slice_tables(result):
-            print(f"\n{heading}")
-            emit(table, None, format, None)
-        for line in remarks(result):
-            say(line)
-        if movers:
-            _print_movers(result, movers)
-
-
-def _print_movers(result: Comparison, most: int) -> None:
-    baseline = result.plan.baseline or result.standings[-1].run
-    for run in result.runs:
-        if run != baseline:
-            print(f"\n{run} against {baseline}: the queries that moved most")
-            for mover in result.movers(run, baseline, most=most):
-                print(_mover_text(mover))
-
-
-def _mover_text(mover: Mover) -> str:
-    moves = [
-        f"{move.doc_id} (grade {move.grade:g}) {move.before or 'absent'} -> {move.after or 'absent'}"
-        for move in mover.documents[:4]
-    ]
-    return f"  {mover.query_id}: {mover.before:.4f} -> {mover.after:.4f}; {'; '.join(moves)}"

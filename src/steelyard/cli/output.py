@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -71,6 +72,26 @@ def followed(items: Sequence[Item], label: Callable[[Item], str]) -> Iterator[It
             bar.update(task, description=label(item))
             yield item
             bar.advance(task)
+
+
+@contextmanager
+def watched() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar with the time left, on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda what, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("")
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
 
 
 def _colours() -> bool:

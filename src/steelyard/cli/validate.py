@@ -55,7 +55,7 @@ def _checked(path: Path, kind: str | None) -> tuple[str, list[tuple[str, str]], 
 
         dataset = Dataset.read(path)
         findings = validate_dataset(dataset)
-        said = [(finding.severity, str(finding)) for finding in findings]
+        said: list[tuple[str, str]] = [(finding.severity, str(finding)) for finding in findings]
         text = "\n".join(
             [f"{path}: {dataset}", *(f"  {line}" for _, each in said for line in each.splitlines())]
         )

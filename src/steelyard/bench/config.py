@@ -1,0 +1,128 @@
+"""bench.yaml, checked whole before anything runs: every problem at once, with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from steelyard.bench.located_yaml import Located, read_located
+from steelyard.bench.specs import Spec, specs_of
+from steelyard.comparison.pairs import Plan
+from steelyard.comparison.weights import weights_of
+from steelyard.dialects import dialect
+from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
+from steelyard.policies import policies
+
+
+class Bench(BaseModel):
+    """What a bench runs. `sy.bench(Bench(dataset="demo", retrievers=["bm25-okapi"], measures=["nDCG@10"]))`."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, frozen=True)
+
+    dataset: Any
+    retrievers: list[Any] = Field(min_length=1)
+    measures: list[str] = []
+    depth: int = Field(100, ge=1)
+    dialect: str = "steelyard"
+    at: list[int] | None = None
+    composite: str | dict[str, float] | None = None
+    baseline: str | None = None
+    test: str = "t"
+    correction: str = "holm"
+    by: str | None = None
+    missing: str | None = None
+    ties: str | None = None
+    duplicates: str | None = None
+    no_relevant: str | None = None
+    warmup: int = Field(3, ge=0)
+    seed: int = 0
+
+    def policies(self) -> dict[str, str | None]:
+        """The policies that were chosen."""
+        return {name: getattr(self, name) for name in ("missing", "ties", "duplicates", "no_relevant")}
+
+
+def read_bench(path: Path) -> tuple[Bench, list[Spec]]:
+    """A checked bench from its YAML file."""
+    located = read_located(path)
+    if not isinstance(located.value, Mapping):
+        raise InputError(
+            f"{path}: expected `dataset`, `retrievers` and `measures`; `steelyard init` writes an example."
+        )
+    return check_bench(dict(located.value), path, located)
+
+
+def check_bench(
+    given: Bench | Mapping[str, Any], path: Path | None = None, located: Located | None = None
+) -> tuple[Bench, list[Spec]]:
+    """The bench and its retrievers, or one report of everything that is wrong."""
+    where = str(path) if path else "the bench"
+    if isinstance(given, Bench):
+        made = given
+    else:
+        try:
+            made = Bench(**{str(key): value for key, value in given.items()})
+        except ValidationError as error:
+            problems = [(tuple(each["loc"]), _told(each)) for each in error.errors()]
+            raise _report(where, located, problems) from None
+    folder = path.parent if path else Path()
+    specs, found = specs_of(made.retrievers, folder)
+    problems = [(("retrievers", *place), what) for place, what in found]
+    problems += _problems(made, specs)
+    if problems:
+        raise _report(where, located, problems)
+    return made, specs
+
+
+def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], str]]:
+    """What is wrong beyond the shape of the file."""
+    problems: list[tuple[tuple[Any, ...], str]] = []
+
+    def check(place: tuple[Any, ...], action: Any) -> Any:
+        try:
+            return action()
+        except SteelyardError as error:
+            problems.append((place, str(error)))
+            return None
+
+    spoken = check(("dialect",), lambda: dialect(bench.dialect))
+    if spoken is not None:
+        for number, text in enumerate(bench.measures):
+            check(
+                ("measures", number),
+                lambda text=text: [spoken.measure(each) for each in spoken.expand([text])],
+            )
+        check((), lambda: policies(spoken.policies, **bench.policies()))
+        if not bench.measures and not spoken.measures:
+            problems.append(((), "no measures; name at least one, as in `measures: [nDCG@10]`"))
+    if bench.composite is not None:
+        check(("composite",), lambda: weights_of(bench.composite))
+    labels = tuple(spec.label for spec in specs)
+    plan = Plan(None if not labels else bench.baseline, bench.test, bench.correction)
+    check(("baseline",) if bench.baseline is not None else (), lambda: plan.checked(labels))
+    for number, k in enumerate(bench.at or []):
+        if k < 1:
+            problems.append((("at", number), f"the cutoff {k} is not 1 or more"))
+    return problems
+
+
+def _told(error: Any) -> str:
+    key = str(error["loc"][-1]) if error["loc"] else ""
+    if error["type"] == "extra_forbidden":
+        known = list(Bench.model_fields)
+        return f"there is no key {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}"
+    if error["type"] == "missing":
+        return f"`{key}` is missing"
+    return f"{key}: {error['msg']}, got {error['input']!r}"
+
+
+def _report(where: str, located: Located | None, problems: list[tuple[tuple[Any, ...], str]]) -> InputError:
+    told = []
+    for place, what in problems:
+        line = located.line(place) if located else None
+        told.append(f"line {line}: {what}" if line is not None else what)
+    count = "1 problem" if len(told) == 1 else f"{len(told)} problems"
+    return InputError(problem_report(f"{where}: {count}; nothing was run:", told))

@@ -1,0 +1,245 @@
+"""BenchResult: what a bench found, and the folder it is kept in."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.bench.answers import Answers
+from steelyard.bench.config import Bench
+from steelyard.comparison.result import Comparison
+from steelyard.datasets import Dataset
+from steelyard.formats.atomic import write_file
+from steelyard.report.tables import Table, markdown
+from steelyard.runs import Run
+from steelyard.version import __version__
+
+SHOWN_DEPTH = 20
+"""Documents whose texts go into the folder: those within this rank of any run, and the judged ones."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one retriever cost, and what went wrong with it."""
+
+    run: str
+    retriever: str
+    settings: dict[str, Any]
+    queries: int
+    mean_seconds: float | None
+    p50_seconds: float | None
+    p95_seconds: float | None
+    p99_seconds: float | None
+    queries_per_second: float | None
+    index_seconds: float | None
+    index_bytes: int | None
+    peak_bytes: int | None
+    errors: dict[str, str]
+    unknown_documents: int
+    cached: bool
+
+    @classmethod
+    def of(
+        cls, run: str, retriever: str, settings: dict[str, Any], answers: Answers, unknown: int, cached: bool
+    ) -> Row:
+        """A row from a retriever's answers."""
+        taken = np.array(list(answers.seconds.values()))
+        points = np.percentile(taken, [50, 95, 99]).tolist() if len(taken) else [None] * 3
+        return cls(
+            run=run,
+            retriever=retriever,
+            settings=settings,
+            queries=len(answers.lists),
+            mean_seconds=float(taken.mean()) if len(taken) else None,
+            p50_seconds=points[0],
+            p95_seconds=points[1],
+            p99_seconds=points[2],
+            queries_per_second=answers.cost.get("queries_per_second"),
+            index_seconds=answers.cost.get("index_seconds"),
+            index_bytes=answers.cost.get("index_bytes"),
+            peak_bytes=answers.cost.get("peak_bytes"),
+            errors=dict(answers.errors),
+            unknown_documents=unknown,
+            cached=cached,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class BenchResult:
+    """The comparison, the runs, what each retriever cost, and the folder that keeps it all."""
+
+    bench: Bench
+    dataset: Dataset
+    runs: dict[str, Run]
+    rows: tuple[Row, ...]
+    comparison: Comparison
+    folder: Path
+
+    @property
+    def cost_table(self) -> Table:
+        """One row a retriever: time a query, throughput, indexing."""
+        columns = [
+            "run",
+            "p50 ms",
+            "p95 ms",
+            "p99 ms",
+            "queries/s",
+            "index s",
+            "index MB",
+            "peak MB",
+            "errors",
+        ]
+        rows = [
+            [
+                row.run,
+                _scaled(row.p50_seconds, 1e3),
+                _scaled(row.p95_seconds, 1e3),
+                _scaled(row.p99_seconds, 1e3),
+                _scaled(row.queries_per_second, 1),
+                _scaled(row.index_seconds, 1),
+                _scaled(row.index_bytes, 1e-6),
+                _scaled(row.peak_bytes, 1e-6),
+                len(row.errors),
+            ]
+            for row in self.rows
+        ]
+        return Table(columns, rows, digits=2)
+
+    def remarks(self) -> list[str]:
+        """What a reader should know of how the runs came about."""
+        said = [
+            f"Times of {row.run} are from an earlier run of this bench." for row in self.rows if row.cached
+        ]
+        for row in self.rows:
+            if row.errors:
+                query, error = next(iter(row.errors.items()))
+                said.append(f"{row.run} failed on {len(row.errors):,} queries (the first, {query}: {error}).")
+            if row.unknown_documents:
+                said.append(
+                    f"{row.run} returned {row.unknown_documents:,} documents that are not in the corpus."
+                )
+        return said
+
+    def to_markdown(self) -> str:
+        """The comparison in Markdown, with what each retriever cost."""
+        parts = [self.comparison.to_markdown(), "## Cost", markdown(self.cost_table)]
+        said = self.remarks()
+        return "\n\n".join([*parts, *(["\n".join(f"- {line}" for line in said)] if said else [])])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As result.json holds it."""
+        settings = self.bench.model_dump(mode="json", exclude={"dataset", "retrievers"})
+        settings["dataset"] = (
+            str(self.bench.dataset) if not isinstance(self.bench.dataset, (dict, str)) else self.bench.dataset
+        )
+        return {
+            "steelyard": __version__,
+            "settings": settings,
+            "dataset": {
+                "name": self.dataset.name,
+                "fingerprint": self.dataset.fingerprint,
+                "documents": len(self.dataset.corpus),
+            },
+            "machine": {
+                "system": platform.platform(),
+                "python": platform.python_version(),
+                "processor": platform.machine(),
+            },
+            "runs": [{**asdict(row), "fingerprint": self.runs[row.run].fingerprint} for row in self.rows],
+            "comparison": self.comparison.to_dict(),
+        }
+
+    def write(self) -> None:
+        """Write the folder, file by file, each wholly or not at all; result.json comes last."""
+        import polars as pl
+
+        folder = self.folder
+        (folder / "runs").mkdir(parents=True, exist_ok=True)
+        for name, run in self.runs.items():
+            run.write(folder / "runs" / f"{safe_name(name)}.parquet")
+        scores = pl.concat(_scores(board) for board in self.comparison.boards)
+        _write_frame(scores, folder / "scores.parquet")
+        _write_frame(self.comparison.pairs, folder / "pairs.parquet")
+        self.dataset.qrels.write(folder / "qrels.parquet")
+        _write_frame(_queries(self.dataset), folder / "queries.parquet")
+        _write_frame(self._documents(), folder / "documents.parquet")
+        write_file(folder / "leaderboard.md", (self.to_markdown() + "\n").encode())
+        self.comparison.to_html(folder / "report.html")
+        write_file(
+            folder / "result.json",
+            json.dumps(self.to_dict(), indent=1, ensure_ascii=False, default=str).encode(),
+        )
+
+    def _documents(self) -> Any:
+        """The documents a reader may want to look at: judged, or near the top of a run."""
+        import polars as pl
+
+        wanted = set(self.dataset.qrels.judged.doc_ids)
+        for run in self.runs.values():
+            wanted |= set(run.frame.filter(pl.col("rank") <= SHOWN_DEPTH)["doc_id"].to_list())
+        corpus = self.dataset.corpus
+        ids = [doc for doc in corpus if doc in wanted]
+        rows = {
+            "doc_id": ids,
+            "title": [corpus.titles.get(doc, "") for doc in ids],
+            "text": [corpus.texts[doc] for doc in ids],
+        }
+        return pl.DataFrame(rows, schema={"doc_id": pl.String, "title": pl.String, "text": pl.String})
+
+
+def safe_name(name: str) -> str:
+    """A run's name as a file name.
+
+    >>> safe_name("bm25 k1=1.2/b")
+    'bm25_k1=1.2_b'
+    """
+    return "".join(c if c.isalnum() or c in "-_.=+" else "_" for c in name)
+
+
+def _scaled(value: float | None, by: float) -> float | None:
+    return None if value is None else float(value) * by
+
+
+def _scores(board: Any) -> Any:
+    import polars as pl
+
+    label = "" if board.k is None else f" at {board.k}"
+    size = len(board.queries)
+    parts = [
+        pl.DataFrame(
+            {
+                "run": [run] * size,
+                "query_id": list(board.queries),
+                "measure": [column.key + label] * size,
+                "value": values,
+            }
+        )
+        for run, rows in zip(board.runs, board.values, strict=True)
+        for column, values in zip(board.columns, rows, strict=True)
+    ]
+    return pl.concat(parts)
+
+
+def _queries(dataset: Dataset) -> Any:
+    import polars as pl
+
+    columns = {
+        name: [None if query not in values else str(values[query]) for query in dataset.queries]
+        for name, values in dataset.queries.columns.items()
+        if name not in ("query_id", "text")
+    }
+    made = {"query_id": list(dataset.queries), "text": list(dataset.queries.values()), **columns}
+    return pl.DataFrame(made, schema=dict.fromkeys(made, pl.String))
+
+
+def _write_frame(frame: Any, path: Path) -> None:
+    from io import BytesIO
+
+    buffer = BytesIO()
+    frame.write_parquet(buffer)
+    write_file(path, buffer.getvalue())

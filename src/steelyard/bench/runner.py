@@ -1,0 +1,166 @@
+"""bench(): a question set and retrievers in, a leaderboard out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from steelyard.bench.answers import Answers, AnswerStore, key_of
+from steelyard.bench.asking import Contestant, Watch, ask_all, index_all, throughput
+from steelyard.bench.config import Bench, check_bench, read_bench
+from steelyard.bench.result import BenchResult, Row
+from steelyard.bench.specs import Spec
+from steelyard.comparison.compare import compare
+from steelyard.comparison.result import Comparison
+from steelyard.datasets import Dataset
+from steelyard.dialects import dialect
+from steelyard.errors import InputError
+from steelyard.runs import Run
+
+CACHE = "cache"
+
+
+def bench(
+    source: str | Path | Bench | Mapping[str, Any],
+    output: str | Path | None = None,
+    *,
+    fresh: bool = False,
+    watch: Watch | None = None,
+) -> BenchResult:
+    """Run retrievers over a dataset, time them, measure, compare, and write a result folder.
+
+    `source` is a bench.yaml, a Bench, or a mapping of its keys. The folder is `output`, or
+    `<name>-result` beside the file. What was asked before, with the same dataset, settings and
+    version, is not asked again unless `fresh`.
+    """
+    path = Path(source) if isinstance(source, (str, Path)) else None
+    if path is not None:
+        made, specs = read_bench(path)
+    else:
+        assert not isinstance(source, (str, Path))
+        made, specs = check_bench(source)
+    folder = Path(output) if output is not None else _folder(path)
+    dataset = _dataset(made.dataset, path.parent if path else Path())
+    if not dataset.queries:
+        raise InputError(f"dataset {dataset.name!r} has no queries; there is nothing to ask.")
+    judged = set(dataset.qrels.queries)
+    asked = {query: text for query, text in dataset.queries.items() if query in judged}
+    if not asked:
+        raise InputError(f"dataset {dataset.name!r}: no query is judged; there is nothing to measure.")
+    tell = watch or (lambda what, done, total: None)
+    contestants = _contestants(specs, dataset, made.depth, folder / CACHE, fresh)
+    waiting = [c for c in contestants if c.waiting(list(asked))]
+    cached = {c.spec.label for c in contestants} - {c.spec.label for c in waiting}
+    index_all(waiting, dataset.corpus, tell)
+    if waiting:
+        ask_all(waiting, asked, made.depth, made.warmup, tell)
+        throughput(waiting, asked, made.depth, tell)
+    tell("measuring", 0, 1)
+    runs, rows = _gathered(specs, contestants, dataset, made, cached)
+    result = BenchResult(
+        bench=made,
+        dataset=dataset,
+        runs=runs,
+        rows=tuple(rows),
+        comparison=_compared(made, dataset, runs),
+        folder=folder,
+    )
+    tell("writing", 0, 1)
+    result.write()
+    return result
+
+
+def _folder(path: Path | None) -> Path:
+    return path.parent / f"{path.stem}-result" if path else Path("bench-result")
+
+
+def _dataset(source: Any, folder: Path) -> Dataset:
+    """The dataset that was named; a path is taken from the bench's own folder."""
+    if isinstance(source, Dataset):
+        return source
+    options: dict[str, Any] = {}
+    if isinstance(source, Mapping):
+        options = {str(key): value for key, value in source.items() if key != "path"}
+        source = source.get("path")
+    if not isinstance(source, (str, Path)):
+        raise InputError(f"`dataset` is {source!r}; expected demo, a path, or `path:` with its options.")
+    beside = folder / source
+    if "qrels" in options and isinstance(options["qrels"], str) and (folder / options["qrels"]).exists():
+        options["qrels"] = str(folder / options["qrels"])
+    return Dataset.read(beside if beside.exists() else source, **options)
+
+
+def _contestants(
+    specs: Sequence[Spec], dataset: Dataset, depth: int, cache: Path, fresh: bool
+) -> list[Contestant]:
+    contestants = []
+    for spec in specs:
+        if spec.retriever is None:
+            continue
+        store = AnswerStore(cache, key_of(dataset.fingerprint, spec.name, spec.settings, depth))
+        if fresh:
+            store.clear()
+        contestants.append(Contestant(spec, spec.retriever, store.read(), store))
+    return contestants
+
+
+def _gathered(
+    specs: Sequence[Spec], contestants: Sequence[Contestant], dataset: Dataset, made: Bench, cached: set[str]
+) -> tuple[dict[str, Run], list[Row]]:
+    """A Run and a row of costs for every retriever, in the order they were written."""
+    by_label = {c.spec.label: c.answers for c in contestants}
+    texts = dict(dataset.corpus) if _needs_texts(made) else None
+    known = set(dataset.corpus)
+    runs: dict[str, Run] = {}
+    rows: list[Row] = []
+    for spec in specs:
+        if spec.run is not None:
+            finished = Run.read(spec.run, name=spec.label)
+            runs[spec.label] = Run(finished, seconds=finished.seconds or {}, texts=texts)
+            answers = Answers()
+            returned = finished.table["doc_id"].to_list()
+        else:
+            answers = by_label[spec.label]
+            runs[spec.label] = Run(_lists(answers), name=spec.label, seconds=answers.seconds, texts=texts)
+            returned = [doc for listed in answers.lists.values() for doc, _ in listed]
+        unknown = sum(doc not in known for doc in returned)
+        rows.append(Row.of(spec.label, spec.name, spec.settings, answers, unknown, spec.label in cached))
+    return runs, rows
+
+
+def _lists(answers: Answers) -> dict[str, Any]:
+    """Lists as a run takes them: pairs where every document has a score, ids where some have none."""
+    whole = all(score is not None for listed in answers.lists.values() for _, score in listed)
+    if whole:
+        return dict(answers.lists)
+    return {query: [doc for doc, _ in listed] for query, listed in answers.lists.items()}
+
+
+def _needs_texts(made: Bench) -> bool:
+    spoken = dialect(made.dialect)
+    measures = [spoken.measure(text) for text in spoken.expand(made.measures)]
+    return any(m.parameters.get("budget") is not None or m.parameters.get("near") for m in measures)
+
+
+def _compared(made: Bench, dataset: Dataset, runs: Mapping[str, Run]) -> Comparison:
+    return compare(
+        dataset.qrels,
+        runs,
+        made.measures or None,
+        baseline=made.baseline,
+        test=made.test,
+        correction=made.correction,
+        composite=made.composite,
+        at=made.at,
+        by=made.by,
+        queries=dataset.queries.columns
+        if made.by is not None and made.by in dataset.queries.columns
+        else None,
+        dialect=made.dialect,
+        seed=made.seed,
+        missing=made.missing,
+        ties=made.ties,
+        duplicates=made.duplicates,
+        no_relevant=made.no_relevant,
+    )

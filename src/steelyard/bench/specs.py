@@ -1,0 +1,125 @@
+"""The retrievers of a bench: what was written, spread into a grid, each with its label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import SteelyardError
+from steelyard.retrievers.base import Retriever
+from steelyard.retrievers.registry import retriever
+
+RUN = "run"
+LISTS = frozenset({"of", "weights"})
+"""Settings that are lists by nature: they do not spread into a grid."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One retriever to run: its name, its settings, the label of its row, and where it was written."""
+
+    name: str
+    settings: dict[str, Any]
+    label: str
+    place: int
+    retriever: Retriever | None = field(default=None, compare=False)
+
+    @property
+    def run(self) -> Path | None:
+        """The finished run that joins the table, where it is one."""
+        return Path(self.settings["path"]) if self.name == RUN else None
+
+
+def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[tuple[tuple[Any, ...], str]]]:
+    """Every retriever that was asked for, and every problem as (place, what)."""
+    specs: list[Spec] = []
+    problems: list[tuple[tuple[Any, ...], str]] = []
+    for place, entry in enumerate(entries):
+        if isinstance(entry, Retriever) and not isinstance(entry, (str, Mapping)):
+            specs.append(Spec(entry.label, entry.settings(), entry.label, place, entry))
+            continue
+        parsed = _entry(entry)
+        if isinstance(parsed, str):
+            problems.append(((place,), parsed))
+            continue
+        name, settings = parsed
+        for point in _grid(settings):
+            try:
+                specs.append(_spec(name, {**settings, **point}, point, place, folder, entries))
+            except SteelyardError as error:
+                problems.append(((place, name), str(error)))
+    seen: dict[str, int] = {}
+    for spec in specs:
+        if spec.label in seen:
+            problems.append(
+                (
+                    (spec.place,),
+                    f"two retrievers are called {spec.label!r}; give one a name of its own (name: ...)",
+                )
+            )
+        seen[spec.label] = spec.place
+    return specs, problems
+
+
+def _entry(entry: Any) -> tuple[str, dict[str, Any]] | str:
+    """The name and settings of an entry, or what is wrong with it."""
+    if isinstance(entry, str):
+        return entry, {}
+    if not isinstance(entry, Mapping) or not entry:
+        return f"{entry!r} is not a retriever; expected a name, or `name: {{setting: value}}`"
+    name, settings = next(iter(entry.items()))
+    extra = {key: value for key, value in entry.items() if key != name}
+    if isinstance(settings, str):
+        settings = {"path" if name == RUN else "target": settings}
+    if settings is None:
+        settings = {}
+    if not isinstance(settings, Mapping):
+        return f"the settings of {name} are {settings!r}; expected `setting: value` pairs"
+    if set(extra) - {"name"} and not set(settings) <= {"path", "target"}:
+        return f"one entry holds {', '.join(map(str, entry))}; a retriever is one name with its settings"
+    return str(name), {**settings, **extra}
+
+
+def _grid(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every combination of the settings that were given as lists."""
+    lists = {key: value for key, value in settings.items() if isinstance(value, list) and key not in LISTS}
+    return [dict(zip(lists, point, strict=True)) for point in product(*lists.values())]
+
+
+def _spec(
+    name: str,
+    settings: dict[str, Any],
+    point: Mapping[str, Any],
+    place: int,
+    folder: Path,
+    entries: Sequence[Any],
+) -> Spec:
+    if name == RUN:
+        path = Path(str(settings.get("path", "")))
+        settings = {**settings, "path": str(path if path.is_absolute() else folder / path)}
+        if not Path(settings["path"]).is_file():
+            raise SteelyardError(f"there is no run file {settings['path']}")
+        return Spec(name, settings, str(settings.get("name") or path.stem), place)
+    given = dict(settings)
+    if "of" in given:
+        given["of"] = [_referred(part, entries) for part in given["of"]]
+    if "first" in given:
+        given["first"] = _referred(given["first"], entries)
+    built = retriever(name, given)
+    label = built.label
+    if point and "name" not in settings:
+        label = f"{label} {' '.join(f'{key}={value}' for key, value in point.items())}"
+    return Spec(name, built.settings(), label, place, built)
+
+
+def _referred(part: Any, entries: Sequence[Any]) -> Any:
+    """A retriever that another is made of: one of the bench's own, with the settings it has there."""
+    for entry in entries:
+        if isinstance(entry, Mapping) and isinstance(part, str):
+            name, settings = next(iter(entry.items()))
+            if isinstance(settings, Mapping) and part in (name, settings.get("name")):
+                return {name: {key: value for key, value in settings.items() if key != "name"}}
+    return part

@@ -1,0 +1,52 @@
+"""steelyard bench: run retrievers over a dataset, measure, compare, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.bench.result import BenchResult
+from steelyard.bench.runner import bench as benched
+from steelyard.cli.comparison_output import print_comparison
+from steelyard.cli.options import TableFormat
+from steelyard.cli.output import Format, emit, say, watched, write
+
+
+def bench(
+    config: Annotated[
+        Path,
+        typer.Argument(help="The bench: `steelyard init` writes one to start from.", metavar="BENCH.YAML"),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The result folder.", metavar="DIR")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ask everything again, whatever was asked before.")
+    ] = False,
+    format: TableFormat = Format.table,
+) -> None:
+    """Run retrievers over a dataset, time, measure and compare them, and write a result folder.
+
+    Example: steelyard init && steelyard bench bench.yaml
+
+    A bench that was stopped goes on where it was; a changed setting reruns only what it touches.
+    """
+    with watched() as watch:
+        result = benched(config, output, fresh=fresh, watch=watch)
+    print_result(result, format)
+
+
+def print_result(result: BenchResult, format: Format) -> None:
+    """The leaderboard, the differences, what each retriever cost, and where it was all written."""
+    if format is Format.markdown:
+        write(result.to_markdown(), None)
+    else:
+        print_comparison(result.comparison, format, None)
+        if format is Format.table:
+            print()
+            emit(result.cost_table, None, format, None)
+    for line in result.remarks():
+        say(line)
+    say(f"The result is in {result.folder}; {result.folder / 'report.html'} is the page to look at.")

@@ -1,0 +1,34 @@
+"""steelyard demo: the bundled benchmark."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steelyard.bench.runner import bench as benched
+from steelyard.cli.bench import print_result
+from steelyard.cli.options import TableFormat
+from steelyard.cli.output import Format, watched
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The result folder.", metavar="DIR")] = Path(
+        "steelyard-demo"
+    ),
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ask everything again, whatever was asked before.")
+    ] = False,
+    format: TableFormat = Format.table,
+) -> None:
+    """Run the bundled benchmark: a leaderboard here, a report in ./steelyard-demo.
+
+    Example: steelyard demo
+
+    115 questions about a small railway, 267 passages of its handbook, no network needed.
+    """
+    with as_file(files("steelyard.demo") / "bench.yaml") as config, watched() as watch:
+        result = benched(config, output, fresh=fresh, watch=watch)
+    print_result(result, format)
