@@ -27,7 +27,7 @@ EVERYWHERE = """
     Hit; Hit(rel=0.5); RR; RR(rel=0.5); RR(per=target)
     AP; AP(denominator=min); AP(denominator=found); AP(per=target); AP(per=target, denominator=found)
     DCG; DCG(gain=exp, discount=reciprocal); DCG(rel=1)
-    nDCG; nDCG(gain=exp); nDCG(gain={0: -1, 1: 3}); nDCG(ideal=retrieved); nDCG(per=target)
+    nDCG; nDCG(gain=exp); nDCG(gain={0: -1, 1: 3}); nDCG(ideal=retrieved); nDCG(per=target); nDCG(ideal=all)
     nDCG(ideal=found); nDCG(ideal=found, gain={0: -1, 1: 3}); nDCG(ideal=found, discount=reciprocal, rel=1)
     DR; StRecall; Diversity; AllTargets; AP_IA; P_IA; NumRelRet; Found; Judged; Unjudged; Unjudged(denominator=k)
     Confusion; Confusion(denominator=distractors); RBP; RBP(gain=linear, p=0.5); RBPResidual

@@ -5,9 +5,7 @@ The definitions are those of ndeval, the tool of the TREC Web tracks, at any cut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from heapq import heapify, heappop, heapreplace
-from itertools import islice
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -220,9 +218,11 @@ def _check(name: str, value: float) -> None:
 def _gained(a: Alignment, k: int | None, alpha: float, rel: float, discount: Discount) -> Floats:
     """Per query the discounted gain of the first k."""
     _check("alpha", alpha)
-    alone, owner = a.by_target(rel)
-    worth = _after(alone.query, alpha) * discount(alone.rank)
-    return _sums(owner, alone.per_query(np.where(alone.within(k), worth, 0.0)), a.size)
+    hit, target, grade = a.hit_targets
+    pairs = np.flatnonzero((grade >= rel) & a.within(k)[hit])
+    pairs = pairs[np.argsort(target[pairs], kind="stable")]
+    worth = _after(target[pairs], alpha) * discount(a.rank[hit[pairs]])
+    return _sums(a.query[hit[pairs]], worth, a.size)
 
 
 def _most_possible(a: Alignment, k: int, alpha: float, rel: float, discount: Discount) -> Floats:
@@ -239,57 +239,47 @@ def _ideal(a: Alignment, k: int | None, alpha: float, rel: float, discount: Disc
     crowded = np.zeros(a.size, dtype=bool)
     crowded[query[np.bincount(doc, minlength=1)[doc] > 1]] = True
     apart = ~crowded[query]
-    one_each = _one_target_each(query[apart], target[apart], alpha)
-    total = _discounted(*one_each, k, discount, a.size)
-    for number, held in _documents(query[~apart], doc[~apart], target[~apart]):
-        gains = np.fromiter(islice(_greedy(held, alpha), k), np.float64)
-        total[number] = float(np.sum(gains * discount(np.arange(1, len(gains) + 1))))
+    total = np.zeros(a.size)
+    for owner, rank, gain in (
+        _one_target_each(query[apart], target[apart], alpha),
+        _greedy(query[~apart], doc[~apart], target[~apart], alpha, k),
+    ):
+        inside: Bools = np.ones(len(rank), dtype=bool) if k is None else rank <= k
+        total += _sums(owner[inside], gain[inside] * discount(rank[inside]), a.size)
     return total
 
 
-def _one_target_each(query: Ints, target: Ints, alpha: float) -> tuple[Ints, Floats]:
-    """The gains of the greedy lists, best first, where no document satisfies two targets."""
+def _one_target_each(query: Ints, target: Ints, alpha: float) -> tuple[Ints, Ints, Floats]:
+    """The greedy lists, as (query, rank, gain), where no document satisfies two targets."""
     order = np.lexsort((target, query))
-    query, target = query[order], target[order]
-    gains = _after(target, alpha)
+    query, gains = query[order], _after(target[order], alpha)
     order = np.lexsort((-gains, query))
-    return query[order], gains[order]
+    return query[order], _place(query[order]) + 1, gains[order]
 
 
-def _discounted(query: Ints, gains: Floats, k: int | None, discount: Discount, size: int) -> Floats:
-    """Per query the discounted sum of gains that are sorted by query and rank."""
-    rank = _place(query) + 1
-    inside: Bools = np.ones(len(rank), dtype=bool) if k is None else rank <= k
-    return _sums(query[inside], gains[inside] * discount(rank[inside]), size)
-
-
-def _documents(query: Ints, doc: Ints, target: Ints) -> Iterator[tuple[int, list[tuple[int, list[int]]]]]:
-    """Query by query, each document with the targets that it satisfies."""
-    held: dict[int, dict[int, list[int]]] = {}
-    for number, document, need in zip(query.tolist(), doc.tolist(), target.tolist(), strict=True):
-        held.setdefault(number, {}).setdefault(document, []).append(need)
-    for number, documents in held.items():
-        yield number, list(documents.items())
-
-
-def _greedy(held: Sequence[tuple[int, list[int]]], alpha: float) -> Iterator[float]:
-    """The gains of a list that takes at each rank the document that gains most.
-
-    Gains only ever fall, so a document whose gain is up to date and at the top of the heap is the best.
-    """
-    left = {need: 1.0 for _, needs in held for need in needs}
-    heap = [(-float(len(needs)), -document, needs) for document, needs in held]
-    heapify(heap)
-    while heap:
-        known, order, needs = heap[0]
-        gain = sum(left[need] for need in needs)
-        if gain < -known:
-            heapreplace(heap, (-gain, order, needs))
-            continue
-        heappop(heap)
-        yield gain
-        for need in needs:
-            left[need] *= 1 - alpha
+def _greedy(query: Ints, doc: Ints, target: Ints, alpha: float, k: int | None) -> tuple[Ints, Ints, Floats]:
+    """The greedy lists, as (query, rank, gain): rank by rank, for all queries that have documents left."""
+    order = np.lexsort((doc, query))
+    query, doc, target = query[order], doc[order], target[order]
+    left = np.ones(int(target.max(initial=-1)) + 1)
+    queries, ranks, gains = [query[:0]], [query[:0]], [left[:0]]
+    rank = 0
+    while len(doc) and (k is None or rank < k):
+        rank += 1
+        docs = np.flatnonzero(_place(doc) == 0)
+        owners = query[docs]
+        starts = np.flatnonzero(_place(owners) == 0)
+        gain = np.add.reduceat(left[target], docs)
+        best = np.maximum.reduceat(gain, starts)
+        top = gain == np.repeat(best, np.diff(np.append(starts, len(owners))))
+        chosen = np.maximum.reduceat(np.where(top, np.arange(len(owners)), -1), starts)
+        queries.append(owners[starts])
+        ranks.append(np.full(len(starts), rank))
+        gains.append(best)
+        taken = np.isin(doc, doc[docs[chosen]])
+        left[target[taken]] *= 1 - alpha
+        query, doc, target = query[~taken], doc[~taken], target[~taken]
+    return np.concatenate(queries), np.concatenate(ranks), np.concatenate(gains)
 
 
 def _after(group: Ints, alpha: float) -> Floats:
@@ -299,7 +289,10 @@ def _after(group: Ints, alpha: float) -> Floats:
 
 def _place(group: Ints) -> Ints:
     """How many entries of the same group stand before each; groups are sorted."""
-    return np.arange(len(group)) - np.searchsorted(group, group)
+    entry = np.arange(len(group))
+    new = np.ones(len(group), dtype=bool)
+    new[1:] = group[1:] != group[:-1]
+    return entry - np.maximum.accumulate(np.where(new, entry, 0))
 
 
 def _sums(query: Ints, values: Floats | Bools, size: int) -> Floats:

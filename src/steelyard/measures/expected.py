@@ -159,7 +159,7 @@ def ndcg(
     k: int | None = None,
     gain: Literal["linear", "exp", "binary"] | GainTable = "linear",
     discount: Literal["log2", "reciprocal"] = "log2",
-    ideal: Literal["judged", "retrieved", "found"] = "judged",
+    ideal: Literal["judged", "all", "retrieved", "found"] = "judged",
     per: Literal["document", "target"] = "document",
     rel: float | None = None,
 ) -> Floats:
@@ -327,7 +327,7 @@ def _over_found_ideals(
                 continue
             ways = prod(map(comb, counts, taken)) * comb(unjudged, blank)
             here = np.repeat(kinds, taken)
-            best = np.sort(np.concatenate([sure, here]))[::-1]
+            best = np.sort(np.maximum(np.concatenate([sure, here]), 0.0))[::-1]
             ideal = float(np.sum(best * discounts[: len(best)]))
             if ideal != 0:
                 mean += ways / comb(size, inside) * (surely + a_place * float(here.sum())) / ideal
