@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import NoReturn
 
 VERBS = {
     "demo": "the bundled benchmark: a leaderboard here, a report in ./steelyard-demo",
@@ -21,7 +21,20 @@ VERBS = {
     "convert": "write a run or judgments in another format",
 }
 
-DONE, GATE_FAILED, WRONG_INPUT, BROKE = 0, 1, 2, 3
+DONE, GATE_FAILED, WRONG_INPUT, BROKE, STOPPED = 0, 1, 2, 3, 130
+
+_HELP = """\
+usage: steelyard VERB [arguments]
+
+Steelyard weighs retrievers: how good, by whose definition, whether the difference is real, and where they fail.
+
+verbs:
+{verbs}
+
+  steelyard VERB --help   what a verb does, with an example
+  steelyard --version     the version
+
+Exit codes: 0 done, 1 a gate failed, 2 the command or its input was wrong, 3 something inside broke."""
 
 
 def main() -> NoReturn:
@@ -34,8 +47,7 @@ def run(arguments: list[str]) -> int:
     from steelyard.errors import SteelyardError
 
     try:
-        result = _app(arguments)(args=arguments, prog_name="steelyard", standalone_mode=False)
-        return result if isinstance(result, int) else DONE
+        return _run(arguments)
     except SteelyardError as error:
         print(f"error: {error}", file=sys.stderr)
         return WRONG_INPUT
@@ -44,58 +56,46 @@ def run(arguments: list[str]) -> int:
         return DONE
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        return 130
+        return STOPPED
     except Exception as error:
-        return _failed(error)
+        return _broke(error)
 
 
-def _app(arguments: list[str]) -> Any:
-    """The command, with only the verb that was asked for loaded."""
-    import typer
+def _run(arguments: list[str]) -> int:
+    """Load only the verb that was asked for, and call it."""
+    if not arguments or arguments[0] in ("--help", "-h", "help"):
+        width = max(map(len, VERBS))
+        print(_HELP.format(verbs="\n".join(f"  {verb:<{width}}  {what}" for verb, what in VERBS.items())))
+        return DONE if arguments else WRONG_INPUT
+    if arguments[0] == "--version":
+        from steelyard.version import __version__
 
-    app = typer.Typer(
-        name="steelyard",
-        help="Steelyard weighs retrievers: how good, by whose definition, whether the difference is real, and where they fail.",
-        epilog="Exit codes: 0 done, 1 a gate failed, 2 the command or its input was wrong, 3 something inside broke.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
+        print(f"steelyard {__version__}")
+        return DONE
+    from steelyard.cli.parsing import UsageError, parsed
+    from steelyard.errors import did_you_mean
 
-    @app.callback(invoke_without_command=True)
-    def whole(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
-        if version:
-            from steelyard.version import __version__
-
-            print(f"steelyard {__version__}")
-            raise typer.Exit
-
-    asked = [word for word in arguments if not word.startswith("-")][:1]
-    loaded = asked if asked and asked[0] in VERBS else list(VERBS)
-    for verb in loaded:
-        app.command(verb, short_help=VERBS[verb])(getattr(import_module(f"steelyard.cli.{verb}"), verb))
-    return typer.main.get_command(app)
+    verb = arguments[0]
+    if verb not in VERBS:
+        raise UsageError(
+            f"there is no verb {verb!r}.{did_you_mean(verb, VERBS)} There are {', '.join(VERBS)}."
+        )
+    function = getattr(import_module(f"steelyard.cli.{verb}"), verb)
+    try:
+        given = parsed(verb, function, arguments[1:])
+    except SystemExit:
+        return DONE
+    code = function(**given)
+    return DONE if code is None else int(code)
 
 
-def _failed(error: Exception) -> int:
-    """Say what went wrong: the command line's own complaint, or a log of what broke."""
-    if hasattr(error, "format_message"):
-        usage = getattr(error, "ctx", None)
-        if usage is not None:
-            print(usage.get_usage(), file=sys.stderr)
-        print(f"error: {error.format_message()}", file=sys.stderr)
-        return int(getattr(error, "exit_code", WRONG_INPUT))
-    if type(error).__name__ == "Abort":
-        print("stopped", file=sys.stderr)
-        return 130
+def _broke(error: Exception) -> int:
+    """Keep what broke in a log file, and say where."""
     import tempfile
     import traceback
 
     with tempfile.NamedTemporaryFile("w", prefix="steelyard-", suffix=".log", delete=False) as log:
         traceback.print_exception(error, file=log)
-    print(
-        f"error: something inside broke ({type(error).__name__}: {error}). The details are in {log.name}",
-        file=sys.stderr,
-    )
+    what = f"{type(error).__name__}: {error}"
+    print(f"error: something inside broke ({what}). The details are in {log.name}", file=sys.stderr)
     return BROKE

@@ -5,26 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from steelyard.bench.result import BenchResult
 from steelyard.bench.runner import bench as benched
 from steelyard.cli.comparison_output import print_comparison
 from steelyard.cli.options import TableFormat
 from steelyard.cli.output import Format, emit, say, watched, write
+from steelyard.cli.parsing import Argument, Option
 
 
 def bench(
     config: Annotated[
         Path,
-        typer.Argument(help="The bench: `steelyard init` writes one to start from.", metavar="BENCH.YAML"),
+        Argument("BENCH.YAML", "The bench: `steelyard init` writes one to start from."),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The result folder.", metavar="DIR")
+        Path | None,
+        Option(
+            "The result folder.",
+            "DIR",
+            names=(
+                "--output",
+                "-o",
+            ),
+        ),
     ] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Ask everything again, whatever was asked before.")
-    ] = False,
+    fresh: Annotated[bool, Option("Ask everything again, whatever was asked before.")] = False,
     format: TableFormat = Format.table,
 ) -> None:
     """Run retrievers over a dataset, time, measure and compare them, and write a result folder.

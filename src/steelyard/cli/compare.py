@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-import typer
-
 from steelyard.cli.comparison_output import print_comparison
 from steelyard.cli.options import (
     Depth,
@@ -21,6 +19,7 @@ from steelyard.cli.options import (
     Ties,
 )
 from steelyard.cli.output import Format, followed
+from steelyard.cli.parsing import Argument, Option
 from steelyard.comparison.compare import compare as compared
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.score_table import TableOptions
@@ -29,65 +28,55 @@ from steelyard.runs import Run
 
 
 def compare(
-    qrels: Annotated[
-        Path | None, typer.Argument(help="The judgments (not with --scores).", metavar="QRELS")
-    ] = None,
-    runs: Annotated[list[Path] | None, typer.Argument(help="Two or more runs.", metavar="RUN...")] = None,
+    qrels: Annotated[Path | None, Argument("QRELS", "The judgments (not with --scores).")] = None,
+    runs: Annotated[list[Path] | None, Argument("RUN", "Two or more runs.")] = None,
     measure: Measures = None,
     baseline: Annotated[
         str | None,
-        typer.Option(help="Test every run against this one; without it, every two runs.", metavar="NAME"),
+        Option("Test every run against this one; without it, every two runs.", "NAME"),
     ] = None,
-    test: Annotated[
-        str, typer.Option(help="t, wilcoxon, sign, permutation, bootstrap, tukey or max-t.", metavar="TEST")
-    ] = "t",
-    correction: Annotated[
-        str, typer.Option(help="For many tests: none, bonferroni, holm or bh.", metavar="NAME")
-    ] = "holm",
+    test: Annotated[str, Option("t, wilcoxon, sign, permutation, bootstrap, tukey or max-t.", "TEST")] = "t",
+    correction: Annotated[str, Option("For many tests: none, bonferroni, holm or bh.", "NAME")] = "holm",
     composite: Annotated[
         str | None,
-        typer.Option(
-            help="Weights for a composite score: a YAML or JSON file, or default.", metavar="FILE|default"
-        ),
+        Option("Weights for a composite score: a YAML or JSON file, or default.", "FILE|default"),
     ] = None,
     at: Annotated[
         list[int] | None,
-        typer.Option(help="A row for every run at this cutoff. Repeat for more.", metavar="K"),
+        Option("A row for every run at this cutoff. Repeat for more.", "K"),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(help="Slice by a column of --queries, or by complexity.", metavar="COLUMN"),
+        Option("Slice by a column of --queries, or by complexity.", "COLUMN"),
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option(help="The queries' columns: JSONL, CSV, TSV or Parquet.", metavar="FILE")
+        Path | None, Option("The queries' columns: JSONL, CSV, TSV or Parquet.", "FILE")
     ] = None,
     scores: Annotated[
         Path | None,
-        typer.Option(help="Compare a table of values per query instead of runs.", metavar="FILE"),
+        Option("Compare a table of values per query instead of runs.", "FILE"),
     ] = None,
-    run_column: Annotated[
-        str | None, typer.Option(help="--scores: the column that names the run.", metavar="COLUMN")
-    ] = None,
+    run_column: Annotated[str | None, Option("--scores: the column that names the run.", "COLUMN")] = None,
     query_column: Annotated[
-        str | None, typer.Option(help="--scores: the column that names the query.", metavar="COLUMN")
+        str | None, Option("--scores: the column that names the query.", "COLUMN")
     ] = None,
     measure_column: Annotated[
         str | None,
-        typer.Option(help="--scores, long form: the column that names the measure.", metavar="COLUMN"),
+        Option("--scores, long form: the column that names the measure.", "COLUMN"),
     ] = None,
     value_column: Annotated[
-        str | None, typer.Option(help="--scores, long form: the column of values.", metavar="COLUMN")
+        str | None, Option("--scores, long form: the column of values.", "COLUMN")
     ] = None,
     repeat_column: Annotated[
         str | None,
-        typer.Option(help="--scores: the column that tells repetitions apart (a seed).", metavar="COLUMN"),
+        Option("--scores: the column that tells repetitions apart (a seed).", "COLUMN"),
     ] = None,
     repeats: Annotated[
-        str, typer.Option(help="--scores: average repetitions, or keep them as blocks.", metavar="HOW")
+        str, Option("--scores: average repetitions, or keep them as blocks.", "HOW")
     ] = "average",
     movers: Annotated[
         int,
-        typer.Option(help="Show so many queries that moved most against the baseline, per run.", metavar="N"),
+        Option("Show so many queries that moved most against the baseline, per run.", "N"),
     ] = 0,
     dialect: DialectName = "steelyard",
     missing: Missing = None,
@@ -96,11 +85,9 @@ def compare(
     duplicates: Duplicates = None,
     rel: Rel = None,
     depth: Depth = None,
-    alpha: Annotated[float, typer.Option(help="What counts as significant.", metavar="P")] = 0.05,
-    permutations: Annotated[
-        int, typer.Option(help="How many, for the permutation test.", metavar="N")
-    ] = 100_000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.", metavar="N")] = 0,
+    alpha: Annotated[float, Option("What counts as significant.", "P")] = 0.05,
+    permutations: Annotated[int, Option("How many, for the permutation test.", "N")] = 100_000,
+    seed: Annotated[int, Option("The same seed gives the same bytes.", "N")] = 0,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:

@@ -5,32 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-import typer
-
 from steelyard.cli.output import say
+from steelyard.cli.parsing import Argument, Option
 from steelyard.errors import InputError
 from steelyard.formats import convert as converted
 from steelyard.formats import formats
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="The file to read.", metavar="IN")],
-    target: Annotated[
-        Path, typer.Argument(help="The file to write; its name chooses the format.", metavar="OUT")
-    ],
+    source: Annotated[Path, Argument("IN", "The file to read.")],
+    target: Annotated[Path, Argument("OUT", "The file to write; its name chooses the format.")],
     from_format: Annotated[
         str | None,
-        typer.Option(
-            "--from", help="The format to read; found from the content otherwise.", metavar="FORMAT"
-        ),
+        Option("The format to read; found from the content otherwise.", "FORMAT", names=("--from",)),
     ] = None,
     to_format: Annotated[
         str | None,
-        typer.Option("--to", help="The format to write; found from the name otherwise.", metavar="FORMAT"),
+        Option("The format to write; found from the name otherwise.", "FORMAT", names=("--to",)),
     ] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="run or qrels, where the content fits both.", metavar="KIND")
-    ] = None,
+    kind: Annotated[str | None, Option("run or qrels, where the content fits both.", "KIND")] = None,
 ) -> None:
     """Write a run or judgments in another format.
 

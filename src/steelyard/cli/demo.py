@@ -6,21 +6,26 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from steelyard.bench.runner import bench as benched
 from steelyard.cli.bench import print_result
 from steelyard.cli.options import TableFormat
 from steelyard.cli.output import Format, watched
+from steelyard.cli.parsing import Option
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The result folder.", metavar="DIR")] = Path(
-        "steelyard-demo"
-    ),
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Ask everything again, whatever was asked before.")
-    ] = False,
+    output: Annotated[
+        Path,
+        Option(
+            "The result folder.",
+            "DIR",
+            names=(
+                "--output",
+                "-o",
+            ),
+        ),
+    ] = Path("steelyard-demo"),
+    fresh: Annotated[bool, Option("Ask everything again, whatever was asked before.")] = False,
     format: TableFormat = Format.table,
 ) -> None:
     """Run the bundled benchmark: a leaderboard here, a report in ./steelyard-demo.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from steelyard.cli.options import (
     Depth,
     DialectName,
@@ -20,6 +18,7 @@ from steelyard.cli.options import (
     Ties,
 )
 from steelyard.cli.output import Format, emit, followed, say
+from steelyard.cli.parsing import Argument, Option
 from steelyard.evaluation import evaluate as evaluated
 from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure
@@ -31,10 +30,8 @@ DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
 
 
 def evaluate(
-    qrels: Annotated[
-        Path, typer.Argument(help="The judgments: TREC, BEIR, JSON, CSV, Parquet, ...", metavar="QRELS")
-    ],
-    runs: Annotated[list[Path], typer.Argument(help="One or more runs, in any format.", metavar="RUN...")],
+    qrels: Annotated[Path, Argument("QRELS", "The judgments: TREC, BEIR, JSON, CSV, Parquet, ...")],
+    runs: Annotated[list[Path], Argument("RUN", "One or more runs, in any format.")],
     measure: Measures = None,
     dialect: DialectName = "steelyard",
     missing: Missing = None,
@@ -43,7 +40,7 @@ def evaluate(
     duplicates: Duplicates = None,
     rel: Rel = None,
     depth: Depth = None,
-    per_query: Annotated[bool, typer.Option("--per-query", help="Show every query's values.")] = False,
+    per_query: Annotated[bool, Option("Show every query's values.")] = False,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:

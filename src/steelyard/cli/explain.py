@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from steelyard.cli.options import DialectName, Output, TableFormat
 from steelyard.cli.output import Format, emit, write
+from steelyard.cli.parsing import Argument
 from steelyard.dialects import dialect as dialect_of
 from steelyard.explanation import explain as explained
 from steelyard.report.tables import Table
@@ -16,7 +15,7 @@ from steelyard.report.tables import Table
 def explain(
     measure: Annotated[
         str | None,
-        typer.Argument(help="A measure, as in nDCG@10; left out, the dialect's names are listed."),
+        Argument("MEASURE", "A measure, as in nDCG@10; left out, the dialect's names are listed."),
     ] = None,
     dialect: DialectName = "steelyard",
     format: TableFormat = Format.table,

@@ -5,16 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from steelyard.bench.starter import write_starter
 from steelyard.cli.output import say
+from steelyard.cli.parsing import Argument
 
 
 def init(
-    folder: Annotated[
-        Path, typer.Argument(help="The folder to write bench.yaml into.", metavar="DIR")
-    ] = Path(),
+    folder: Annotated[Path, Argument("DIR", "The folder to write bench.yaml into.")] = Path(),
 ) -> None:
     """Write a bench.yaml that runs as it is and explains itself.
 

@@ -5,29 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, write
+from steelyard.cli.parsing import Argument, Option
 from steelyard.reconciliation import reconcile as reconciled
 from steelyard.report.tables import Table
 
 
 def reconcile(
-    qrels: Annotated[Path, typer.Argument(help="The judgments.", metavar="QRELS")],
-    run: Annotated[Path, typer.Argument(help="The run.", metavar="RUN")],
+    qrels: Annotated[Path, Argument("QRELS", "The judgments.")],
+    run: Annotated[Path, Argument("RUN", "The run.")],
     measure: Annotated[
         list[str],
-        typer.Option(
-            "--measure", "-m", help="A metric's name, as in MAP@5. Repeat for more.", metavar="METRIC"
+        Option(
+            "A metric's name, as in MAP@5. Repeat for more.",
+            "METRIC",
+            names=(
+                "--measure",
+                "-m",
+            ),
         ),
     ],
-    dialects: Annotated[
-        str, typer.Option(help="The dialects to hold side by side, with commas.", metavar="A,B,...")
-    ],
-    queries: Annotated[
-        int, typer.Option(help="How many of the queries that differ most to show.", metavar="N")
-    ] = 5,
+    dialects: Annotated[str, Option("The dialects to hold side by side, with commas.", "A,B,...")],
+    queries: Annotated[int, Option("How many of the queries that differ most to show.", "N")] = 5,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, followed, write
+from steelyard.cli.parsing import Argument, Option
 from steelyard.formats import validate_file
 from steelyard.report.tables import Table
 
@@ -16,12 +15,8 @@ WRONG_INPUT = 2
 
 
 def validate(
-    paths: Annotated[
-        list[Path], typer.Argument(help="Runs, judgments, or folders that hold a dataset.", metavar="PATH...")
-    ],
-    kind: Annotated[
-        str | None, typer.Option(help="run or qrels, where the content fits both.", metavar="KIND")
-    ] = None,
+    paths: Annotated[list[Path], Argument("PATH", "Runs, judgments, or folders that hold a dataset.")],
+    kind: Annotated[str | None, Option("run or qrels, where the content fits both.", "KIND")] = None,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> int:

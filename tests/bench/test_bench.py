@@ -1,0 +1,212 @@
+"""The bench: config checked whole, answers kept and reused, failures recorded, the folder complete."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+import steelyard as sy
+from steelyard.bench.located_yaml import read_located
+from steelyard.errors import InputError
+
+CORPUS = {f"d{i}": f"text number {i}" for i in range(6)}
+QUERIES = {f"q{i}": f"question {i}" for i in range(6)}
+QRELS = {f"q{i}": {f"d{i}": 1, f"d{(i + 1) % 6}": -1} for i in range(6)}
+
+
+class Lookup:
+    """A retriever that knows the answers, shifted by `shift`, and counts how often it is asked."""
+
+    def __init__(self, label="lookup", shift=0, fails=(), **extra):
+        self.label, self.shift, self.fails, self.extra = label, shift, fails, extra
+        self.indexed = self.asked = 0
+
+    def index(self, corpus):
+        self.indexed += 1
+        self.ids = list(corpus)
+        return self
+
+    def retrieve(self, queries, k=10):
+        self.asked += len(queries)
+        found = []
+        for query in queries:
+            number = int(query.split()[1])
+            if number in self.fails:
+                raise ValueError(f"no answer to {query}")
+            order = self.ids[(number + self.shift) % 6 :] + self.ids[: (number + self.shift) % 6]
+            found.append([(doc, 1.0 / place) for place, doc in enumerate(order[:k], 1)])
+        return found
+
+    def settings(self):
+        return {"shift": self.shift, "fails": list(self.fails), **self.extra}
+
+    def size_in_bytes(self):
+        return 7
+
+
+@pytest.fixture
+def dataset():
+    return sy.Dataset.of(CORPUS, QUERIES, QRELS, name="tiny")
+
+
+def run(dataset, folder, *retrievers, **more):
+    given = {"measures": ["RR", "Hit@1", "Confusion@2", "Latency"], "depth": 4, **more}
+    return sy.bench({"dataset": dataset, "retrievers": list(retrievers), **given}, output=folder)
+
+
+def test_a_bench_measures_compares_and_writes(dataset, tmp_path):
+    result = run(dataset, tmp_path / "out", Lookup("right"), Lookup("late", shift=5), baseline="late")
+    assert result.comparison.leaderboard["run"].to_list() == ["right", "late"]
+    assert result.comparison.leaderboard["RR"].to_list() == [1.0, 0.5]
+    assert all(row.p50_seconds >= 0 and row.index_bytes == 7 and row.queries == 6 for row in result.rows)
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names >= {"result.json", "scores.parquet", "pairs.parquet", "runs", "leaderboard.md", "report.html"}
+    scores = pl.read_parquet(tmp_path / "out" / "scores.parquet")
+    assert scores.columns == ["run", "query_id", "measure", "value"]
+    means = scores.filter(pl.col("measure") == "RR").group_by("run").agg(pl.col("value").mean())
+    assert dict(means.iter_rows()) == {"right": 1.0, "late": 0.5}
+    kept = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert kept["dataset"]["fingerprint"] == dataset.fingerprint
+    again = sy.Run.read(tmp_path / "out" / "runs" / "late.parquet")
+    assert sy.evaluate(QRELS, again, "RR")["RR"] == 0.5
+
+
+def test_what_was_asked_is_not_asked_again(dataset, tmp_path):
+    first = Lookup("a")
+    run(dataset, tmp_path, first, Lookup("b", shift=1))
+    second, changed = Lookup("a"), Lookup("b", shift=2)
+    result = run(dataset, tmp_path, second, changed)
+    assert (second.indexed, second.asked) == (0, 0)
+    assert changed.asked > 0
+    assert [row.cached for row in result.rows] == [True, False]
+    fresh = Lookup("a")
+    sy.bench({"dataset": dataset, "retrievers": [fresh], "measures": ["RR"], "depth": 4}, output=tmp_path, fresh=True)
+    assert fresh.asked > 0
+
+
+def test_a_stopped_bench_goes_on_where_it_was(dataset, tmp_path):
+    run(dataset, tmp_path, Lookup("a"), warmup=0)
+    store = next((tmp_path / "cache").iterdir())
+    lines = store.read_text().splitlines()
+    answered = [line for line in lines if '"list"' in line]
+    store.write_text("\n".join([*answered[:2], answered[2][:20]]))
+    again = Lookup("a")
+    result = run(dataset, tmp_path, again, warmup=0)
+    assert again.asked == 4 + 6, "four questions were open; then all six at once for throughput"
+    assert result.comparison.leaderboard["RR"].to_list() == [1.0]
+    assert run(dataset, tmp_path, Lookup("a"), warmup=0).rows[0].cached
+
+
+def test_an_unreadable_cache_is_rebuilt(dataset, tmp_path):
+    run(dataset, tmp_path, Lookup("a"))
+    next((tmp_path / "cache").iterdir()).write_bytes(b"\xff\xfe\x00 not json")
+    assert run(dataset, tmp_path, Lookup("a")).comparison.leaderboard["RR"].to_list() == [1.0]
+
+
+def test_a_failing_query_is_recorded_and_the_rest_goes_on(dataset, tmp_path):
+    result = run(dataset, tmp_path, Lookup("shaky", fails=(2, 3)), Lookup("sound"))
+    shaky = next(row for row in result.rows if row.run == "shaky")
+    assert shaky.errors == {f"q{i}": f"ValueError: no answer to question {i}" for i in (2, 3)}
+    assert result.comparison.coverage["shaky"].missing == 2
+    standing = {row.run: row.means["RR"] for row in result.comparison.standings}
+    assert standing == {"sound": 1.0, "shaky": pytest.approx(4 / 6)}
+    assert any("shaky failed on 2 queries" in line for line in result.remarks())
+
+
+def test_documents_that_are_not_in_the_corpus_are_counted(dataset, tmp_path):
+    class Strays(Lookup):
+        def retrieve(self, queries, k=10):
+            return [[("d0", 1.0), ("ghost", 0.5)] for _ in queries]
+
+    result = run(dataset, tmp_path, Strays("strays"))
+    assert result.rows[0].unknown_documents == 6
+    assert any("not in the corpus" in line for line in result.remarks())
+
+
+def test_a_finished_run_joins_the_table(dataset, tmp_path):
+    sy.Run({q: ["d9", f"d{q[1]}"] for q in QUERIES}, name="old").write(tmp_path / "old.json")
+    entry = {"run": str(tmp_path / "old.json"), "name": "before"}
+    result = run(dataset, tmp_path / "out", Lookup("now"), entry)
+    assert {row.run: row.means["RR"] for row in result.comparison.standings} == {"now": 1.0, "before": 0.5}
+
+
+def test_lists_spread_into_a_grid(tmp_path):
+    result = sy.bench(
+        {
+            "dataset": sy.Dataset.of({"a": "red fox", "b": "grey wolf"}, {"q": "fox"}, {"q": ["a"]}),
+            "retrievers": [{"bm25-okapi": {"k1": [0.9, 1.2], "b": [0.4, 0.75]}}],
+            "measures": ["RR"],
+        },
+        output=tmp_path,
+    )
+    assert [row.run for row in result.rows] == [
+        f"bm25-okapi k1={k1} b={b}" for k1 in (0.9, 1.2) for b in (0.4, 0.75)
+    ]
+
+
+WRONG = """\
+dataset: demo
+depth: 10
+retrievers:
+  - bm25-okapi: {k2: 1}
+  - bm25-okapy
+  - 7
+  - run: nope.run
+measures: [nDGC@10, P@0]
+baseline: bm25
+test: anova
+"""
+
+
+def test_every_problem_of_a_config_is_told_with_its_line(tmp_path):
+    file = tmp_path / "bench.yaml"
+    file.write_text(WRONG)
+    with pytest.raises(InputError) as caught:
+        sy.bench(file)
+    told = str(caught.value)
+    for part in (
+        "line 4: bm25-okapi: no setting 'k2'",
+        "line 5: no retriever 'bm25-okapy'. Did you mean bm25-okapi",
+        "line 6: 7 is not a retriever",
+        "line 7: there is no run file",
+        "line 8: there is no measure 'nDGC'. Did you mean nDCG",
+        "line 8: the cutoff of P is 0",
+        "there is no test 'anova'",
+    ):
+        assert part in told
+    assert not (tmp_path / "bench-result").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("dataset: demo\nretreivers: [dense]\nmeasures: [AP]\n", "line 2: there is no key 'retreivers'. Did you mean retrievers"),
+        ("dataset: demo\nretrievers: []\nmeasures: [AP]\n", "line 2"),
+        ("dataset: demo\ndataset: demo\n", "keys given twice"),
+        ("dataset: [\n", "is not YAML"),
+        ("just words", "expected `dataset`"),
+        ("dataset: demo\nretrievers: [bm25-okapi]\n", "no measures"),
+    ],
+)  # fmt: skip
+def test_malformed_configs(tmp_path, text, said):
+    file = tmp_path / "bench.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=said):
+        sy.bench(file)
+
+
+def test_lines_are_those_of_the_file(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("one: 1\n\ntwo:\n  - a\n  - b: {c: 3}\n")
+    located = read_located(file)
+    assert located.value == {"one": 1, "two": ["a", {"b": {"c": 3}}]}
+    assert located.line(("two",)) == 3
+    assert located.line(("two", 1, "b", "c")) == 5
+    assert located.line(("two", 0, "nowhere")) == 4
+
+
+def test_two_retrievers_with_one_name_are_refused(dataset, tmp_path):
+    with pytest.raises(InputError, match="two retrievers are called 'x'"):
+        run(dataset, tmp_path, Lookup("x"), Lookup("x", shift=1))

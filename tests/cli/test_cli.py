@@ -1,0 +1,176 @@
+"""The command line: what it prints, where, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from steelyard.cli import VERBS, run
+
+
+@pytest.fixture
+def files(tmp_path):
+    qrels, first, second = tmp_path / "qrels.trec", tmp_path / "first.run", tmp_path / "second.run"
+    qrels.write_text("q1 0 a 1\nq1 0 b 2\nq2 0 c 1\nq3 0 d 1\n")
+    first.write_text("q1 Q0 b 1 3 one\nq1 Q0 a 2 2 one\nq2 Q0 c 1 1 one\n")
+    second.write_text("q1 Q0 x 1 3 two\nq1 Q0 a 2 2 two\nq2 Q0 y 1 2 two\nq2 Q0 c 2 1 two\nq9 Q0 z 1 1 two\n")
+    return str(qrels), str(first), str(second)
+
+
+def test_evaluate_as_json(files, capsys):
+    qrels, first, _ = files
+    assert run(["evaluate", qrels, first, "-m", "nDCG@10", "-m", "AP", "--format", "json", "--per-query"]) == 0
+    out, err = capsys.readouterr()
+    made = json.loads(out)
+    assert made["dialect"] == "steelyard"
+    one = made["runs"][0]
+    assert one["name"] == "one"
+    assert one["means"]["AP"] == pytest.approx(2 / 3)
+    assert one["per_query"]["q3"] == {"nDCG@10": 0.0, "AP": 0.0}
+    assert one["coverage"] == {
+        "queries": 3, "answered": 2, "missing": 1, "without_judgments": 0, "no_relevant": 0,
+        "documents": 3, "unjudged": 0, "repeated": 0, "tie_sensitive": 0,
+    }  # fmt: skip
+    assert "1 query is missing from the run and counts as 0" in err
+
+
+@pytest.mark.parametrize("format", ["table", "csv", "markdown", "latex"])
+def test_evaluate_in_every_format(files, capsys, format):
+    assert run(["evaluate", *files, "-m", "P@2", "--format", format]) == 0
+    out = capsys.readouterr().out
+    assert "P@2" in out
+    assert "one" in out
+    assert "two" in out
+
+
+def test_output_goes_to_a_file(files, tmp_path, capsys):
+    target = tmp_path / "scores.csv"
+    assert run(["evaluate", files[0], files[1], "-m", "AP", "--format", "csv", "-o", str(target)]) == 0
+    assert capsys.readouterr().out == ""
+    assert target.read_text().startswith("run,measure,value,low,high,queries\none,AP,0.6666666666666666")
+
+
+def test_policies_and_dialects(files, capsys):
+    assert run(["evaluate", files[0], files[1], "-m", "map", "--dialect", "trec_eval-9", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["means"]["map"] == 1.0
+    assert run(["evaluate", files[0], files[1], "-m", "AP", "--missing", "error"]) == 2
+    assert "'q3'" in capsys.readouterr().err
+
+
+def test_compare_as_json_and_markdown(files, capsys):
+    assert run(["compare", *files, "-m", "AP", "--baseline", "two", "--format", "json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert [row["run"] for row in made["leaderboard"]] == ["one", "two"]
+    assert made["pairs"][0]["baseline"] == "two"
+    assert run(["compare", *files, "-m", "AP", "-m", "P@2", "--format", "markdown"]) == 0
+    assert capsys.readouterr().out.startswith("| Retriever")
+
+
+def test_compare_score_tables(tmp_path, capsys):
+    table = tmp_path / "per-query.csv"
+    table.write_text("method,query_id,MRR\na,1,1\na,2,0.5\nb,1,0.5\nb,2,0.25\n")
+    arguments = ["compare", "--scores", str(table), "--run-column", "method", "--query-column", "query_id", "-m", "MRR"]
+    assert run([*arguments, "--baseline", "b", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pairs"][0]["difference"] == 0.375
+
+
+def test_explain_measures_dialects_reconcile(files, capsys):
+    assert run(["explain", "nDCG@10", "--dialect", "autorag"]) == 0
+    assert "ideal=retrieved" in capsys.readouterr().out
+    assert run(["explain", "--dialect", "autorag", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["names"]["retrieval_recall"] == "R(per=target)"
+    assert run(["measures", "--format", "json"]) == 0
+    assert any(row["measure"].startswith("nDCG") for row in json.loads(capsys.readouterr().out))
+    assert run(["dialects"]) == 0
+    assert "trec_eval-9" in capsys.readouterr().out
+    assert run(["reconcile", files[0], files[2], "-m", "MAP@5", "--dialects", "trec_eval-9,multihop-rag"]) == 0
+    assert "denominator: relevant in trec_eval-9, found in multihop-rag" in capsys.readouterr().out
+
+
+def test_validate_and_convert(files, tmp_path, capsys):
+    assert run(["validate", *files]) == 0
+    assert "judgments, format trec-qrels" in capsys.readouterr().out
+    junk = tmp_path / "junk"
+    junk.write_bytes(bytes(range(256)))
+    assert run(["validate", str(junk)]) == 2
+    parquet = tmp_path / "first.parquet"
+    assert run(["convert", files[1], str(parquet)]) == 0
+    capsys.readouterr()
+    assert run(["evaluate", files[0], str(parquet), "-m", "AP", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["means"]["AP"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["evaluate"], "QRELS"),
+        (["evalute"], "evaluate"),
+        (["evaluate", "absent.qrels", "absent.run"], "absent.qrels"),
+        (["explain", "ndgc"], "Did you mean nDCG"),
+        (["explain", "P@0"], "1 or more"),
+        (["explain", "P", "--dialect", "treceval"], "trec_eval-9"),
+        (["compare"], "--help"),
+        (["bench", "absent.yaml"], "absent.yaml"),
+    ],
+)
+def test_wrong_commands_exit_with_2_and_one_message(arguments, said, capsys):
+    assert run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_something_inside_broke_is_3_with_a_log(monkeypatch, capsys, tmp_path):
+    import steelyard.cli.explain as verb
+
+    def broken(*_):
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(verb, "explained", broken)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert run(["explain", "AP"]) == 3
+    err = capsys.readouterr().err
+    assert "unforeseen" in err
+    assert "Traceback" in next(tmp_path.glob("steelyard-*.log")).read_text()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_teaches_itself(verb, capsys):
+    assert run([verb, "--help"]) == 0
+    assert f"steelyard {verb}" in capsys.readouterr().out
+
+
+def test_the_command_itself_in_a_pipe(files):
+    command = [sys.executable, "-m", "steelyard", "evaluate", files[0], files[1], "-m", "AP"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[1].split() == ["one", "AP", "0.6667", "0.0000", "1.0000", "3"]
+    assert "\x1b" not in done.stdout
+    version = subprocess.run([sys.executable, "-m", "steelyard", "--version"], capture_output=True, text=True, check=False)
+    assert version.stdout.startswith("steelyard 0.")
+
+
+def test_importing_steelyard_pulls_in_numpy_alone():
+    code = (
+        "import sys, steelyard; "
+        "heavy = {'polars', 'scipy', 'rich', 'typer', 'jinja2', 'altair', 'pydantic', 'yaml', 'pandas', 'pyarrow'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_evaluating_a_trec_file_needs_no_polars(files):
+    code = (
+        "import sys; from steelyard.cli import run; "
+        f"run(['evaluate', {files[0]!r}, {files[1]!r}, '-m', 'nDCG@10', '--format', 'json']); "
+        "print(sorted({'polars', 'scipy', 'pydantic', 'yaml'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
