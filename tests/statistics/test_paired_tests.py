@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -19,6 +20,7 @@ from steelyard.statistics import (
     wilcoxon_test,
 )
 
+SCIPY = tuple(int(part) for part in scipy.__version__.split(".")[:2])
 SIZES = [2, 3, 5, 12, 13, 14, 30, 50, 51, 120, 1000]
 
 
@@ -49,6 +51,8 @@ def test_t_equals_scipy(n: int, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["plain", "ties", "zeros"])
 @pytest.mark.parametrize("n", SIZES)
 def test_wilcoxon_equals_scipy(n: int, kind: str) -> None:
+    if kind != "plain" and SCIPY < (1, 15):
+        pytest.skip("scipy before 1.15 answers small tied samples with the normal approximation")
     # scipy goes through all sign vectors one by one for 12 or 13 tied queries.
     for seed in range(1 if n in (12, 13) else 5):
         d = score_differences(n, kind, seed)

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from threadpoolctl import threadpool_limits
 
 from steelyard.errors import InputError
 from steelyard.statistics import (
@@ -17,12 +16,14 @@ from steelyard.statistics import (
     max_t,
     permutation_test,
     permutation_tests,
+    products,
     resampling,
     t_test,
     tukey,
 )
 from steelyard.statistics.exact import whole_numbers
-from steelyard.statistics.resampling import every_sign_bits, random_sign_bits, resampled_sums, signed_sums
+from steelyard.statistics.permutation import monte_carlo_p
+from steelyard.statistics.resampling import SignVectors, resampled_sums, tally_signed_sums
 
 
 def brute_force_p(d: np.ndarray) -> float:
@@ -64,12 +65,8 @@ def test_monte_carlo_agrees_with_the_exact_answer_and_is_never_zero() -> None:
     rng = np.random.default_rng(1)
     d = rng.normal(0.25, 1.0, 32)
     exact = permutation_test(d).p
-    columns, _ = whole_numbers(d[:, None], 32)
-    hits = sum(
-        int(np.count_nonzero(np.abs(sums) >= abs(columns.sum()) - 32))
-        for sums in signed_sums(columns, random_sign_bits(32, 100_000, 5))
-    )
-    assert hits / 100_000 == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 100_000))
+    (drawn,) = monte_carlo_p(d[None, :], None, 100_000, 5)
+    assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 100_000))
     assert permutation_test(np.full(100, 0.5), permutations=999).p == 1 / 1000
 
 
@@ -86,13 +83,15 @@ def test_equal_statistics_count_as_reached_despite_rounding() -> None:
 
 
 def test_the_same_bits_for_any_number_of_threads_and_any_tiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = pytest.importorskip("threadpoolctl", reason="threadpoolctl is not installed")
     d = np.random.default_rng(3).normal(0.02, 1.0, (7, 1500))
-    with threadpool_limits(1):
+    with threads.threadpool_limits(1):
         alone = permutation_tests(d, permutations=3000, seed=11)
         drawn = resampled_sums(np.rint(d.T * 1e6), 200, 3)
-    with threadpool_limits(2):
+    with threads.threadpool_limits(2):
         assert permutation_tests(d, permutations=3000, seed=11) == alone
-    monkeypatch.setattr(resampling, "PERMUTATIONS_PER_BLOCK", 64)
+    monkeypatch.setattr(products, "processors", lambda: 1)
+    monkeypatch.setattr(resampling, "VECTORS_PER_BLOCK", 64)
     monkeypatch.setattr(resampling, "BYTES_PER_TILE", 24)
     monkeypatch.setattr(resampling, "RESAMPLED_PER_BLOCK", 4096)
     assert permutation_tests(d, permutations=3000, seed=11) == alone
@@ -117,6 +116,20 @@ def test_a_row_does_not_depend_on_its_neighbours() -> None:
         assert tests(d, 500)[1] == tests(d[1:2], 500)[0]
 
 
+def test_pairs_of_rows_give_what_their_differences_give() -> None:
+    rng = np.random.default_rng(9)
+    scores = rng.beta(1.0, 2.0, (5, 80)) * np.array([[1.0], [1.0], [1.1], [1.2], [1.0]])
+    pairs = list(itertools.combinations(range(5), 2))
+    apart = permutation_tests([scores[i] - scores[j] for i, j in pairs], 5000, seed=2)
+    assert permutation_tests(scores, 5000, seed=2, pairs=pairs) == apart
+    assert permutation_tests(scores, 5000, seed=2, pairs=pairs[:2]) == apart[:2]
+    scores[3, 7] = math.nan
+    holed = permutation_tests(scores, 5000, seed=2, pairs=pairs)
+    assert [result.left_out for result in holed] == [int(3 in pair) for pair in pairs]
+    with pytest.raises(InputError, match=r"\(0, 5\)"):
+        permutation_tests(scores, pairs=[(0, 5)])
+
+
 @pytest.mark.parametrize("test", [permutation_test, bootstrap_test])
 def test_close_to_t_where_t_is_right(test: object) -> None:
     rng = np.random.default_rng(6)
@@ -139,9 +152,32 @@ def test_bootstrap_test_survives_resamples_of_one_value() -> None:
 
 
 def test_every_sign_vector_comes_once() -> None:
-    columns = np.ldexp(1.0, np.arange(9))[:, None]
-    sums = np.concatenate(list(signed_sums(columns, every_sign_bits(9))))
-    assert sorted(sums[:, 0]) == sorted(range(-511, 512, 2))
+    columns = np.ldexp(1.0, np.arange(12))[:, None]
+    seen: list[float] = []
+
+    def note(sums: np.ndarray) -> np.ndarray:
+        seen.extend(sums[:, 0])
+        return np.array([len(sums)])
+
+    assert tally_signed_sums(columns, SignVectors.every(12), note) == [4096]
+    assert sorted(seen) == list(range(-4095, 4096, 2))
+
+
+def test_signed_sums_are_exact_sums() -> None:
+    rng = np.random.default_rng(10)
+    columns = np.rint(rng.uniform(-(2.0**30), 2.0**30, (1300, 70)))
+    vectors = SignVectors.random(1300, 100, 4)
+    signs = 1.0 - 2.0 * np.unpackbits(vectors.bits(0, 100), axis=1)[:, :1300]
+    expected = np.array([[math.fsum(s * column) for column in columns.T] for s in signs])
+    seen: list[np.ndarray] = []
+
+    def note(sums: np.ndarray) -> np.ndarray:
+        seen.append(sums)
+        return np.zeros(1, dtype=np.int64)
+
+    tally_signed_sums(columns, vectors, note)
+    assert np.array_equal(np.concatenate(seen), expected)
+    assert abs(signs.mean()) < 0.01
 
 
 def test_sums_of_whole_numbers_are_exact_and_close() -> None:

@@ -6,12 +6,15 @@ query' and is left out wherever it is met; an infinity is a mistake and is refus
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError
 
 Array = npt.NDArray[np.float64]
+Pair = tuple[int, int]
 
 
 def one_series(values: npt.ArrayLike) -> Array:
@@ -89,3 +92,14 @@ def checked_count(count: int, what: str) -> int:
     if count < 1:
         raise InputError(f"The number of {what} must be at least 1, got {count}.")
     return count
+
+
+def checked_pairs(pairs: Sequence[Pair], rows: int) -> list[Pair]:
+    """The pairs as a list, or an error that names the first that is not two different rows."""
+    for i, j in pairs:
+        if not (0 <= i < rows and 0 <= j < rows and i != j):
+            raise InputError(
+                f"The pair ({i}, {j}) does not name two of the {rows} rows: expected two different "
+                f"numbers from 0 to {rows - 1}."
+            )
+    return list(pairs)

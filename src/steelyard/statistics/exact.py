@@ -9,6 +9,7 @@ small unit (about a million-millionth of the largest), and all resampling happen
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from steelyard.statistics.arrays import Array
 
@@ -16,10 +17,10 @@ RESOLUTION_BITS = 40
 EXACT_BITS = 53
 
 
-def whole_numbers(values: Array, terms: int) -> tuple[Array, int]:
+def whole_numbers(values: Array, terms: int, resolution: int = RESOLUTION_BITS) -> tuple[Array, int]:
     """(w, shift): w = values * 2**shift rounded, such that sums of `terms` of them are exact.
 
-    The unit is 2**-40 of the largest value, or coarser where there are more than 2**13 terms. Each
+    The unit is 2**-resolution of the largest value, or coarser where there are many terms. Each
     rounding errs by at most half a unit, so a sum errs by at most terms / 2 units. Values that should
     be equal but differ in their last bits become equal, which is what counting ties needs.
 
@@ -29,15 +30,17 @@ def whole_numbers(values: Array, terms: int) -> tuple[Array, int]:
     largest = float(np.max(np.abs(values), initial=0.0))
     if largest == 0.0:
         return np.zeros_like(values), 0
-    bits = min(RESOLUTION_BITS, EXACT_BITS - 1 - int(terms).bit_length())
+    bits = min(resolution, EXACT_BITS - 1 - int(terms).bit_length())
     shift = bits - int(np.frexp(largest)[1])
     return np.rint(np.ldexp(values, shift)), shift
 
 
-def whole_columns(columns: Array, terms: int) -> tuple[Array, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def whole_columns(
+    columns: Array, terms: int, resolution: int = RESOLUTION_BITS
+) -> tuple[Array, npt.NDArray[np.int64]]:
     """`whole_numbers` for each column by itself, with one shift per column."""
     whole = np.empty_like(columns)
     shifts = np.zeros(columns.shape[1], dtype=np.int64)
     for column in range(columns.shape[1]):
-        whole[:, column], shifts[column] = whole_numbers(columns[:, column], terms)
+        whole[:, column], shifts[column] = whole_numbers(columns[:, column], terms, resolution)
     return whole, shifts

@@ -15,10 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import InputError
-from steelyard.statistics.arrays import Array, checked_count, checked_seed, many_series
+from steelyard.statistics.arrays import Array, Pair, checked_count, checked_pairs, checked_seed, many_series
+from steelyard.statistics.effect import cohens_d
 from steelyard.statistics.exact import whole_numbers
-from steelyard.statistics.resampling import every_sign_bits, random_places, random_sign_bits, signed_sums
+from steelyard.statistics.resampling import (
+    SIGNED_BITS,
+    Counts,
+    SignVectors,
+    random_places,
+    tally_signed_sums,
+)
 
 # Up to here all 2**n sign vectors are gone through instead of drawn.
 EXACT_QUERIES = 16
@@ -27,7 +33,6 @@ TABLED_RUNS = 8
 DRAWN_ORDERS = 2**16
 PLACES_PER_BLOCK = 2**19
 
-Pair = tuple[int, int]
 Orders = npt.NDArray[np.int64]
 
 
@@ -132,55 +137,45 @@ def max_t(
     runs, n = scores.shape
     if (reason := no_family(runs, n)) is not None:
         return untested(chosen, n, left_out, reason)
-    whole, _ = whole_numbers(scores.T, n)
+    whole, _ = whole_numbers(scores.T, n, SIGNED_BITS)
     first, second = (np.array(side, dtype=np.int64) for side in zip(*chosen, strict=True))
     gaps = whole[:, first] - whole[:, second]
     # The sum of squares does not change with the signs, so |sum| / root(squares) orders as |t| does.
     roots = np.sqrt((gaps * gaps).sum(axis=0))
     scale = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
-    sums = gaps.sum(axis=0)
-    ratios = np.abs(sums) * scale
+    ratios = np.abs(gaps.sum(axis=0)) * scale
     order = np.argsort(-ratios, kind="stable")
-    first, second, ordered_scale, reached = (
-        first[order],
-        second[order],
-        scale[order],
-        ratios[order] * (1 - 1e-9),
-    )
+    # Two rounded scores per query: an equal sum may come out 2n units smaller.
+    reached = (ratios - 2 * n * scale)[order]
+    first, second, ordered_scale = first[order], second[order], scale[order]
     exact = n <= EXACT_QUERIES
-    bits = every_sign_bits(n) if exact else random_sign_bits(n, permutations, checked_seed(seed))
-    hits = np.zeros(len(chosen), dtype=np.int64)
-    for block in signed_sums(whole, bits):
-        drawn = np.abs(block[:, first] - block[:, second]) * ordered_scale
+    vectors = SignVectors.every(n) if exact else SignVectors.random(n, permutations, checked_seed(seed))
+
+    def reaching(sums: Array) -> Counts:
+        drawn = np.abs(sums[:, first] - sums[:, second]) * ordered_scale
         largest_from_here = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]
-        hits += np.count_nonzero(largest_from_here >= reached, axis=0)
+        counts: Counts = np.count_nonzero(largest_from_here >= reached, axis=0)
+        return counts
+
+    hits = tally_signed_sums(whole, vectors, reaching)
     shares = hits / 2.0**n if exact else (hits + 1.0) / (permutations + 1.0)
     p = np.empty(len(chosen))
     p[order] = np.maximum.accumulate(shares)
     method = "step-down max-T, exact" if exact else f"step-down max-T, {permutations:,} permutations"
-    t = tuple(t_from_ratio(float(r), float(s), n) for r, s in zip(ratios, sums, strict=True))
-    return FamilyResult(tuple(chosen), t, tuple(p.tolist()), n, left_out, method)
+    statistics = tuple(t_values(scores, chosen))
+    return FamilyResult(tuple(chosen), statistics, tuple(p.tolist()), n, left_out, method)
 
 
-def t_from_ratio(ratio: float, sign: float, n: int) -> float:
-    """Student's t from |sum| / root(sum of squares): t^2 = (n - 1) r^2 / (n - r^2)."""
-    rest = n - ratio * ratio
-    if ratio == 0.0:
-        return 0.0
-    return math.copysign(math.sqrt((n - 1) / rest) * ratio if rest > 1e-9 * n else math.inf, sign)
+def t_values(scores: Array, pairs: list[Pair]) -> list[float]:
+    """Student's t of every pair: 0 where the two are equal, +-inf where they differ by a constant."""
+    return [cohens_d(scores[i] - scores[j]) * math.sqrt(scores.shape[1]) for i, j in pairs]
 
 
 def complete_queries(matrix: npt.ArrayLike, pairs: Sequence[Pair] | None) -> tuple[Array, list[Pair], int]:
     """The scores of the queries every run has, the pairs asked for, and how many queries were left out."""
     scores = many_series(matrix)
     runs = len(scores)
-    chosen = list(itertools.combinations(range(runs), 2)) if pairs is None else list(pairs)
-    for i, j in chosen:
-        if not (0 <= i < runs and 0 <= j < runs and i != j):
-            raise InputError(
-                f"The pair ({i}, {j}) does not name two of the {runs} runs: expected two different row "
-                f"numbers from 0 to {runs - 1}."
-            )
+    chosen = list(itertools.combinations(range(runs), 2)) if pairs is None else checked_pairs(pairs, runs)
     holes = np.isnan(scores).any(axis=0)
     return scores[:, ~holes], chosen, int(holes.sum())
 

@@ -6,13 +6,23 @@ sign vectors whose mean is at least as far from 0 as the one seen.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.statistics.arrays import Array, checked_count, checked_seed, many_series, one_series
-from steelyard.statistics.exact import whole_columns
+from steelyard.statistics.arrays import (
+    Array,
+    Pair,
+    checked_count,
+    checked_pairs,
+    checked_seed,
+    many_series,
+    one_series,
+)
+from steelyard.statistics.exact import whole_columns, whole_numbers
 from steelyard.statistics.outcome import TestResult, settled
-from steelyard.statistics.resampling import random_sign_bits, signed_sums
+from steelyard.statistics.resampling import SIGNED_BITS, SignVectors, tally_signed_sums
 
 # With so many non-zero differences 2**32 sign vectors are still counted out in milliseconds.
 EXACT_DIFFERENCES = 32
@@ -28,36 +38,56 @@ def permutation_test(differences: npt.ArrayLike, permutations: int = 100_000, se
 
 
 def permutation_tests(
-    differences: npt.ArrayLike, permutations: int = 100_000, seed: int = 0
+    matrix: npt.ArrayLike,
+    permutations: int = 100_000,
+    seed: int = 0,
+    pairs: Sequence[Pair] | None = None,
 ) -> list[TestResult]:
-    """The randomisation test for every row of a matrix tests x queries, two-sided.
+    """The randomisation test, two-sided, for every row of a matrix tests x queries of differences.
+
+    With `pairs` the rows are scores, and each pair of row numbers (i, j) is a test of row i minus
+    row j: for all pairs of many runs this is less work than handing over the differences.
 
     Up to 32 non-zero differences all sign vectors are counted, so p is exact. Beyond that b of m random
     sign vectors reach the mean seen and p = (b + 1) / (m + 1), which is never 0 and keeps the level.
-    All rows share the sign vectors. A mean that equals the one seen but for rounding counts as reaching
+    All tests share the sign vectors. A mean that equals the one seen but for rounding counts as reaching
     it. The statistic is the mean difference.
     """
-    matrix = many_series(differences)
+    rows = many_series(matrix)
     checked_count(permutations, "permutations")
-    missing = np.isnan(matrix)
-    whole, _ = whole_columns(np.where(missing, 0.0, matrix).T, matrix.shape[1])
-    results: list[TestResult | None] = []
-    for row, gone, column in zip(matrix, missing, whole.T, strict=True):
+    checked_seed(seed)
+    if pairs is None:
+        differences = rows
+    else:
+        chosen = checked_pairs(pairs, len(rows))
+        differences = np.array([rows[i] - rows[j] for i, j in chosen]).reshape(len(chosen), rows.shape[1])
+    missing = np.isnan(differences)
+    results: dict[int, TestResult] = {}
+    for test, (row, gone) in enumerate(zip(differences, missing, strict=True)):
         values, left_out = row[~gone], int(gone.sum())
         result = settled(values, left_out)
         if result is None and np.count_nonzero(values) <= EXACT_DIFFERENCES:
-            p = exact_p(column[column != 0.0], slack=len(values))
+            whole, _ = whole_numbers(values, len(values))
+            p = exact_p(whole[whole != 0.0], slack=len(values))
             result = TestResult(float(values.mean()), p, len(values), left_out, "exact")
-        results.append(result)
-    open_rows = [row for row, result in enumerate(results) if result is None]
-    if open_rows:
-        counted = monte_carlo_p(whole[:, open_rows], permutations, checked_seed(seed))
-        for row, p in zip(open_rows, counted, strict=True):
-            values = matrix[row][~missing[row]]
+        if result is not None:
+            results[test] = result
+    drawn = [test for test in range(len(differences)) if test not in results]
+    if drawn:
+        involved = sorted({row for test in drawn for row in chosen[test]}) if pairs is not None else []
+        if pairs is not None and len(involved) < len(drawn) and not missing[drawn].any():
+            places = {row: place for place, row in enumerate(involved)}
+            terms = [(places[chosen[test][0]], places[chosen[test][1]]) for test in drawn]
+            p_values = monte_carlo_p(np.nan_to_num(rows[involved]), terms, permutations, seed)
+        else:
+            columns = np.nan_to_num(differences[drawn])
+            p_values = monte_carlo_p(columns, None, permutations, seed)
+        for test, p in zip(drawn, p_values, strict=True):
+            values = differences[test][~missing[test]]
+            left_out = int(missing[test].sum())
             method = f"{permutations:,} permutations"
-            left_out = int(missing[row].sum())
-            results[row] = TestResult(float(values.mean()), float(p), len(values), left_out, method)
-    return [result for result in results if result is not None]
+            results[test] = TestResult(float(values.mean()), float(p), len(values), left_out, method)
+    return [results[test] for test in range(len(differences))]
 
 
 def exact_p(whole: Array, slack: float) -> float:
@@ -84,11 +114,22 @@ def all_signed_sums(whole: Array) -> Array:
     return sums
 
 
-def monte_carlo_p(whole: Array, permutations: int, seed: int) -> Array:
-    """(b + 1) / (m + 1) for every column of whole numbers (queries x tests)."""
-    queries = len(whole)
-    reached = np.abs(whole.sum(axis=0)) - queries
-    hits = np.zeros(whole.shape[1], dtype=np.int64)
-    for sums in signed_sums(whole, random_sign_bits(queries, permutations, seed)):
-        hits += np.count_nonzero(np.abs(sums) >= reached, axis=0)
+def monte_carlo_p(rows: Array, pairs: Sequence[Pair] | None, permutations: int, seed: int) -> Array:
+    """(b + 1) / (m + 1) for the difference of every pair of rows, or for every row itself."""
+    n = rows.shape[1]
+    whole, shifts = whole_columns(np.ascontiguousarray(rows.T), n, SIGNED_BITS)
+    # Rounding to whole units may move each side by half a unit per query.
+    units = np.ldexp(float(n), -shifts)
+    first, second = zip(*pairs, strict=True) if pairs is not None else (range(len(rows)), ())
+    first_of, second_of = (np.array(side, dtype=np.int64) for side in (first, second))
+
+    def gaps(sums: Array) -> Array:
+        scaled: Array = np.ldexp(sums, -shifts)
+        size = scaled[:, first_of]
+        return np.abs(size - scaled[:, second_of] if pairs is not None else size)
+
+    slack = units[first_of] + (units[second_of] if pairs is not None else 0.0)
+    reached = gaps(whole.sum(axis=0)[None, :])[0] - slack
+    vectors = SignVectors.random(n, permutations, seed)
+    hits = tally_signed_sums(whole, vectors, lambda sums: np.count_nonzero(gaps(sums) >= reached, axis=0))
     return (hits.astype(np.float64) + 1.0) / (permutations + 1.0)
