@@ -50,10 +50,19 @@ def evaluate(
         spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant
     )
     wanted = named_measures(measures, spoken, rel)
-    if depth is not None and depth < 1:
-        raise PolicyError(f"depth is {depth}; expected 1 or more.")
+    check_depth(depth, rules)
     aligned = align(Qrels.of(qrels), run, rules.ordering, name)
     return scores_of(aligned, wanted, spoken, rules, rel, depth)
+
+
+def check_depth(depth: int | None, rules: Policies) -> None:
+    """Refuse a depth that cannot be kept: below 1, or one that would cut through tied documents."""
+    if depth is not None and depth < 1:
+        raise PolicyError(f"depth is {depth}; expected 1 or more.")
+    if depth is not None and rules.ties == "expected":
+        raise PolicyError(
+            "depth cuts through tied documents, whose order ties=expected leaves open; use cutoffs instead."
+        )
 
 
 def named_measures(

@@ -231,3 +231,15 @@ def test_as_ndeval(alpha: float, beta: float, rel: int) -> None:
         for name, text in ours.items():
             undivided = targets if name in ("ERR-IA@1", "alpha-DCG@1") else 1
             assert row[text] * undivided == pytest.approx(known[row["query_id"]][name], abs=1e-12), text
+
+
+def test_the_order_of_the_judgments_does_not_matter():
+    """Equal gains of the greedy list go to the largest id, wherever it stands among the judgments."""
+    groups = [["b", "a"], ["a", "c"], ["c", "b", "d"]]
+    values = {
+        sy.evaluate({"q": [list(group) for group in order]}, {"q": ["d", "b", "x", "a"]}, ["alpha_nDCG@4"])[
+            "alpha_nDCG@4"
+        ]
+        for order in (groups, groups[::-1], [group[::-1] for group in groups])
+    }
+    assert len(values) == 1

@@ -51,6 +51,7 @@ class Alignment:
     judged: Judged
     targets: Targets
     repeats: Repeats
+    doc_ids: Sequence[str] = ()
     near_repeats: Repeats | None = None
     tokens_through: Ints | None = None
     seconds: Floats | None = None
@@ -165,6 +166,7 @@ class Alignment:
             judged=Judged(code[self.targets.target[pair_order]], np.full(len(pair_order), float(rel))),
             targets=Targets(empty, empty, np.zeros(0), empty, []),
             repeats=Repeats(empty, empty),
+            doc_ids=(),
             near_repeats=None,
             tokens_through=None if self.tokens_through is None else self.tokens_through[hits],
             seconds=None,
@@ -221,6 +223,7 @@ def join(qrels: Qrels, hits: Hits) -> Alignment:
         judged=Judged(qrels.doc_query, qrels.grades),
         targets=qrels.targets,
         repeats=Repeats(hits.repeat_query, hits.repeat_rank),
+        doc_ids=qrels.judged.doc_ids,
         near_repeats=_pair(hits.near_query, hits.near_rank),
         tokens_through=hits.tokens_through,
         seconds=hits.seconds,

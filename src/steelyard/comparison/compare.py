@@ -19,7 +19,7 @@ from steelyard.coverage import Coverage
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError
-from steelyard.evaluation import scores_of, with_rel
+from steelyard.evaluation import check_depth, scores_of, with_rel
 from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure
 from steelyard.policies import policies
@@ -66,6 +66,7 @@ def compare(
     rules = policies(
         spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant
     )
+    check_depth(depth, rules)
     named = _named_runs(runs)
     plan = Plan(baseline, test, correction, alpha, permutations, seed).checked(tuple(named))
     texts = _texts(measures, spoken)

@@ -53,7 +53,7 @@ def alpha_ndcg(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: floa
     alpha_nDCG@k = sum of gain / log2(rank + 1) over the first k / the same sum of the ideal list
     gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
     The ideal list is built greedily, as in ndeval: at each rank the judged document that gains most;
-    of equal ones, the last in the judgments. A greedy list need not be the best: the value can pass 1.
+    of equal ones, the one with the largest id. A greedy list need not be the best: the value can pass 1.
 
     alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
     rel: the lowest grade at which a document satisfies a target.
@@ -242,7 +242,7 @@ def _ideal(a: Alignment, k: int | None, alpha: float, rel: float, discount: Disc
     total = np.zeros(a.size)
     for owner, rank, gain in (
         _one_target_each(query[apart], target[apart], alpha),
-        _greedy(query[~apart], doc[~apart], target[~apart], alpha, k),
+        _greedy(query[~apart], _by_id(a, doc[~apart]), target[~apart], alpha, k),
     ):
         inside: Bools = np.ones(len(rank), dtype=bool) if k is None else rank <= k
         total += _sums(owner[inside], gain[inside] * discount(rank[inside]), a.size)
@@ -280,6 +280,16 @@ def _greedy(query: Ints, doc: Ints, target: Ints, alpha: float, k: int | None) -
         left[target[taken]] *= 1 - alpha
         query, doc, target = query[~taken], doc[~taken], target[~taken]
     return np.concatenate(queries), np.concatenate(ranks), np.concatenate(gains)
+
+
+def _by_id(a: Alignment, doc: Ints) -> Ints:
+    """The documents numbered in the order of their ids, so that the order of the judgments does not matter."""
+    place = {
+        number: rank
+        for rank, number in enumerate(sorted(set(doc.tolist()), key=lambda number: a.doc_ids[number]))
+    }
+    # Equal ids of different queries stay apart: each judged document has a number of its own.
+    return np.array([place[number] for number in doc.tolist()], dtype=np.int64)
 
 
 def _after(group: Ints, alpha: float) -> Floats:
