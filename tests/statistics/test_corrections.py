@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import PolicyError
@@ -19,6 +19,7 @@ THEIR_NAMES = {"bonferroni": "bonferroni", "holm": "holm", "bh": "fdr_bh"}
 
 
 @pytest.mark.parametrize("correction", sorted(THEIR_NAMES))
+@settings(deadline=None)
 @given(p=P_VALUES)
 def test_equals_statsmodels(correction: str, p: list[float]) -> None:
     theirs = multitest.multipletests(p, method=THEIR_NAMES[correction])[1]
@@ -26,6 +27,7 @@ def test_equals_statsmodels(correction: str, p: list[float]) -> None:
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS)
+@settings(deadline=None)
 @given(p=P_VALUES)
 def test_never_smaller_never_above_one_order_kept(correction: str, p: list[float]) -> None:
     adjusted = adjust(p, correction)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -125,6 +125,7 @@ def test_constant_and_tiny_series(method: str, n: int) -> None:
     assert all(math.isnan(end) for end in mean_interval([math.nan] * n, method=method))
 
 
+@settings(deadline=None)
 @given(values=st.lists(st.floats(0.0, 1.0), min_size=2, max_size=30), level=st.floats(0.5, 0.99))
 def test_the_default_lies_around_the_mean_and_within_the_data(values: list[float], level: float) -> None:
     low, high = mean_interval(values, level, draws=200)

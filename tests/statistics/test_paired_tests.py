@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -114,6 +114,7 @@ def test_missing_pairs_are_left_out_and_counted(test: str) -> None:
 
 
 @pytest.mark.parametrize("test", PAIRED_TESTS)
+@settings(deadline=None)
 @given(
     d=st.lists(st.integers(-8, 8).map(lambda i: i / 8.0), min_size=2, max_size=14),
     order=st.randoms(use_true_random=False),
