@@ -10,9 +10,9 @@ from steelyard.errors import InputError
 from steelyard.formats.compression import compress, compression_named
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Put `data` at `path`, compressed as the name asks (.gz, .zst, .lz4)."""
-    packed = compress(data, compression_named(path))
+def write_file(path: Path, data: bytes, packed: bool = False) -> None:
+    """Put `data` at `path`, compressed as the name asks (.gz, .zst, .lz4) unless it is packed already."""
+    content = data if packed else compress(data, compression_named(path))
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
@@ -21,7 +21,7 @@ def write_file(path: Path, data: bytes) -> None:
         ) from None
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(packed)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(path))

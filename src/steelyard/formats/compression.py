@@ -77,6 +77,18 @@ def compress(data: bytes, kind: str | None) -> bytes:
     return packed
 
 
+def unpack_lz4(data: bytes, path: Path) -> bytes:
+    """The content of LZ4 frames held in memory: ranx packs its files twice."""
+    import io
+
+    return b"".join(_frames(io.BytesIO(data), path, "lz4", CHUNK))
+
+
+def is_lz4(data: bytes) -> bool:
+    """Whether the bytes begin an LZ4 frame."""
+    return data.startswith(b"\x04\x22\x4d\x18")
+
+
 def _open(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")

@@ -80,7 +80,7 @@ def _told(run: Run, after: Format) -> tuple[str, ...]:
     scored = bool(len(run)) and not run.table["score"].null_count()
     if after.name == "msmarco" and scored:
         notes.append("msmarco has no column for scores: the order is kept, the scores are not")
-    if after.name in ("trec-run", "ranx") and not scored:
+    if after.name in ("trec-run", "ranx", "ranx-lz4") and not scored:
         notes.append("the run has no scores: each list was given n, n - 1, ... 1, which keep its order")
     if run.seconds is not None and after.name not in ("csv", "tsv", "parquet", "jsonl"):
         notes.append(f"{after.name} has no place for the seconds of each query")

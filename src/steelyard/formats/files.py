@@ -47,7 +47,7 @@ def write_qrels(qrels: Qrels, path: Path, format: str | None = None) -> None:
     path = Path(path)
     entry = format_of_name(path, "qrels") if format is None else format_named(format, "qrels", "writes")
     with _speaking_of(path):
-        write_file(path, entry.load().qrels_bytes(qrels))
+        write_file(path, entry.load().qrels_bytes(qrels), entry.packed)
 
 
 def write_run(run: Run, path: Path, format: str | None = None) -> None:
@@ -57,7 +57,7 @@ def write_run(run: Run, path: Path, format: str | None = None) -> None:
     path = Path(path)
     entry = format_of_name(path, "run") if format is None else format_named(format, "run", "writes")
     with _speaking_of(path):
-        write_file(path, entry.load().run_bytes(run))
+        write_file(path, entry.load().run_bytes(run), entry.packed)
 
 
 def _format(

@@ -1,4 +1,4 @@
-"""ranx files: `{query: {document: number}}` as JSON, or the same in an LZ4 frame (.lz4)."""
+"""ranx files: `{query: {document: number}}` as JSON."""
 
 from __future__ import annotations
 
@@ -27,6 +27,16 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 def run_bytes(run: Run) -> bytes:
     """An object of scores, best first. A run without scores gets scores that keep its order."""
+    return json.dumps(scores_of(run), ensure_ascii=False).encode()
+
+
+def qrels_bytes(qrels: Qrels) -> bytes:
+    """An object of whole grades."""
+    return json.dumps(grades_of(qrels), ensure_ascii=False).encode()
+
+
+def scores_of(run: Run) -> dict[str, dict[str, float | None]]:
+    """The scores of every query's documents, best first."""
     import polars as pl
 
     frame = run.frame
@@ -37,12 +47,14 @@ def run_bytes(run: Run) -> bytes:
     rows: dict[str, list[tuple[str, float | None]]] = {query: [] for query in run.queries}
     for query, doc, score in frame.select("query_id", "doc_id", "score").iter_rows():
         rows[query].append((doc, score))
-    listed = {query: json_object.one_score_each(query, documents) for query, documents in rows.items()}
-    return json.dumps(listed, ensure_ascii=False).encode()
+    return {query: json_object.one_score_each(query, documents) for query, documents in rows.items()}
 
 
-def qrels_bytes(qrels: Qrels) -> bytes:
-    """An object of whole grades."""
+def grades_of(qrels: Qrels) -> dict[str, dict[str, int]]:
+    """The whole grades of every query's documents."""
     no_targets(qrels, "ranx")
     whole_grades(qrels, "ranx")
-    return json_object.qrels_bytes(qrels)
+    judged: dict[str, dict[str, int]] = {query: {} for query in qrels.queries}
+    for query, doc, grade in qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade").iter_rows():
+        judged[query][doc] = int(grade)
+    return judged

@@ -18,7 +18,7 @@ class Format:
     """One format. `reads` and `writes` name what it holds: 'run', 'qrels' or both.
 
     Its module has `read_run`, `read_qrels` (of a Source and columns) and `run_bytes`, `qrels_bytes`
-    (what is written), those of them that it can.
+    (what is written), those of them that it can. `packed`: it does its own compressing.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Format:
     reads: tuple[Kind, ...]
     writes: tuple[Kind, ...]
     description: str
+    packed: bool = False
 
     def load(self) -> Any:
         """The module that reads and writes it, imported when first needed."""
@@ -59,7 +60,8 @@ FORMATS: tuple[Format, ...] = (
     Format("ragas", "ragas", _BOTH, (), "ragas rows: retrieved_context_ids, reference_context_ids"),
     Format("multihop-rag", "multihop_rag", _BOTH, (), "MultiHop-RAG questions (evidence_list) and results"),
     Format("mteb", "mteb", ("run",), (), "MTEB predictions, bare or under subset and split"),
-    Format("ranx", "ranx", _BOTH, _BOTH, "ranx's {query: {document: number}}, .json or .lz4"),
+    Format("ranx", "ranx", _BOTH, _BOTH, "ranx's JSON: {query: {document: number}}"),
+    Format("ranx-lz4", "ranx_lz4", _BOTH, _BOTH, "ranx's .lz4: the same as CBOR, packed", packed=True),
 )
 _ALIASES: dict[tuple[str, str], str] = {("trec", "run"): "trec-run", ("trec", "qrels"): "trec-qrels"}
 _SUFFIXES: dict[Kind, dict[str, str]] = {
@@ -119,7 +121,7 @@ def format_of_name(path: Path, kind: Kind) -> Format:
     """
     suffix = bare_name(path).suffix.lower()
     if path.suffix.lower() == ".lz4" and suffix in ("", ".json"):
-        return format_named("ranx", kind, "writes")
+        return format_named("ranx-lz4" if not suffix else "ranx", kind, "writes")
     name = {**_SHARED_SUFFIXES, **_SUFFIXES[kind]}.get(suffix)
     if name is None:
         known = sorted(s for s in {**_SHARED_SUFFIXES, **_SUFFIXES[kind]} if s)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steelyard.errors import InputError
+from steelyard.formats.compression import is_lz4
 from steelyard.formats.registry import Kind
 from steelyard.formats.source import Source
 from steelyard.formats.white_space import number
@@ -36,6 +37,8 @@ def sniff(path: Path) -> Detected:
 
 def detect(source: Source) -> Detected:
     """What an opened file is."""
+    if is_lz4(source.head):
+        return _ranx(source)
     head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not head:
         raise InputError(f"{source.path} is empty; expected judgments or a run.")
@@ -51,6 +54,14 @@ def detect(source: Source) -> Detected:
 
         return detect_json(source)
     return _text(source)
+
+
+def _ranx(source: Source) -> Detected:
+    """LZ4 in LZ4 is how ranx packs; whole numbers are taken for grades."""
+    from steelyard.formats.ranx_lz4 import content_of
+
+    whole = all(isinstance(number, int) for value in content_of(source).values() for number in value.values())
+    return Detected("either", "ranx-lz4", "qrels" if whole else "run")
 
 
 def of_table(names: Sequence[str], format: str, source: Source) -> Detected:
@@ -91,10 +102,10 @@ def _kind(kind: str) -> Literal["run", "qrels", "either"]:
 
 
 def _text(source: Source) -> Detected:
-    lines = [line for line in source.head_lines if line.strip()]
-    table = _header(lines[0], source) if lines else None
+    table = _header(source)
     if table is not None:
         return table
+    lines = [line for line in source.head_lines if line.strip()]
     rows = [fields for line in lines if not (fields := line.split())[0].startswith(b"#")]
     if not rows:
         raise InputError(f"{source.path} holds only comments; expected judgments or a run.")
@@ -121,16 +132,19 @@ def _shape(fields: list[bytes]) -> str:
     return "three" if width == 3 and number(fields[2]) is not None else ""
 
 
-def _header(line: bytes, source: Source) -> Detected | None:
-    """The table whose header the first line is, if it is one."""
+def _header(source: Source) -> Detected | None:
+    """The table whose header the first line is, if it is one. What follows may hold anything between quotes."""
     import csv
 
     from steelyard.formats.beir import HEADER
     from steelyard.formats.lists import QRELS_LISTS, RUN_LISTS, listed_name
     from steelyard.formats.roles import kind_of_table
 
+    line = source.head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0].decode(errors="replace").rstrip()
+    if "\0" in line:
+        return None
     for separator, format in (("\t", "tsv"), (",", "csv")):
-        names = next(csv.reader([line.decode().rstrip("\r")], delimiter=separator), [])
+        names = next(csv.reader([line], delimiter=separator), [])
         if len(names) < 2:
             continue
         if tuple(names[:3]) == HEADER and separator == "\t" and names[3:] in ([], ["target"]):
@@ -142,7 +156,7 @@ def _header(line: bytes, source: Source) -> Detected | None:
 
 def _beir(source: Source) -> Detected:
     """BEIR's header says score, which a run may have too: judgments have whole numbers there."""
-    rows = [line.split(b"\t") for line in source.head_lines[1:] if line.strip()][:_LOOKED_AT]
+    rows = [line.split(b"\t") for line in source.head.split(b"\n")[1:-1]][:_LOOKED_AT]
     scores = [number(fields[2].strip()) for fields in rows if len(fields) > 2]
     if all(score is None or score != score or score % 1 == 0 for score in scores):
         return Detected("qrels", "beir", "qrels")

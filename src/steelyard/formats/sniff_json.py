@@ -12,6 +12,8 @@ from steelyard.formats.records import kind_of_records
 from steelyard.formats.sniff import Detected, both_or_one
 from steelyard.formats.source import Source
 
+_LOOKED_AT = 100
+
 
 def detect_json(source: Source) -> Detected:
     """What a file that begins with { or [ is."""
@@ -34,9 +36,9 @@ def _is_lines(source: Source) -> bool:
     lines = [line for line in source.head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 3) if line.strip()]
     try:
         first = json.loads(lines[0])
-    except (json.JSONDecodeError, UnicodeDecodeError):
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         return False
-    if not isinstance(first, dict):
+    if not isinstance(first, dict) or set(PARTS) <= set(first):
         return False
     if len(lines) > 1:
         return lines[1].lstrip().startswith(b"{")
@@ -46,7 +48,7 @@ def _is_lines(source: Source) -> bool:
 
 
 def _of_records(records: Sequence[Any], format: str, source: Source) -> Detected:
-    first = records[0] if records and isinstance(records[0], Mapping) else {}
+    first = {name: value for record in records[:_LOOKED_AT] if isinstance(record, Mapping) for name, value in record.items()}
     for tool, found, truth in (
         ("multihop-rag", ("retrieval_list",), ("evidence_list", "gold_list")),
         ("ragas", ("retrieved_context_ids",), ("reference_context_ids",)),
@@ -57,7 +59,7 @@ def _of_records(records: Sequence[Any], format: str, source: Source) -> Detected
         run, qrels = any(name in first for name in found), any(name in first for name in truth)
         if run or qrels:
             return both_or_one(tool, run, qrels)
-    kind = kind_of_records(records)
+    kind = kind_of_records([first])
     if kind == "run":
         return Detected("run", format, "run")
     if kind == "qrels":
@@ -65,7 +67,7 @@ def _of_records(records: Sequence[Any], format: str, source: Source) -> Detected
     if kind == "either":
         return Detected("either", format, "run")
     raise InputError(
-        f"{source.path}: the records hold no query and documents; the first has {', '.join(first) or 'no names'}. "
+        f"{source.path}: the records hold no query and documents; their names are {', '.join(first) or 'none'}. "
         "Name the fields (query_id=..., doc_id=...), with format= to insist on one."
     )
 

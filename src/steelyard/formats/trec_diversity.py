@@ -42,6 +42,10 @@ def qrels_bytes(qrels: Qrels) -> bytes:
     frame = qrels.frame.drop_nulls("doc_id")
     fits_columns(frame, ("query_id", "doc_id", "target"), "trec-diversity")
     holds_every_query(qrels.queries, frame["query_id"].unique().to_list(), "trec-diversity")
+    if not qrels.has_targets:
+        raise InputError(
+            "the judgments name no targets, and every line of a trec-diversity file names one. Write 'trec-qrels'."
+        )
     if frame.filter((pl.col("target") == "0") & (pl.col("grade") <= 0)).height:
         raise InputError(
             "a target is named '0' and judged 0 or less, which a trec-diversity file reads as no target. "

@@ -1,0 +1,161 @@
+"""JSON and JSON lines: every form of a run and of judgments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.errors import InputError
+from steelyard.formats import sniff
+from steelyard.judgments import Qrels
+from steelyard.runs import Run
+
+SCORED = Run({"q1": {"a": 2.5, "b": 1.5}, "q2": {"a": 1.0}})
+RANKED = Run({"q1": [("b", 1.5), ("a", 2.5)], "q2": [("a", 1.0)]})
+JUDGED = Qrels({"q1": {"a": 2, "b": -1}, "q2": {"a": 0}})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+def dump(path: Path, content: Any) -> Path:
+    path.write_text(json.dumps(content))
+    return path
+
+
+def dump_lines(path: Path, records: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+ROWS = [
+    {"query_id": "q1", "doc_id": "a", "score": 2.5},
+    {"query_id": "q1", "doc_id": "b", "score": 1.5},
+    {"query_id": "q2", "doc_id": "a", "score": 1},
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"q1": {"a": 2.5, "b": 1.5}, "q2": {"a": 1}}, SCORED),
+        ({"q1": ["b", "a"], "q2": ["a"]}, Run({"q1": ["b", "a"], "q2": ["a"]})),
+        ({"q1": [["b", 1.5], ["a", 2.5]], "q2": [["a", 1]]}, RANKED),
+        ({"q1": [{"doc_id": "b", "score": 1.5}, {"doc_id": "a", "score": 2.5}], "q2": [{"docid": "a", "score": 1}]}, RANKED),
+        ({"q1": [{"id": "b"}, {"id": "a"}], "q2": [{"id": "a"}]}, Run({"q1": ["b", "a"], "q2": ["a"]})),
+        (ROWS, SCORED),
+        ([{"query_id": "q1", "results": {"a": 2.5, "b": 1.5}}, {"query_id": "q2", "results": {"a": 1}}], SCORED),
+        ([{"qid": "q1", "hits": ["b", "a"], "scores": [1.5, 2.5]}, {"qid": "q2", "hits": ["a"], "scores": [1]}], RANKED),
+    ],
+)
+def test_runs(file: Path, content: Any, expected: Run) -> None:
+    run = Run.read(dump(file, content))
+    assert run == expected
+    assert run.ordered == expected.ordered
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"q1": {"a": 2, "b": -1}, "q2": {"a": 0}}, JUDGED),
+        ({"q1": {"a": 0.5}}, Qrels({"q1": {"a": 0.5}})),
+        ({"q1": ["a", "b"], "q2": []}, Qrels({"q1": ["a", "b"], "q2": []})),
+        ({"q1": [["a", "b"], ["c"]], "q2": []}, Qrels({"q1": [["a", "b"], ["c"]], "q2": []})),
+        ([{"query_id": "q1", "doc_id": "a", "grade": 2}, {"query_id": "q2"}], Qrels({"q1": {"a": 2}, "q2": {}})),
+        ([{"qid": 1, "relevant_docs": [7, 8]}, {"qid": 2, "relevant_docs": []}], Qrels({"1": ["7", "8"], "2": []})),
+        (
+            [{"query_id": "q1", "judgments": [{"doc_id": "a", "grade": 2, "target": "t"}]}],
+            Qrels.from_rows([("q1", "a", 2, "t")]),
+        ),
+    ],
+)
+def test_judgments(file: Path, content: Any, expected: Qrels) -> None:
+    assert Qrels.read(dump(file, content)) == expected
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        ROWS,
+        [{"query_id": "q1", "results": {"a": 2.5, "b": 1.5}}, {"query_id": "q2", "results": {"a": 1.0}}],
+    ],
+)
+def test_lines(file: Path, records: list[Any]) -> None:
+    assert Run.read(dump_lines(file, records)) == SCORED
+    assert sniff(file).format == "jsonl"
+
+
+def test_one_line_is_a_record_or_an_object(file: Path) -> None:
+    dump_lines(file, [{"query_id": "q1", "results": [{"doc_id": "a", "score": 1.0}]}])
+    assert sniff(file).format == "jsonl"
+    assert Run.read(file) == Run({"q1": [("a", 1.0)]})
+    dump_lines(file, [{"query_id": {"a": 1.0}, "results": {"b": 2.0}}])
+    assert sniff(file).format == "json"
+    assert Run.read(file) == Run({"query_id": {"a": 1.0}, "results": {"b": 2.0}})
+
+
+def test_fields_by_name(file: Path) -> None:
+    dump_lines(file, [{"frage": "q1", "treffer": ["a"]}, {"frage": "q2", "treffer": ["b"]}])
+    assert Run.read(file, query_id="frage", doc_id="treffer") == Run({"q1": ["a"], "q2": ["b"]})
+
+
+@pytest.mark.parametrize(
+    ("content", "format"),
+    [
+        ({"q1": {"a": 2}}, "qrels"),
+        ({"q1": {"a": 2.5}}, "run"),
+        ({"q1": [["a"], ["b"]]}, "qrels"),
+        ({"q1": [["a", 0.5]]}, "run"),
+    ],
+)
+def test_what_an_object_is_taken_for(file: Path, content: Any, format: str) -> None:
+    assert sniff(dump(file, content)).likely == format
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"q1": {"a": 1}, "q1": {"b": 2}}', "the name 'q1' comes twice"),
+        ('{"q1": {"a": 1.5, "a": 2}}', "the name 'a' comes twice"),
+        ('{"q1": {"a": 1},\n "q2": {"a" 2}}', "line 2, column 13: not JSON"),
+        ('{"q1": {"a": NaN}}', "score nan is not a finite number"),
+        ('{"q1": {"a": "high"}}', "score 'high' is not a finite number"),
+        ('{"q1": 3, "q2": {"a": 1.5}}', "1 of 2 queries hold neither an object nor a list"),
+        ("{}", "empty JSON object"),
+        ("[]", "the records hold no query and documents"),
+        ("[1, 2]", "the records hold no query and documents"),
+        ('[{"query_id": "q1", "doc_id": "a", "score": "9"}]', "expected numbers"),
+        ('[{"query_id": "q1", "doc_id": true, "score": 9}]', "expected text"),
+        ('[{"qid": "q1", "hits": ["a"]}, {"qid": "q1", "hits": ["b"]}]', "row 2: 'q1', as row 1"),
+        ('[{"qid": "q1", "hits": ["a", "b"], "scores": [1]}]', "has 2 documents and 1 scores"),
+        ("[" * 5000, "nested too deep"),
+    ],
+)
+def test_wrong_json(file: Path, text: str, said: str) -> None:
+    file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        Run.read(file)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(str(file))
+
+
+def test_wrong_lines_are_listed(file: Path) -> None:
+    file.write_text('{"query_id": "q1", "results": ["a"]}\n{"query_id": "q2"\n[1]\n{"query_id": "q4", "results": []}\n')
+    with pytest.raises(InputError) as caught:
+        Run.read(file, format="jsonl")
+    assert "2 lines are not as expected" in str(caught.value)
+    assert "line 2:" in str(caught.value)
+    assert "line 3: a list, not an object" in str(caught.value)
+
+
+def test_a_repeated_document_has_no_place_in_an_object(file: Path) -> None:
+    import polars as pl
+
+    run = Run(pl.DataFrame({"qid": ["q", "q"], "docid": ["a", "a"], "score": [1.0, 2.0]}))
+    with pytest.raises(InputError, match="comes twice, and a JSON object holds one score"):
+        run.write(file, "json")
