@@ -47,12 +47,13 @@ def judged(a: Alignment, k: int | None = None) -> Floats:
 def unjudged(
     a: Alignment, k: int | None = None, denominator: Literal["retrieved", "k"] = "retrieved"
 ) -> Floats:
-    """Share of the first k that was not judged (a repeated document counts as its first occurrence does not).
+    """Share of the first k that was never judged.
 
-    Unjudged@k = |unjudged in the first k| / min(k, returned). Empty list: 0.
+    Unjudged@k = |unjudged in the first k| / min(k, returned).
 
     denominator=retrieved: divided by what came back, no more than k.
     denominator=k: divided by k, also where fewer came back.
+    A document that comes again counts as unjudged. Empty list: 0.
     """
     blank = a.returned(k) - a.per_query(a.within(k))
     return blank / k if denominator == "k" and k is not None else share(blank, a.returned(k))
