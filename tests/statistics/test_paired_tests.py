@@ -131,6 +131,14 @@ def test_laws_of_every_test(test: str, d: list[float], order: object) -> None:
         assert moved.p == pytest.approx(result.p, rel=1e-9, abs=1e-300)
 
 
+@pytest.mark.parametrize("test", PAIRED_TESTS)
+def test_pairs_of_rows_are_their_differences(test: str) -> None:
+    scores = np.random.default_rng(3).random((3, 50))
+    by_pair = paired_tests(scores, test, 500, 500, pairs=[(2, 0), (0, 1)])
+    assert by_pair == paired_tests([scores[2] - scores[0], scores[0] - scores[1]], test, 500, 500)
+    assert paired_tests(scores, test, pairs=[]) == []
+
+
 def test_bad_input_is_refused_with_a_reason() -> None:
     with pytest.raises(InputError, match="position 1"):
         t_test([0.1, math.inf])

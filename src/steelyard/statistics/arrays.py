@@ -103,3 +103,10 @@ def checked_pairs(pairs: Sequence[Pair], rows: int) -> list[Pair]:
                 f"numbers from 0 to {rows - 1}."
             )
     return list(pairs)
+
+
+def row_differences(rows: Array, pairs: Sequence[Pair]) -> Array:
+    """Row i minus row j for every pair (i, j)."""
+    chosen = checked_pairs(pairs, len(rows))
+    subtracted: Array = rows[[i for i, _ in chosen]] - rows[[j for _, j in chosen]]
+    return subtracted

@@ -15,10 +15,10 @@ from steelyard.statistics.arrays import (
     Array,
     Pair,
     checked_count,
-    checked_pairs,
     checked_seed,
     many_series,
     one_series,
+    row_differences,
 )
 from steelyard.statistics.exact import whole_columns, whole_numbers
 from steelyard.statistics.outcome import TestResult, settled
@@ -59,8 +59,8 @@ def permutation_tests(
     if pairs is None:
         differences = rows
     else:
-        chosen = checked_pairs(pairs, len(rows))
-        differences = np.array([rows[i] - rows[j] for i, j in chosen]).reshape(len(chosen), rows.shape[1])
+        chosen = list(pairs)
+        differences = row_differences(rows, chosen)
     missing = np.isnan(differences)
     results: dict[int, TestResult] = {}
     for test, (row, gone) in enumerate(zip(differences, missing, strict=True)):

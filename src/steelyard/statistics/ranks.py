@@ -80,7 +80,7 @@ def tie_groups(
     p_values = np.ones((runs, runs))
     pairs = list(itertools.combinations(range(runs), 2))
     if pairs:
-        results = paired_tests(np.array([scores[i] - scores[j] for i, j in pairs]), test, seed=seed)
+        results = paired_tests(scores, test, seed=seed, pairs=pairs)
         adjusted = adjust([result.p for result in results], correction)
         for (i, j), p in zip(pairs, adjusted, strict=True):
             p_values[i, j] = p_values[j, i] = p

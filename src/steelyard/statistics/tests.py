@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy.typing as npt
 
 from steelyard.errors import PolicyError, did_you_mean
-from steelyard.statistics.arrays import many_series
+from steelyard.statistics.arrays import Pair, many_series, row_differences
 from steelyard.statistics.outcome import TestResult
 
 PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]
@@ -18,24 +19,27 @@ TESTS: tuple[str, ...] = (*PAIRED_TESTS, *FAMILY_TESTS)
 
 
 def paired_tests(
-    differences: npt.ArrayLike,
+    matrix: npt.ArrayLike,
     test: PairedTest = "t",
     permutations: int = 100_000,
     draws: int = 10_000,
     seed: int = 0,
+    pairs: Sequence[Pair] | None = None,
 ) -> list[TestResult]:
-    """One test for every row of a matrix tests x queries; p-values are not adjusted (see `adjust`).
+    """One test for every row of a matrix tests x queries of differences; p is not adjusted (see `adjust`).
 
+    With `pairs` the rows are scores, and each pair of row numbers (i, j) is a test of row i minus row j.
     `tukey` and `max-t` are not here: they need all runs of one measure, not their differences.
 
     >>> [round(result.p, 4) for result in paired_tests([[0.1, 0.3, 0.0, 0.2], [0.1, -0.1, 0.1, -0.1]], "t")]
     [0.1027, 1.0]
     """
-    rows = many_series(differences)
+    rows = many_series(matrix)
     if test == "permutation":
         from steelyard.statistics.permutation import permutation_tests
 
-        return permutation_tests(rows, permutations, seed)
+        return permutation_tests(rows, permutations, seed, pairs)
+    rows = rows if pairs is None else row_differences(rows, pairs)
     if test == "bootstrap":
         from steelyard.statistics.bootstrap import bootstrap_tests
 
