@@ -25,7 +25,13 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "header",
-    ["query_id,doc_id,score", "qid,docid,score", "q_id,docno,similarity", "Query-ID,corpus-id,Score", "topic,pid,sim"],
+    [
+        "query_id,doc_id,score",
+        "qid,docid,score",
+        "q_id,docno,similarity",
+        "Query-ID,corpus-id,Score",
+        "topic,pid,sim",
+    ],
 )
 def test_usual_names(file: Path, header: str) -> None:
     run = Run.read(put(file, f"{header}\n007,d1,1.5\n007,d2,2.5\n"))
@@ -141,7 +147,9 @@ class TestParquet:
             Run.read(file)
 
     def test_a_table_of_lists(self, file: Path) -> None:
-        frame = pl.DataFrame({"query_id": ["q1", "q2"], "docs": [["a", "b"], []], "scores": [[0.5, 0.25], []]})
+        frame = pl.DataFrame(
+            {"query_id": ["q1", "q2"], "docs": [["a", "b"], []], "scores": [[0.5, 0.25], []]}
+        )
         frame.write_parquet(file)
         run = Run.read(file)
         assert run == Run({"q1": [("a", 0.5), ("b", 0.25)]})
@@ -151,5 +159,7 @@ class TestParquet:
 
     def test_a_corpus_is_neither(self, file: Path) -> None:
         pl.DataFrame({"doc_id": ["a"], "contents": ["text"]}).write_parquet(file)
-        with pytest.raises(InputError, match="no columns hold query and document; the columns are doc_id, contents"):
+        with pytest.raises(
+            InputError, match="no columns hold query and document; the columns are doc_id, contents"
+        ):
             Qrels.read(file)

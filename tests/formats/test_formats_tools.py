@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
@@ -29,7 +29,11 @@ def dump(path: Path, content: Any) -> Path:
 class TestAutorag:
     def test_two_deep(self, file: Path) -> None:
         pl.DataFrame(
-            {"qid": ["1", "2", "3"], "query": ["x", "y", "z"], "retrieval_gt": [[["a", "b"], ["c"]], [["d"]], [[]]]}
+            {
+                "qid": ["1", "2", "3"],
+                "query": ["x", "y", "z"],
+                "retrieval_gt": [[["a", "b"], ["c"]], [["d"]], [[]]],
+            }
         ).write_parquet(file)
         assert sniff(file).format == "autorag"
         assert Qrels.read(file) == Qrels({"1": [["a", "b"], ["c"]], "2": [["d"]], "3": []})
@@ -37,7 +41,9 @@ class TestAutorag:
     @pytest.mark.parametrize(
         ("truth", "expected"), [(["a", "b"], [["a"], ["b"]]), ([["a", "b"], ["c"]], [["a", "b"], ["c"]])]
     )
-    def test_text_and_one_list_are_one_target(self, file: Path, truth: list[Any], expected: list[Any]) -> None:
+    def test_text_and_one_list_are_one_target(
+        self, file: Path, truth: list[Any], expected: list[Any]
+    ) -> None:
         """AutoRAG's own reading: a text is [[text]] and a list of ids [list], one group of alternatives."""
         pl.DataFrame({"qid": ["1", "2"], "query": ["x", "y"], "retrieval_gt": truth}).write_parquet(file)
         qrels = Qrels.read(file)
@@ -75,7 +81,7 @@ class TestAutorag:
 
 
 class TestLlamaIndex:
-    DATASET = {
+    DATASET: ClassVar[Any] = {
         "queries": {"q1": "What?", "q2": "Why?", "q3": "Who?"},
         "corpus": {"n1": "text", "n2": "text"},
         "relevant_docs": {"q1": ["n1"], "q2": ["n2", "n9"]},
@@ -94,7 +100,7 @@ class TestLlamaIndex:
 
 
 class TestRagas:
-    ROWS = [
+    ROWS: ClassVar[Any] = [
         {"user_input": "What?", "retrieved_context_ids": ["b", "a"], "reference_context_ids": ["a"]},
         {"user_input": "Why?", "retrieved_context_ids": [], "reference_context_ids": ["c", "d"]},
     ]
@@ -133,7 +139,7 @@ class TestRagas:
 
 
 class TestMultihopRag:
-    QUESTIONS = [
+    QUESTIONS: ClassVar[Any] = [
         {
             "query": "Who?",
             "answer": "A",
@@ -165,7 +171,9 @@ class TestMultihopRag:
         run, qrels = Run.read(file), Qrels.read(file)
         assert run == Run({"0": [("Nothing here.", 0.9), ("It is said A did it. B saw it.", 0.5)]})
         found = "It is said A did it. B saw it."
-        assert qrels == Qrels.from_rows([("0", found, 1, "1"), ("0", found, 1, "2"), ("0", "C was away.", 1, "3")])
+        assert qrels == Qrels.from_rows(
+            [("0", found, 1, "1"), ("0", found, 1, "2"), ("0", "C was away.", 1, "3")]
+        )
 
     def test_questions_are_no_run(self, file: Path) -> None:
         with pytest.raises(InputError, match="is a file of judgments"):
@@ -173,7 +181,7 @@ class TestMultihopRag:
 
 
 class TestMteb:
-    LISTS = {"q1": {"a": 0.5, "b": 0.25}, "q2": {"a": 0.75}}
+    LISTS: ClassVar[Any] = {"q1": {"a": 0.5, "b": 0.25}, "q2": {"a": 0.75}}
 
     def test_bare(self, file: Path) -> None:
         assert Run.read(dump(file, self.LISTS), format="mteb") == Run(self.LISTS)

@@ -76,8 +76,14 @@ class TestRuns:
         [
             ("q1 Q0 d1", "line 3: 3 columns"),
             ("q1 0 d1 1", "line 3: 4 columns, as a line of judgments has"),
-            ("my query Q0 d1 1 0.5 t", "line 3: Q0 is in column 3 of 7; has the query id 'my query' a space?"),
-            ("q1 Q0 a doc 1 0.5 t", "line 3: 7 columns, and the rank (column 4) is 'doc'; has an id a space?"),
+            (
+                "my query Q0 d1 1 0.5 t",
+                "line 3: Q0 is in column 3 of 7; has the query id 'my query' a space?",
+            ),
+            (
+                "q1 Q0 a doc 1 0.5 t",
+                "line 3: 7 columns, and the rank (column 4) is 'doc'; has an id a space?",
+            ),
             ("q1 Q0 d1 1 nan t", "line 3: score 'nan' is not a finite number"),
             ("q1 Q0 d1 1 -inf t", "line 3: score '-inf' is not a finite number"),
             ("q1 Q0 d1 1 1e999 t", "line 3: score '1e999' is not a finite number"),
@@ -134,7 +140,9 @@ class TestJudgments:
         assert Qrels.read(put(file, "q1 0 d1 0.5\nq1 0 d2 -1.5\n")).grades.tolist() == [0.5, -1.5]
 
     def test_merged_repeats_are_told(self, file: Path) -> None:
-        assert Qrels.read(put(file, QRELS + QRELS)).notes == ("3 judgments came again with the same grade and were merged",)
+        assert Qrels.read(put(file, QRELS + QRELS)).notes == (
+            "3 judgments came again with the same grade and were merged",
+        )
 
     def test_disagreement_names_the_line(self, file: Path) -> None:
         put(file, "# head\n" + QRELS + "q1 0 d1 1\n")
@@ -154,7 +162,9 @@ class TestJudgments:
         ],
     )
     @pytest.mark.parametrize("large", [False, True])
-    def test_a_wrong_line(self, file: Path, line: str, said: str, large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_wrong_line(
+        self, file: Path, line: str, said: str, large: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         if large:
             monkeypatch.setattr(trec_qrels, "LARGE", 1)
         put(file, "q1 0 d1 2\n" + line + "\n" + QRELS)
@@ -163,7 +173,9 @@ class TestJudgments:
         assert said in str(caught.value)
 
     @pytest.mark.parametrize("content", [QRELS, "# c\n" + QRELS + QRELS, QRELS.replace(" ", "\t ")])
-    def test_the_large_path_reads_the_same(self, file: Path, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_large_path_reads_the_same(
+        self, file: Path, content: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         small = Qrels.read(put(file, content))
         monkeypatch.setattr(trec_qrels, "LARGE", 1)
         large = Qrels.read(file)
@@ -178,7 +190,13 @@ class TestSubtopics:
         qrels = Qrels.read(put(file, self.WEB))
         assert sniff(file).format == "trec-diversity"
         assert qrels.notes == ("column 2 was taken as subtopics: documents are judged under several",)
-        expected = [("51", "a", 1, "1"), ("51", "a", 0, "2"), ("51", "b", 2, "2"), ("51", "c", 0, None), ("52", "a", -2, "1")]
+        expected = [
+            ("51", "a", 1, "1"),
+            ("51", "a", 0, "2"),
+            ("51", "b", 2, "2"),
+            ("51", "c", 0, None),
+            ("52", "a", -2, "1"),
+        ]
         assert qrels == Qrels.from_rows(expected)
 
     def test_rounds_of_judging_are_no_subtopics(self, file: Path) -> None:
@@ -237,12 +255,14 @@ def test_both_readers_agree_on_what_a_number_is(field: str) -> None:
 @given(st.lists(st.text("q01 \tQdx.-#\n", max_size=12), min_size=1, max_size=6))
 def test_a_block_passes_when_each_of_its_lines_does(pieces: list[str]) -> None:
     """The check of whole blocks and the check of lines are two writings of one rule."""
-    from steelyard.formats.white_space import _block_frame, _one_separator
+    from steelyard.formats.white_space import _block_frame, _one_separator, _without_comments
 
     block = "".join(f"q1 Q0 d1 1 {piece}\n{piece} 1 2 t\n" for piece in pieces).encode()
     body, separator = _one_separator(block)
-    fields = [line.split() for line in block.split(b"\n") if line.strip() and not line.strip().startswith(b"#")]
-    frame = _block_frame(body, separator, 6)
+    fields = [
+        line.split() for line in block.split(b"\n") if line.strip() and not line.strip().startswith(b"#")
+    ]
+    frame = _block_frame(_without_comments(body)[0], separator, 6)
     assert frame.height == len(fields)
     if frame.height:
         assert trec_run.passes(frame) == all(trec_run.check(line) is None for line in fields)

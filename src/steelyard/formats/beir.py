@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from steelyard.formats.delimited import read_table, table_bytes
 from steelyard.formats.frames import qrels_of, qrels_table
 from steelyard.formats.limits import holds_every_query, whole_grades
+from steelyard.formats.roles import BEIR_HEADER
 from steelyard.formats.source import Source
 from steelyard.judgments import Qrels
-
-HEADER = ("query-id", "corpus-id", "score")
 
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
@@ -23,4 +22,6 @@ def qrels_bytes(qrels: Qrels) -> bytes:
     whole_grades(qrels, "beir")
     frame = qrels_table(qrels).drop_nulls("doc_id")
     holds_every_query(qrels.queries, frame["query_id"].unique().to_list(), "beir")
-    return table_bytes(frame.rename(dict(zip(("query_id", "doc_id", "grade"), HEADER, strict=True))), "\t")
+    return table_bytes(
+        frame.rename(dict(zip(("query_id", "doc_id", "grade"), BEIR_HEADER, strict=True))), "\t"
+    )

@@ -57,7 +57,9 @@ def keeps_order(frame: pl.DataFrame, format: str) -> None:
     """Refuse a run whose own order is not the one its scores give, where only scores are kept."""
     by_score = frame.sort("query_id", "score", "doc_id", descending=[False, True, True], maintain_order=True)
     by_rank = frame.sort("query_id", "rank")
-    moved = by_rank.filter(by_rank["doc_id"] != by_score["doc_id"])
+    moved = by_rank.filter(
+        (by_rank["doc_id"] != by_score["doc_id"]) | (by_rank["score"] != by_score["score"])
+    )
     if moved.height:
         query, rank = moved.row(0, named=True)["query_id"], moved.row(0, named=True)["rank"]
         raise InputError(

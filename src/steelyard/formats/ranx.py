@@ -55,6 +55,8 @@ def grades_of(qrels: Qrels) -> dict[str, dict[str, int]]:
     no_targets(qrels, "ranx")
     whole_grades(qrels, "ranx")
     judged: dict[str, dict[str, int]] = {query: {} for query in qrels.queries}
-    for query, doc, grade in qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade").iter_rows():
+    for query, doc, grade in (
+        qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade").iter_rows()
+    ):
         judged[query][doc] = int(grade)
     return judged

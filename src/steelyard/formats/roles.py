@@ -38,6 +38,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "tokens": ("tokens", "n_tokens", "num_tokens"),
     "seconds": ("seconds",),
 }
+BEIR_HEADER = ("query-id", "corpus-id", "score")
 GRADE_ONLY = frozenset(NAMES["grade"]) - frozenset(NAMES["score"])
 
 

@@ -134,20 +134,15 @@ def _shape(fields: list[bytes]) -> str:
 
 def _header(source: Source) -> Detected | None:
     """The table whose header the first line is, if it is one. What follows may hold anything between quotes."""
-    import csv
-
-    from steelyard.formats.beir import HEADER
     from steelyard.formats.lists import QRELS_LISTS, RUN_LISTS, listed_name
-    from steelyard.formats.roles import kind_of_table
+    from steelyard.formats.roles import BEIR_HEADER, kind_of_table
 
-    line = source.head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0].decode(errors="replace").rstrip()
-    if "\0" in line:
-        return None
+    line = source.head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0].decode(errors="replace")
     for separator, format in (("\t", "tsv"), (",", "csv")):
-        names = next(csv.reader([line], delimiter=separator), [])
+        names = [name.strip().strip('"') for name in line.split(separator)]
         if len(names) < 2:
             continue
-        if tuple(names[:3]) == HEADER and separator == "\t" and names[3:] in ([], ["target"]):
+        if tuple(names[:3]) == BEIR_HEADER and separator == "\t" and names[3:] in ([], ["target"]):
             return _beir(source)
         if kind_of_table(names) or listed_name(names, (*RUN_LISTS, *QRELS_LISTS)):
             return of_table(names, format, source)

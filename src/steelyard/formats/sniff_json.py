@@ -48,7 +48,12 @@ def _is_lines(source: Source) -> bool:
 
 
 def _of_records(records: Sequence[Any], format: str, source: Source) -> Detected:
-    first = {name: value for record in records[:_LOOKED_AT] if isinstance(record, Mapping) for name, value in record.items()}
+    first = {
+        name: value
+        for record in records[:_LOOKED_AT]
+        if isinstance(record, Mapping)
+        for name, value in record.items()
+    }
     for tool, found, truth in (
         ("multihop-rag", ("retrieval_list",), ("evidence_list", "gold_list")),
         ("ragas", ("retrieved_context_ids",), ("reference_context_ids",)),

@@ -109,7 +109,8 @@ def frame_columns(
     comments, lines = 0, 0
     for block in line_blocks(path):
         body, separator = _one_separator(block)
-        comments += body.count(b"\n#") + body.startswith(b"#")
+        body, skipped = _without_comments(body)
+        comments += skipped
         frame = _block_frame(body, separator, width)
         if frame.height and not passes(frame):
             problems += _wrong(block, check, lines)
@@ -149,6 +150,15 @@ def _one_separator(block: bytes) -> tuple[bytes, str]:
     return body.strip(one + b"\n"), one.decode()
 
 
+def _without_comments(body: bytes) -> tuple[bytes, int]:
+    """The lines that are no comments, and how many are."""
+    if not body.startswith(b"#") and b"\n#" not in body:
+        return body, 0
+    lines = body.split(b"\n")
+    kept = [line for line in lines if not line.startswith(b"#")]
+    return b"\n".join(kept), len(lines) - len(kept)
+
+
 def _block_frame(body: bytes, separator: str, width: int) -> pl.DataFrame:
     import io
 
@@ -159,7 +169,6 @@ def _block_frame(body: bytes, separator: str, width: int) -> pl.DataFrame:
         io.BytesIO(header + body),
         separator=separator,
         quote_char=None,
-        comment_prefix="#",
         infer_schema=False,
         truncate_ragged_lines=True,
     )

@@ -1,0 +1,247 @@
+"""Files that are not what they should be: a clear error, and nothing read from them."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import zlib
+from pathlib import Path
+
+import pytest
+
+from steelyard.errors import InputError
+from steelyard.formats import compression, read_qrels, read_run, sniff
+from steelyard.formats.compression import open_chunks, read_bytes
+from steelyard.judgments import Qrels
+from steelyard.runs import Run
+
+RUN = "".join(
+    f"q{query} Q0 d{doc} {doc} {10 - doc / 7} bm25\n" for query in range(300) for doc in range(1, 9)
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+def refused(path: Path) -> str:
+    """What both readers say of a file that neither can read."""
+    said = []
+    for read in (read_run, read_qrels):
+        with pytest.raises(InputError) as caught:
+            read(path, None, {})
+        said.append(str(caught.value))
+        assert str(path) in said[-1]
+    return said[0]
+
+
+class TestCompression:
+    @pytest.fixture(params=["isal", "standard library"])
+    def reader(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+        if request.param == "isal":
+            pytest.importorskip("isal")
+        else:
+            import sys
+
+            for package in ("isal", "zlib_ng"):
+                monkeypatch.setitem(sys.modules, package, None)
+        return str(request.param)
+
+    def test_gzip_by_content(self, file: Path, reader: str) -> None:
+        file.write_bytes(gzip.compress(RUN.encode()))
+        assert len(Run.read(file)) == 2400
+
+    def test_several_members(self, file: Path, reader: str) -> None:
+        half = RUN.index("q150")
+        file.write_bytes(gzip.compress(RUN[:half].encode()) + gzip.compress(RUN[half:].encode()))
+        assert read_bytes(file) == RUN.encode()
+
+    @pytest.mark.parametrize("kept", [0.3, 0.9, 0.999])
+    def test_cut_short_gzip(self, file: Path, reader: str, kept: float) -> None:
+        whole = gzip.compress(RUN.encode())
+        file.write_bytes(whole[: int(len(whole) * kept)])
+        assert "cut short" in refused(file)
+
+    def test_damaged_gzip(self, file: Path, reader: str) -> None:
+        whole = bytearray(gzip.compress(RUN.encode()))
+        whole[len(whole) // 2 : len(whole) // 2 + 40] = bytes(40)
+        file.write_bytes(whole)
+        assert "damaged" in refused(file) or "cut short" in refused(file)
+
+    def test_wrong_checksum(self, file: Path, reader: str) -> None:
+        whole = bytearray(gzip.compress(RUN.encode()))
+        whole[-8:-4] = (zlib.crc32(RUN.encode()) ^ 1).to_bytes(4, "little")
+        file.write_bytes(whole)
+        assert "damaged" in refused(file)
+
+    @pytest.mark.parametrize("kind", ["zstd", "lz4"])
+    def test_frames(self, file: Path, kind: str) -> None:
+        packed = compression.compress(RUN.encode(), kind)
+        file.write_bytes(packed + packed)
+        assert read_bytes(file) == (RUN * 2).encode()
+        assert b"".join(open_chunks(file, 100)) == (RUN * 2).encode()
+        for cut in (packed[: len(packed) // 2], packed[:-1], packed + packed[:-9]):
+            file.write_bytes(cut)
+            with pytest.raises(InputError, match="cut short"):
+                read_bytes(file)
+        file.write_bytes(packed[:40] + b"junk" * 20 + packed[120:])
+        with pytest.raises(InputError, match=r"damaged|cut short"):
+            read_bytes(file)
+
+    def test_zstandard_without_the_package(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        import sys
+
+        file.write_bytes(compression.compress(RUN.encode(), "zstd"))
+        monkeypatch.setitem(sys.modules, "zstandard", None)
+        with pytest.raises(InputError, match="pip install zstandard"):
+            Run.read(file)
+
+    def test_chunks_are_bounded(self, file: Path) -> None:
+        file.write_bytes(RUN.encode())
+        chunks = list(open_chunks(file, 1000))
+        assert max(map(len, chunks)) == 1000
+        assert b"".join(chunks) == RUN.encode()
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "bm25.run").write_text(RUN)
+    with pytest.raises(InputError, match=r"there is no such file. Did you mean bm25.run\?"):
+        Run.read(tmp_path / "bm52.run")
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder; expected a file"):
+        Qrels.read(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n\t\n", b"\xef\xbb\xbf"])
+def test_empty(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    assert "is empty" in refused(file)
+
+
+def test_only_comments(file: Path) -> None:
+    file.write_text("# nothing\n# here\n")
+    assert "only comments" in refused(file)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_binary_junk(file: Path, seed: int) -> None:
+    file.write_bytes(random.Random(seed).randbytes(5000))
+    refused(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "not text: a zero byte stands in line 3"),
+        (b"PK\x03\x04rest", "is a zip archive; unpack it first"),
+        (b"BZh91AY&SY", "is bzip2 data"),
+        ("q1 0 d1 1\n".encode("utf-16"), "UTF-16"),
+        (b"just some words in a file\n", "in no format known here; it begins: 'just some words in a file'"),
+        (b"q1 Q0 d1 1 2.0 t\rq2 Q0 d1 1 2.0 t\r", "carriage return that ends no line"),
+        (b"q1 d1 1 12.5\nq1 d2 2 11.5\n", "query document rank score"),
+    ],
+)
+def test_not_a_format(file: Path, content: bytes, said: str) -> None:
+    file.write_bytes(content)
+    assert said in refused(file)
+
+
+def test_mixed_encodings_name_line_and_byte(file: Path) -> None:
+    lines = [
+        "q1 Q0 café 1 2.0 t\n".encode(),
+        "q1 Q0 naïve 2 1.0 t\n".encode("latin-1"),
+        b"q1 Q0 d 3 0.5 t\n",
+    ] * 12
+    file.write_bytes(b"".join(lines))
+    said = refused(file)
+    assert "12 lines are not as expected" in said
+    assert "line 2: byte 9 (0xef) is not UTF-8" in said
+    assert "... and 2 more" in said
+    assert "iconv -f LATIN1 -t UTF-8" in said
+
+
+def test_invalid_bytes_far_down(file: Path) -> None:
+    file.write_bytes(RUN.encode() * 20 + b"q1 Q0 d\xff 1 2.0 t\n")
+    with pytest.raises(InputError, match=r"line 48,001: byte 8 \(0xff\) is not UTF-8"):
+        Run.read(file)
+
+
+class TestSwapped:
+    def test_a_run_given_as_judgments(self, file: Path) -> None:
+        file.write_text(RUN)
+        with pytest.raises(
+            InputError, match=r"is a run \(format trec-run\), and a file of judgments was expected"
+        ):
+            Qrels.read(file)
+
+    def test_judgments_given_as_a_run(self, file: Path) -> None:
+        file.write_text("q1 0 d1 1\n")
+        with pytest.raises(
+            InputError, match=r"is a file of judgments \(format trec-qrels\), and a run was expected"
+        ):
+            Run.read(file)
+
+    def test_tables(self, file: Path) -> None:
+        file.write_text("qid,docid,relevance\nq1,d1,1\n")
+        with pytest.raises(InputError, match="Are the two files swapped"):
+            Run.read(file)
+        file.write_text("qid,docid,rank\nq1,d1,1\n")
+        with pytest.raises(InputError, match="Are the two files swapped"):
+            Qrels.read(file)
+
+    def test_insisting_on_the_wrong_one(self, file: Path) -> None:
+        file.write_text(RUN)
+        with pytest.raises(InputError, match="format 'trec-run' reads no judgments"):
+            Qrels.read(file, format="trec-run")
+        with pytest.raises(InputError, match="line 1: 6 columns, as a line of a run has"):
+            Qrels.read(file, format="trec-qrels")
+
+
+def test_an_unknown_format(file: Path) -> None:
+    file.write_text(RUN)
+    with pytest.raises(InputError, match="there is no format 'trecrun'.*Did you mean trec-run"):
+        Run.read(file, format="trecrun")
+
+
+def test_columns_for_a_format_without_any(file: Path) -> None:
+    file.write_text('{"q1": {"d1": 1.5}}')
+    with pytest.raises(InputError, match="has no 'score' to name a column for"):
+        Run.read(file, score="points")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "format"),
+    [
+        (RUN, "run", "trec-run"),
+        ("q1 0 d1 1\n", "qrels", "trec-qrels"),
+        ("7\t3\t1\n7\t4\t2\n", "run", "msmarco"),
+        ("query-id\tcorpus-id\tscore\nq\td\t1\n", "qrels", "beir"),
+        ("qid,docid,score\nq,d,1\n", "either", "csv"),
+        ("qid\tdocid\trank\tscore\nq\td\t1\t2\n", "run", "tsv"),
+        ('{"q": {"d": 1}}', "either", "json"),
+        ('{"query_id": "q", "judgments": {"d": 1}}\n', "qrels", "jsonl"),
+        ('[{"query_id": "q", "doc_id": "d", "grade": 1}]', "qrels", "json"),
+    ],
+)
+def test_what_a_file_is(file: Path, content: str, kind: str, format: str) -> None:
+    misleading = file.with_suffix(".parquet")
+    misleading.write_text(content)
+    found = sniff(misleading)
+    assert (found.kind, found.format) == (kind, format)
+
+
+def test_reading_judgments_leaves_polars_alone(file: Path) -> None:
+    """The common TREC file is read with the standard library and numpy."""
+    import subprocess
+    import sys
+
+    file.write_text("q1 0 d1 1\n# note\nq1 0 d2 0\n")
+    code = (
+        "import sys; from steelyard.judgments import Qrels; Qrels.read(sys.argv[1]); "
+        "print(sorted({'polars', 'json', 'scipy', 'csv', 'gzip'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

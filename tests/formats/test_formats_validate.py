@@ -1,0 +1,147 @@
+"""What `validate` finds and `convert` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steelyard.errors import InputError
+from steelyard.formats import Converted, convert, validate_file
+from steelyard.judgments import Qrels
+from steelyard.runs import Run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+def found(path: Path, severity: str) -> list[str]:
+    return [finding.text for finding in validate_file(path).findings if finding.severity == severity]
+
+
+class TestRuns:
+    def test_a_clean_run(self, file: Path) -> None:
+        file.write_text("q1 Q0 d1 1 2.0 bm25\nq1 Q0 d2 2 1.0 bm25\nq2 Q0 d1 1 2.0 bm25\n")
+        report = validate_file(file)
+        assert report.ok
+        assert (report.kind, report.format) == ("run", "trec-run")
+        assert str(report) == (
+            f"{file}: a run, format trec-run\n"
+            "  run 'bm25': 2 queries, 3 documents\n"
+            "  documents a query: 1 to 2, median 1.5"
+        )
+
+    def test_everything_at_once(self, file: Path) -> None:
+        file.write_text("q1 Q0 d1 1 1.0 t\nq1 Q0 d2 2 3.0 t\nq1 Q0 d1 3 0.5 t\nq1 Q0 d4 4 0.5 t\n# c\n")
+        warnings = found(file, "warning")
+        assert "1 document comes again in the same list (as query 'q1', document 'd1')" in warnings
+        assert any(
+            text.startswith("2 documents tie with another of their list, in 1 query") for text in warnings
+        )
+        assert any(
+            text.startswith("the rank column tells another order than the scores in 1 query")
+            for text in warnings
+        )
+        assert "1 comment line (#) passed over" in found(file, "info")
+        assert validate_file(file).ok
+
+    def test_empty_answers_and_blank_ids(self, file: Path) -> None:
+        file.write_text('{"q1": ["a ", "b"], "q2": []}')
+        warnings = found(file, "warning")
+        assert "1 query is answered with nothing" in warnings
+        assert any("begin or end with white space, as 'a '" in text for text in warnings)
+
+    def test_scores_against_the_order(self, file: Path) -> None:
+        file.write_text('{"q1": [["a", 1.5], ["b", 2.5]]}')
+        assert found(file, "warning") == [
+            "scores rise within the order of 1 query (as query 'q1', document 'b')"
+        ]
+
+    def test_no_document_at_all(self, file: Path) -> None:
+        file.write_text('{"q1": [], "q2": []}')
+        assert "no document at all" in [f.text for f in validate_file(file, "json", "run").findings]
+
+
+class TestJudgments:
+    def test_grades_and_queries_without(self, file: Path) -> None:
+        file.write_text("q1 0 d1 2\nq1 0 d2 -1\nq2 0 d1 0\nq2 0 d1 0\n")
+        assert found(file, "warning") == ["1 query without a relevant document (as q2)"]
+        assert found(file, "info") == [
+            "1 judgments came again with the same grade and were merged",
+            "2 queries, 3 judgments, 1 relevant",
+            "grades: -1 (1), 0 (1), 2 (1)",
+        ]
+
+    def test_empty_queries_and_fractions(self, file: Path) -> None:
+        file.write_text("qid,docid,grade\nq1,d1,0.5\nq2,,\n")
+        assert found(file, "warning") == [
+            "1 query without a judgment (as q2)",
+            "some grades are not whole numbers: are these judgments, or a run's scores?",
+        ]
+
+    def test_a_wrong_file_is_a_finding(self, file: Path) -> None:
+        file.write_text("q1 0 d1 2\nq1 0 d1 1\n")
+        report = validate_file(file)
+        assert not report.ok
+        assert (report.kind, report.format) == ("qrels", "trec-qrels")
+        assert "  error: 1 judgments disagree" in str(report)
+
+    def test_an_unreadable_file_is_a_finding(self, file: Path) -> None:
+        report = validate_file(file)
+        assert (report.ok, report.kind) == (False, None)
+        assert str(report) == f"{file}: not readable\n  error: there is no such file."
+
+    def test_a_file_that_holds_both(self, file: Path) -> None:
+        file.write_text('[{"id": "q1", "retrieved_context_ids": ["a"], "reference_context_ids": ["b"]}]')
+        report = validate_file(file)
+        assert (report.kind, report.format) == ("both", "ragas")
+        assert "1 query, 1 judgments, 1 relevant" in str(report)
+        assert "run 'file': 1 query, 1 document" in str(report)
+
+
+class TestConvert:
+    def test_a_run(self, tmp_path: Path) -> None:
+        before, after = tmp_path / "a.trec", tmp_path / "b.jsonl.gz"
+        before.write_text("q1 Q0 d1 1 2.5 t\nq1 Q0 d2 2 1.5 t\n# c\n")
+        done = convert(before, after)
+        assert done == Converted("run", "trec-run", "jsonl", 1, 2, ("1 comment line (#) passed over",))
+        assert Run.read(after) == Run.read(before)
+        assert str(done).splitlines()[0] == "run, trec-run to jsonl: 1 queries, 2 documents"
+
+    def test_judgments(self, tmp_path: Path) -> None:
+        before, after = tmp_path / "a", tmp_path / "qrels.tsv"
+        before.write_text("q1 0 d1 1\n")
+        assert convert(before, after).after == "beir"
+        assert after.read_text() == "query-id\tcorpus-id\tscore\nq1\td1\t1\n"
+
+    def test_ambiguous_content_goes_where_it_is_asked(self, tmp_path: Path) -> None:
+        before = tmp_path / "lists.json"
+        before.write_text('{"q1": ["a", "b"]}')
+        assert convert(before, tmp_path / "x", to_format="trec-qrels").kind == "qrels"
+        assert Qrels.read(tmp_path / "x") == Qrels({"q1": ["a", "b"]})
+        told = convert(before, tmp_path / "x.run")
+        assert told.kind == "run"
+        assert (
+            told.notes[-1]
+            == "the run has no scores: each list was given n, n - 1, ... 1, which keep its order"
+        )
+        assert (tmp_path / "x.run").read_text() == "q1 Q0 a 1 2.0 lists\nq1 Q0 b 2 1.0 lists\n"
+        assert convert(before, tmp_path / "y.json", kind="qrels").kind == "qrels"
+
+    def test_what_is_lost_is_told_or_refused(self, tmp_path: Path) -> None:
+        before = tmp_path / "run.json"
+        before.write_text('{"q1": {"a": 1.5}, "q2": {}}')
+        with pytest.raises(InputError, match="1 queries hold no documents, which a trec-run file cannot say"):
+            convert(before, tmp_path / "run.trec")
+        before.write_text('{"q1": {"a": 1.5}}')
+        assert "the scores are not" in convert(before, tmp_path / "run.tsv", to_format="msmarco").notes[-1]
+
+    def test_formats_named(self, tmp_path: Path) -> None:
+        before = tmp_path / "a"
+        before.write_text("q1 0 d1 1\nq1 1 d2 1\n")
+        assert convert(before, tmp_path / "b.csv", from_format="trec-diversity").before == "trec-diversity"
+        assert Qrels.read(tmp_path / "b.csv").has_targets
+        with pytest.raises(InputError, match="format 'autorag' writes no judgments"):
+            convert(before, tmp_path / "c", to_format="autorag")
