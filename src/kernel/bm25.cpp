@@ -10,6 +10,8 @@
 #include <cstring>
 #include <vector>
 
+#include "slots.hpp"
+
 namespace nb = nanobind;
 
 namespace steelyard {
@@ -24,10 +26,32 @@ nb::bytes bytes_of(const std::vector<T>& values) {
     return nb::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// The vocabulary is a Python dict of token to number, numbered as tokens are met.
+// A distinct token. One of up to 8 ASCII characters is compared as a word, and never followed to Python's memory.
+struct Token {
+    PyObject* text;
+    uint64_t word;
+    Py_ssize_t size;  // 0: not a short one
+
+    explicit Token(PyObject* token) : text(token), word(0), size(0) {
+        if (!PyUnicode_Check(token)) throw nb::type_error("a token must be text");
+        const Py_ssize_t length = PyUnicode_GET_LENGTH(token);
+        if (length > 8 || !PyUnicode_IS_COMPACT_ASCII(token)) return;
+        size = length;
+        std::memcpy(&word, PyUnicode_1BYTE_DATA(token), static_cast<size_t>(length));
+    }
+    bool is(const Token& other) const {
+        if (size != other.size || word != other.word) return false;
+        return size > 0 || text == other.text || PyUnicode_Compare(text, other.text) == 0;
+    }
+    uint32_t hash() const {
+        return fold((size > 0 ? word : static_cast<uint64_t>(PyObject_Hash(text))) * kSpread);
+    }
+};
+
+// Documents' tokens as numbers, given out as tokens are first met.
 class Tokens {
    public:
-    explicit Tokens(nb::dict vocabulary) : vocabulary_(vocabulary) {}
+    Tokens() { slots_.clear(1 << 10); }
 
     // One document's tokens: a list or a tuple.
     void add(nb::handle document) {
@@ -35,13 +59,13 @@ class Tokens {
             throw nb::type_error("a tokenizer must give a list of tokens");
         const Py_ssize_t size = PySequence_Fast_GET_SIZE(document.ptr());
         PyObject** const items = PySequence_Fast_ITEMS(document.ptr());
-        for (Py_ssize_t i = 0; i < size; ++i) terms_.push_back(number(items[i]));
+        for (Py_ssize_t i = 0; i < size; ++i) terms_.push_back(number(Token(items[i])));
         lengths_.push_back(size);
     }
 
-    // starts of each term's postings, their documents and their counts, and the documents' lengths.
+    // The vocabulary; starts of each term's postings, their documents and their counts; the documents' lengths.
     nb::tuple postings() const {
-        const size_t vocabulary = nb::len(vocabulary_);
+        const size_t vocabulary = known_.size();
         std::vector<int64_t> starts(vocabulary + 1, 0);
         std::vector<int32_t> last(vocabulary, -1);
         each([&](int32_t term, int32_t doc) {
@@ -63,21 +87,24 @@ class Tokens {
             docs[next[term]] = doc;
             counts[next[term]++] = 1;
         });
-        return nb::make_tuple(bytes_of(starts), bytes_of(docs), bytes_of(counts), bytes_of(lengths_));
+        return nb::make_tuple(vocabulary_, bytes_of(starts), bytes_of(docs), bytes_of(counts), bytes_of(lengths_));
     }
 
    private:
-    nb::dict vocabulary_;
+    nb::list vocabulary_;  // holds the texts that known_ points to
+    std::vector<Token> known_;
+    Slots slots_;
     std::vector<int32_t> terms_;
     std::vector<int64_t> lengths_;
 
-    int32_t number(PyObject* token) {
-        if (PyObject* known = PyDict_GetItemWithError(vocabulary_.ptr(), token))
-            return static_cast<int32_t>(PyLong_AsLong(known));
-        if (PyErr_Occurred()) throw nb::python_error();
-        const auto fresh = static_cast<int32_t>(nb::len(vocabulary_));
-        if (PyDict_SetItem(vocabulary_.ptr(), token, nb::int_(fresh).ptr()) != 0) throw nb::python_error();
-        return fresh;
+    int32_t number(const Token& token) {
+        if (known_.size() >= slots_.room()) slots_.grow();
+        const auto fresh = static_cast<uint32_t>(known_.size() + 1);
+        const uint32_t met = slots_.find_or_add(token.hash(), fresh, [&](uint32_t n) { return known_[n - 1].is(token); });
+        if (met != 0) return static_cast<int32_t>(met - 1);
+        known_.push_back(token);
+        vocabulary_.append(nb::borrow(token.text));
+        return static_cast<int32_t>(fresh - 1);
     }
 
     template <class Visit>
@@ -88,8 +115,8 @@ class Tokens {
     }
 };
 
-nb::tuple bm25_postings(nb::iterable documents, nb::dict vocabulary) {
-    Tokens tokens(vocabulary);
+nb::tuple bm25_postings(nb::iterable documents) {
+    Tokens tokens;
     for (nb::handle document : documents) tokens.add(document);
     return tokens.postings();
 }
@@ -97,46 +124,48 @@ nb::tuple bm25_postings(nb::iterable documents, nb::dict vocabulary) {
 struct Scored {
     double score;
     int32_t doc;
-
-    bool before(const Scored& other) const { return score != other.score ? score > other.score : doc < other.doc; }
 };
 
+// Better first: by score, then in document order.
+bool before(const Scored& a, const Scored& b) { return a.score != b.score ? a.score > b.score : a.doc < b.doc; }
+
 // One term of the query: its postings not yet read, and what a document without the term gets.
-struct Cursor {
+struct Term {
     const int32_t* doc;
     const int32_t* end;
     const double* weight;
     double base;
 };
 
+// Searches in blocks of documents, whose sums stay in the first cache.
 class Search {
    public:
     Search(int32_t documents, size_t k, bool matching)
         : documents_(documents), k_(std::min(k, static_cast<size_t>(documents))), matching_(matching) {
-        std::fill(sums_, sums_ + kBlock, kUntouched);
+        std::fill(blank_, blank_ + kBlock, kUntouched);
+        std::memcpy(sums_, blank_, sizeof sums_);
     }
 
-    // The best k documents: by score, then in document order.
-    const std::vector<Scored>& best(const std::vector<Cursor>& terms) {
+    // The best k documents, best first.
+    const std::vector<Scored>& best(const std::vector<Term>& terms) {
         terms_ = terms;
         best_.clear();
         untouched_ = kUntouched;
-        based_ = std::any_of(terms.begin(), terms.end(), [](const Cursor& term) { return term.base != 0; });
+        based_ = std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.base != 0; });
         if (based_)
-            for (const Cursor& term : terms) untouched_ += term.base;
+            for (const Term& term : terms) untouched_ += term.base;
         for (int32_t first = 0; first < documents_; first += kBlock) {
             const int32_t size = std::min(kBlock, documents_ - first);
-            if (!add_block(first, size)) continue;
+            if (!add(first, size)) continue;
             collect(first, size);
-            std::fill(sums_, sums_ + size, kUntouched);
+            std::memcpy(sums_, blank_, sizeof sums_);
         }
         if (!matching_ && (best_.size() < k_ || best_.front().score <= untouched_)) fill(terms);
-        std::sort(best_.begin(), best_.end(), [](const Scored& a, const Scored& b) { return a.before(b); });
+        std::sort(best_.begin(), best_.end(), before);
         return best_;
     }
 
    private:
-    // Blocks of documents whose sums stay in the first cache.
     static constexpr int32_t kBlock = 4096;
     // Adding any weight to -0.0 gives the weight, and no sum of weights is -0.0: it marks a document never met.
     static constexpr double kUntouched = -0.0;
@@ -144,69 +173,77 @@ class Search {
     const int32_t documents_;
     const size_t k_;
     const bool matching_;
-    std::vector<Cursor> terms_;
+    std::vector<Term> terms_;
     std::vector<Scored> best_;  // a heap, its worst in front
     double untouched_ = kUntouched;
     bool based_ = false;
-    double sums_[kBlock], fresh_[kBlock];
+    double sums_[kBlock], fresh_[kBlock], blank_[kBlock];
 
-    // False where no document of the block has any of the terms.
-    bool add_block(int32_t first, int32_t size) {
+    // Adds the terms' weights, in the query's order; false where no document of the block has any of the terms.
+    bool add(int32_t first, int32_t size) {
         const int32_t limit = first + size;
-        bool any = false;
-        for (const Cursor& term : terms_) any |= term.doc != term.end && *term.doc < limit;
-        if (!any) return false;
-        for (Cursor& term : terms_) {
-            const int32_t* doc = term.doc;
+        if (std::none_of(terms_.begin(), terms_.end(),
+                         [&](const Term& term) { return term.doc != term.end && *term.doc < limit; }))
+            return false;
+        for (Term& term : terms_) {
+            const int32_t* const doc = term.doc;
+            const double* const weight = term.weight;
+            const int32_t* const far = term.end - doc > size ? doc + size : term.end;
+            const auto count = static_cast<size_t>(std::lower_bound(doc, far, limit) - doc);
+            double* const sums = sums_;
+            const auto place = [doc, first](size_t i) { return static_cast<uint32_t>(doc[i] - first); };
             if (!based_) {
-                for (; doc != term.end && *doc < limit; ++doc) sums_[*doc - first] += *term.weight++;
+                for (size_t i = 0; i < count; ++i) sums[place(i)] += weight[i];
             } else {
-                size_t count = 0;
-                for (; doc != term.end && *doc < limit; ++doc) fresh_[count++] = sums_[*doc - first] + *term.weight++;
-                for (int32_t i = 0; i < size; ++i) sums_[i] += term.base;
-                for (size_t i = 0; i < count; ++i) sums_[term.doc[i] - first] = fresh_[i];
+                for (size_t i = 0; i < count; ++i) fresh_[i] = sums[place(i)] + weight[i];
+                for (int32_t i = 0; i < size; ++i) sums[i] += term.base;
+                for (size_t i = 0; i < count; ++i) sums[place(i)] = fresh_[i];
             }
-            term.doc = doc;
+            term.doc += count;
+            term.weight += count;
         }
         return true;
     }
 
-    bool untouched(double sum) const { return std::memcmp(&sum, &untouched_, sizeof sum) == 0; }
-
     void collect(int32_t first, int32_t size) {
-        constexpr int32_t kStep = 8;
+        constexpr int32_t kLanes = 8, kStretch = 64;
         int32_t i = 0;
         for (; i < size && best_.size() < k_; ++i)
-            if (!untouched(sums_[i])) push(sums_[i], first + i);
-        for (; i + kStep <= size; i += kStep) {
-            const double worst = best_.front().score;
-            int above = 0;
-            for (int32_t j = 0; j < kStep; ++j) above |= sums_[i + j] > worst;
-            if (above)
-                for (int32_t j = 0; j < kStep; ++j) offer(sums_[i + j], first + i + j);
+            if (!untouched(sums_[i])) push({sums_[i], first + i});
+        // The best of each stretch first: most hold nothing better than the worst so far.
+        for (; i + kStretch <= size; i += kStretch) {
+            double most[kLanes];
+            std::copy(sums_ + i, sums_ + i + kLanes, most);
+            for (int32_t j = kLanes; j < kStretch; j += kLanes)
+                for (int32_t lane = 0; lane < kLanes; ++lane)
+                    most[lane] = sums_[i + j + lane] > most[lane] ? sums_[i + j + lane] : most[lane];
+            if (!(*std::max_element(most, most + kLanes) > best_.front().score)) continue;
+            for (int32_t j = i; j < i + kStretch; ++j) offer({sums_[j], first + j});
         }
-        for (; i < size; ++i) offer(sums_[i], first + i);
+        for (; i < size; ++i) offer({sums_[i], first + i});
     }
+
+    bool untouched(double sum) const { return std::memcmp(&sum, &untouched_, sizeof sum) == 0; }
 
     // Documents come in their order: an equal score comes too late.
-    void offer(double sum, int32_t doc) {
-        if (!(sum > best_.front().score) || untouched(sum)) return;
-        std::pop_heap(best_.begin(), best_.end(), [](const Scored& a, const Scored& b) { return a.before(b); });
+    void offer(const Scored& one) {
+        if (!(one.score > best_.front().score) || untouched(one.score)) return;
+        std::pop_heap(best_.begin(), best_.end(), before);
         best_.pop_back();
-        push(sum, doc);
+        push(one);
     }
 
-    void push(double sum, int32_t doc) {
-        best_.push_back({sum, doc});
-        std::push_heap(best_.begin(), best_.end(), [](const Scored& a, const Scored& b) { return a.before(b); });
+    void push(const Scored& one) {
+        best_.push_back(one);
+        std::push_heap(best_.begin(), best_.end(), before);
     }
 
     // The first documents that have none of the terms, against the worst of those that have.
-    void fill(std::vector<Cursor> terms) {
+    void fill(std::vector<Term> terms) {
         size_t found = 0;
         for (int32_t doc = 0; doc < documents_ && found < k_; ++doc) {
             bool met = false;
-            for (Cursor& term : terms) {
+            for (Term& term : terms) {
                 while (term.doc != term.end && *term.doc < doc) ++term.doc;
                 met |= term.doc != term.end && *term.doc == doc;
             }
@@ -214,7 +251,7 @@ class Search {
             ++found;
             best_.push_back({untouched_ + 0.0, doc});
         }
-        std::sort(best_.begin(), best_.end(), [](const Scored& a, const Scored& b) { return a.before(b); });
+        std::sort(best_.begin(), best_.end(), before);
         if (best_.size() > k_) best_.resize(k_);
     }
 };
@@ -238,7 +275,7 @@ nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<doubl
     {
         nb::gil_scoped_release release;
         Search search(documents, k, matching);
-        std::vector<Cursor> terms;
+        std::vector<Term> terms;
         for (size_t query = 0; query < queries; ++query) {
             terms.clear();
             for (int64_t i = query_starts.data()[query]; i < query_starts.data()[query + 1]; ++i) {

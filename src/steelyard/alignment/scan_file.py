@@ -10,7 +10,6 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,15 +48,15 @@ def scan_file(
 def _scan_open(
     file: IO[bytes], judged: JudgedDocs, ordering: Ordering, native: Any, threads: int, piece: int | None
 ) -> Hits | None:
-    with closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as view:
-        if native is None:
-            from steelyard.alignment.scan_lines import scan_buffer
+    view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if native is None:
+        from steelyard.alignment.scan_lines import scan_buffer
 
-            return scan_buffer(view, judged, ordering, threads, piece)
-        wanted = native.Judged(judged.query_ids, judged.starts, judged.doc_ids)
-        answer = native.scan(view, wanted, *options(ordering), threads, piece or _PIECE)
-        if answer == _INTERLEAVED:
-            answer = native.scan_any_order(view, wanted, *options(ordering))
+        return scan_buffer(view, judged, ordering, threads, piece)
+    wanted = native.Judged(judged.query_ids, judged.starts, judged.doc_ids)
+    answer = native.scan(view, wanted, *options(ordering), threads, piece or _PIECE)
+    if answer == _INTERLEAVED:
+        answer = native.scan_any_order(view, wanted, *options(ordering))
     return hits_from(answer, judged, ordering) if isinstance(answer, tuple) else None
 
 

@@ -1,0 +1,416 @@
+"""TREC run lines of one make, read by numpy: bytes are taken eight at a time as words, for all lines at once.
+
+A block is regular when one blank parts its columns, every line ends in the same words (the tag), and
+scores are decimals of one precision (`12.345678`). Its fields are never cut out: an id is a few
+words with everything past its blank masked away, and a score is compared by its digits, which order
+as the numbers do. Anything else in a block is `Irregular`, and is read line by line elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.alignment.hits import Floats, Ints, JudgedDocs
+
+Words: TypeAlias = NDArray[np.uint64]
+Bytes: TypeAlias = NDArray[np.uint8]
+Raw: TypeAlias = Any
+"""bytes, or a file mapped into memory: what is sliced into bytes."""
+
+MARGIN = 128
+"""Bytes that can be read before and after a block."""
+
+_MOST_PREFIX = 64
+_MOST_ID_WORDS = 8
+_MOST_PLACES = 7
+_MOST_TAIL = 64
+
+
+def _word(byte: int) -> np.uint64:
+    return np.uint64(byte * 0x0101010101010101)
+
+
+_ONES, _HIGH, _BLANKS, _ZEROS = map(_word, (0x01, 0x80, ord(" "), ord("0")))
+_NO_DIGIT = _word(0x10)  # set in blanks and points, once the zeros are taken out, and in no digit
+_ABOVE_NINE = _word(0x76)  # added to a digit, leaves the highest bit of its byte clear
+_ALL, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
+_1, _4, _7, _8, _16, _32, _52 = map(np.uint64, (1, 4, 7, 8, 16, 32, 52))
+_SPREAD, _SALT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
+
+
+class Irregular(Exception):  # noqa: N818  (no error: another way of reading takes over)
+    """A block that has to be read line by line."""
+
+
+class _LongerIds(Exception):  # noqa: N818
+    """Ids that take more words than were looked at."""
+
+
+class JudgedKeys:
+    """Hash keys of all judged documents, and a small table that tells most other keys apart from them."""
+
+    def __init__(self, queries: Mapping[bytes, int], judged: JudgedDocs) -> None:
+        self.queries = queries
+        self.id_words = 1  # how many words the ids of the last block took
+        docs = [doc.encode("utf-8", "surrogatepass") for doc in judged.doc_ids]
+        keys = np.zeros(len(docs), dtype=np.uint64)
+        widths = (np.fromiter(map(len, docs), np.int64, len(docs)) + 7) // 8
+        for width in np.unique(widths[widths > 0]).tolist():
+            chosen = np.flatnonzero(widths == width)
+            text = b"".join(docs[i].ljust(8 * width, b"\0") for i in chosen.tolist())
+            keys[chosen] = _id_keys(list(np.frombuffer(text, "<u8").reshape(-1, width).T))
+        keys ^= _query_salt(np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts)))
+        self._sorted = np.sort(keys)
+        bits = min(22, max(10, len(docs).bit_length() + 6))
+        self._shift = np.uint64(64 - bits)
+        self._maybe = np.zeros(1 << bits, dtype=np.bool_)
+        self._maybe[keys >> self._shift] = True
+
+    def rows_of(self, keys: Words) -> Ints:
+        """The rows whose key is that of a judged document."""
+        rows = np.flatnonzero(self._maybe.take((keys >> self._shift).view(np.int64)))
+        if not rows.size:
+            return rows
+        at = np.searchsorted(self._sorted, keys[rows])
+        return rows[self._sorted[np.minimum(at, self._sorted.size - 1)] == keys[rows]]
+
+
+def _id_keys(words: Sequence[Words]) -> Words:
+    """A hash of ids given as words, zeros after their end; words of nothing but zeros change nothing."""
+    key: Words = words[0] * _SPREAD
+    for word in words[1:]:
+        key = np.where(word != 0, (key ^ (key >> _32) ^ word) * _SPREAD, key)
+    return key
+
+
+def _query_salt(queries: Ints) -> Words:
+    """What makes the key of a document that of one query's."""
+    return (queries.astype(np.uint64) + _1) * _SALT
+
+
+@dataclass(frozen=True)
+class RegularLines:
+    """A regular block: its queries, the first line of each (and one more, the end), and per line where the id
+    starts, the id's key, and the digits of the score before and after the point."""
+
+    raw: Raw
+    query_ids: list[bytes]
+    query_starts: Ints
+    id_starts: Ints
+    keys: Words
+    wholes: Words
+    fractions: Words
+    places: int
+
+    def id_at(self, row: int) -> bytes:
+        """The id of a line."""
+        start = int(self.id_starts[row])
+        text: bytes = self.raw[start : start + 8 * _MOST_ID_WORDS]
+        return text[: text.index(b" ")]
+
+    def scores(self, rows: slice | Ints) -> Floats:
+        """Scores as numbers: they have fewer than 16 digits, so one division rounds once."""
+        number = _number(self.wholes[rows]) * np.uint64(10**self.places) + _number(self.fractions[rows])
+        return number.astype(np.float64) / float(10**self.places)
+
+    def rises(self) -> Ints:
+        """The lines whose score is above that of the line before."""
+        wholes, fractions = self.wholes, self.fractions
+        level = (wholes[1:] == wholes[:-1]) & (fractions[1:] > fractions[:-1])
+        return np.flatnonzero(level | (wholes[1:] > wholes[:-1])) + 1
+
+    def tied(self, rows: Ints, queries: Ints) -> NDArray[np.bool_]:
+        """Whether lines of queries, which stand in the order of their scores, have that of one beside them."""
+        before = np.maximum(rows - 1, self.query_starts[queries])
+        after = np.minimum(rows + 1, self.query_starts[queries + 1] - 1)
+        return self._level(rows, before) | self._level(rows, after)
+
+    def _level(self, rows: Ints, others: Ints) -> NDArray[np.bool_]:
+        level = (self.wholes[rows] == self.wholes[others]) & (self.fractions[rows] == self.fractions[others])
+        return level & (rows != others)
+
+    def repeats(self) -> Ints:
+        """Lines whose key is that of another line: those whose document is repeated are among them."""
+        ordered = np.sort(self.keys)
+        again = ordered[1:][ordered[1:] == ordered[:-1]]
+        return np.flatnonzero(np.isin(self.keys, again)) if again.size else np.zeros(0, dtype=np.int64)
+
+
+def read_regular(raw: Raw, data: Bytes, begin: int, end: int, judged: JudgedKeys) -> RegularLines:
+    """The lines data[begin:end], which end in a line break, with MARGIN bytes to spare on both sides.
+
+    `raw` has the same bytes as `data`.
+    """
+    text = data[begin:end]
+    # Signed, bytes outside ASCII are below the blank too.
+    ends = np.flatnonzero(text.view(np.int8) < ord(" "))
+    if not (text.take(ends) == ord("\n")).all():
+        raise Irregular
+    ends += begin
+    starts = np.empty_like(ends)
+    starts[0] = begin
+    np.add(ends[:-1], 1, out=starts[1:])
+    queries = _Queries.of(raw, starts, ends)
+    id_starts = starts + queries.per_line(queries.prefixes)
+    ids, id_bits = _read_ids(data, id_starts, queries, judged)
+    tail, places = _shape(raw[begin : int(ends[0])])
+    score_ends = ends - len(tail)
+    wholes, fractions, rank_bits = _read_scores(data, score_ends, tail, places)
+    # The blank that ends the id has to be the one that starts the rank, as seen from the end of the line.
+    rank_bits += id_bits
+    if np.any(rank_bits != (score_ends - id_starts) << 3):
+        raise Irregular
+    keys = _id_keys(ids)
+    keys ^= queries.per_line(_query_salt(queries.numbers(judged)))
+    return RegularLines(raw, queries.ids, queries.starts, id_starts, keys, wholes, fractions, places)
+
+
+def _shape(line: bytes) -> tuple[bytes, int]:
+    """What all lines share with the first: the text after the score, and how many digits follow the point."""
+    words = line.split(b" ")
+    whole, point, part = words[4].partition(b".") if len(words) > 4 else (b"", b"", b"")
+    tail = line[len(b" ".join(words[:5])) :]
+    if (
+        (point and not part)
+        or not (whole + part).isdigit()
+        or len(part) > _MOST_PLACES
+        or len(tail) > _MOST_TAIL
+    ):
+        raise Irregular
+    return tail, len(part)
+
+
+@dataclass(frozen=True)
+class _Queries:
+    """The queries of a block: the first line of each (and one more, the end), and the bytes before its ids."""
+
+    ids: list[bytes]
+    starts: Ints
+    prefixes: Ints
+    any_middle: bool  # whether the second column is another than Q0
+
+    @classmethod
+    def of(cls, raw: Raw, starts: Ints, ends: Ints) -> _Queries:
+        """Queries by their first and last lines; the lines between are checked later, all at once."""
+        row, size, lines = 0, 1, len(starts)
+        ids: list[bytes] = []
+        rows: list[int] = []
+        prefixes: list[int] = []
+        any_middle = False
+        while row < lines:
+            start = int(starts[row])
+            words = raw[start : int(ends[row])].split(b" ", 2)
+            prefix = len(words[0]) + len(words[1]) + 2 if len(words) == 3 else 0
+            if not all(words) or words[0].startswith(b"#") or not 0 < prefix <= _MOST_PREFIX:
+                raise Irregular
+            if ids and ids[-1] == words[0]:
+                raise Irregular
+            any_middle = any_middle or words[1] not in (b"Q0", b"q0")
+            ids.append(words[0])
+            rows.append(row)
+            prefixes.append(prefix)
+            size = _lines_like(raw, starts, row, raw[start : start + prefix], size)
+            row += size
+        return cls(ids, np.array([*rows, lines]), np.array(prefixes), any_middle)
+
+    def per_line(self, values: Any) -> Any:
+        """A value per query, given to each of its lines; a single one where they are all the same."""
+        return values[0] if np.all(values == values[0]) else np.repeat(values, np.diff(self.starts))
+
+    def numbers(self, judged: JudgedKeys) -> Ints:
+        return np.fromiter((judged.queries.get(query, -1) for query in self.ids), np.int64, len(self.ids))
+
+
+def _lines_like(raw: Raw, starts: Ints, row: int, prefix: bytes, guess: int) -> int:
+    """How many lines from `row` on start with a prefix, where those that do stand together."""
+
+    def like(line: int) -> bool:
+        at = int(starts[line])
+        return bool(raw[at : at + len(prefix)] == prefix)
+
+    low, high = row + 1, len(starts)
+    # Lists of one run are about as long as each other.
+    if row + guess < high and like(row + guess - 1) and not like(row + guess):
+        return guess
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if like(middle) else (low, middle)
+    return low - row
+
+
+def _windows(data: Bytes, at: Ints, size: int) -> list[Words]:
+    """The bytes from each position on, as columns of little-endian words."""
+    rows = (
+        np.ndarray((len(data) - size + 1,), f"V{size}", data, 0, (1,))[at].view("<u8").reshape(-1, size // 8)
+    )
+    return [rows[:, i] for i in range(size // 8)]
+
+
+def _read_ids(
+    data: Bytes, id_starts: Ints, queries: _Queries, judged: JudgedKeys
+) -> tuple[list[Words], Ints]:
+    front = (int(queries.prefixes.max()) + 7) // 8
+    words = [*map(np.ascontiguousarray, _windows(data, id_starts - 8 * front, 8 * (front + judged.id_words)))]
+    _check_prefixes(words[:front], queries)
+    try:
+        ids, bits = _cut_ids(words[front:])
+    except _LongerIds:
+        if judged.id_words == _MOST_ID_WORDS:
+            raise Irregular from None
+        judged.id_words += 1
+        return _read_ids(data, id_starts, queries, judged)
+    # Q0 in the third column but not in the second: the columns are shifted.
+    if queries.any_middle and any(np.any(ids[0] == int.from_bytes(q0, "little")) for q0 in (b"Q0", b"q0")):
+        raise Irregular
+    return ids, bits
+
+
+def _check_prefixes(words: list[Words], queries: _Queries) -> None:
+    """Within a query every line starts as the line before it does."""
+    differ = np.zeros(len(words[0]) - 1, dtype=np.uint64)
+    for number, word in enumerate(reversed(words)):
+        covered = np.clip(queries.prefixes - 8 * number, 0, 8)
+        mask = queries.per_line(np.where(covered > 0, _ALL << (64 - 8 * covered).astype(np.uint64), _NONE))
+        changed = word[1:] ^ word[:-1]
+        changed &= mask if mask.ndim == 0 else mask[1:]
+        differ |= changed
+    differ[queries.starts[1:-1] - 1] = 0
+    if differ.any():
+        raise Irregular
+
+
+def _cut_ids(words: list[Words]) -> tuple[list[Words], Ints]:
+    """Ids with zeros after them, and the bits up to the blank that follows each, its own included."""
+    ids: list[Words] = []
+    bits: Any = 0
+    going_on: Words | None = None
+    for word in words:
+        differ = word ^ _BLANKS
+        blanks = differ - _ONES
+        blanks &= np.invert(differ, out=differ)
+        blanks &= _HIGH  # the lowest bit set is that of the first blank
+        first = np.negative(blanks, out=differ)
+        first &= blanks
+        part = first >> _7
+        part -= _1
+        part &= word
+        ended = blanks != 0
+        all_ended = ended.all()
+        size = _bit_length(first)
+        if not all_ended:
+            size[~ended] = 64
+        if going_on is not None:
+            part &= going_on
+            size &= going_on.view(np.int64)
+            ended |= going_on == 0
+            all_ended = ended.all()
+        ids.append(part)
+        bits = bits + size
+        if all_ended:
+            break
+        going_on = np.where(ended, _NONE, _ALL)
+    else:
+        raise _LongerIds
+    if not ids[0].all():
+        raise Irregular
+    return ids, bits
+
+
+def _bit_length(powers: Words) -> Ints:
+    """Of powers of two: 1 + the exponent."""
+    lengths: Ints = (powers.astype(np.float64).view(np.uint64) >> _52).view(np.int64)
+    lengths -= 1022
+    return lengths
+
+
+def _read_scores(data: Bytes, score_ends: Ints, tail: bytes, places: int) -> tuple[Words, Words, Ints]:
+    """The digits before and after the point, and the bits from the blank before the rank to the score's end."""
+    before, last, *rest = _windows(data, score_ends - 16, 16 + 8 * ((len(tail) + 7) // 8))
+    for number, word in enumerate(rest):
+        expected = tail[8 * number : 8 * number + 8]
+        differ = word ^ np.uint64(int.from_bytes(expected, "little"))
+        if np.any(differ << np.uint64(64 - 8 * len(expected))):
+            raise Irregular
+    # The other way round, the last byte is the lowest, and words order as the digits in them do.
+    last = last.byteswap()
+    if places:
+        # With its own point taken out, a fraction is below its point's place.
+        fractions = last ^ _fraction_zeros(places)
+        fractions &= np.uint64((1 << 8 * (places + 1)) - 1)
+        if np.any(fractions >> np.uint64(8 * places)):
+            raise Irregular
+        text = before.byteswap()
+        if places < _MOST_PLACES:
+            text <<= np.uint64(56 - 8 * places)
+            text |= np.right_shift(last, np.uint64(8 * (places + 1)), out=last)
+    else:
+        fractions, text = np.zeros_like(last), last
+    text ^= _ZEROS
+    others = text & _NO_DIGIT
+    blank = np.negative(others)
+    blank &= others
+    if not blank.all():
+        raise Irregular
+    wholes = blank << _4
+    others &= np.negative(wholes)
+    wholes -= _1
+    wholes &= text
+    wholes ^= blank  # a blank becomes a zero before the number, any other byte no digit
+    rank_blank = np.negative(others)
+    rank_blank &= others
+    bits = _bit_length(rank_blank)
+    if np.any(rank_blank == blank << _8):
+        raise Irregular
+    if not rank_blank.all():
+        cut = np.flatnonzero(rank_blank == 0)
+        bits[cut] = _long_ranks(data, score_ends[cut], _bit_length(blank[cut]), places)
+    # Both numbers stand in this text, and what is no digit shows in the highest bits.
+    both = rank_blank << _4
+    both -= _1
+    both &= text
+    both ^= blank
+    both ^= rank_blank
+    if _any_no_digit(both) or _any_no_digit(fractions):
+        raise Irregular
+    # A bit length is five above a whole number of bytes; the point and its fraction come on top.
+    bits += 8 * (places + 1 if places else 0) - 5
+    return wholes, fractions, bits
+
+
+def _fraction_zeros(places: int) -> np.uint64:
+    return np.uint64(int.from_bytes(b"." + b"0" * places, "big"))
+
+
+def _any_no_digit(word: Words) -> bool:
+    above = word + _ABOVE_NINE
+    above |= word
+    above &= _HIGH
+    return bool(above.any())
+
+
+def _long_ranks(data: Bytes, score_ends: Ints, blank_bits: Ints, places: int) -> Ints:
+    """The bits to the blank before ranks that reach out of the word that holds the number after them."""
+    blanks = score_ends - (places + 1 if places else 0) - (blank_bits + 3) // 8
+    (word,) = _windows(data, blanks - 8, 8)
+    text = word.byteswap() ^ _ZEROS
+    others = text & _NO_DIGIT
+    blank = others & np.negative(others)
+    if np.any(blank <= _16) or _any_no_digit((text & ((blank << _4) - _1)) ^ blank):
+        raise Irregular
+    return _bit_length(blank) + blank_bits + 3
+
+
+def _number(digits: Words) -> Words:
+    """Eight digits, a byte each, as a number: by twos, by fours, and all."""
+    twos = (digits & np.uint64(0x00FF00FF00FF00FF)) + (
+        digits >> _8 & np.uint64(0x00FF00FF00FF00FF)
+    ) * np.uint64(10)
+    fours = (twos & np.uint64(0x0000FFFF0000FFFF)) + (
+        twos >> _16 & np.uint64(0x0000FFFF0000FFFF)
+    ) * np.uint64(100)
+    return (fours & np.uint64(0xFFFFFFFF)) + (fours >> _32) * np.uint64(10000)
