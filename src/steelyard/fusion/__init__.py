@@ -1,0 +1,1 @@
+"""Fusion: several ranked lists of the same queries made into one."""

@@ -1,0 +1,267 @@
+"""Fusion methods: each a short pure function from where the lists have a document to one number for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import Parameter, signature
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from steelyard.alignment.hits import Floats
+from steelyard.errors import InputError, did_you_mean
+from steelyard.fusion import formulas
+from steelyard.fusion.normalise import norm_named, normalise
+from steelyard.fusion.pool import Pool, pool_of_lists
+
+Formula: TypeAlias = Callable[..., Floats]
+"""Pool and one weight a list in, one number a candidate out; parameters by name."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The least and the most that a parameter may be."""
+
+    low: float = 0.0
+    high: float = float("inf")
+    below: bool = False
+
+    def __contains__(self, value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, Real):
+            return False
+        number = float(value)
+        inside = number < self.high if self.below else number <= self.high
+        return inside and self.low <= number < float("inf")
+
+    def __str__(self) -> str:
+        if self.high == float("inf"):
+            return f"a number, {self.low:g} or more"
+        return f"a number from {self.low:g} to {'below ' if self.below else ''}{self.high:g}"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A fusion method.
+
+    `reads` says whether it looks at scores (and then takes a norm) or at ranks alone; `missing` what
+    a document gets from a list that does not have it; `limits` the range of each parameter.
+    """
+
+    name: str
+    formula: Formula
+    reads: str
+    about: str
+    missing: str
+    weighted: bool = False
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+
+    @property
+    def defaults(self) -> dict[str, float]:
+        """The parameters that it takes, with their defaults."""
+        found = signature(self.formula).parameters.values()
+        return {p.name: p.default for p in found if p.kind is Parameter.KEYWORD_ONLY}
+
+    @property
+    def norm(self) -> str | None:
+        """The normalisation it uses unless told otherwise; None for a method that reads ranks."""
+        return "min-max" if self.reads == "scores" else None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A method with everything it needs, checked: norm, weights (None: all alike) and parameters."""
+
+    method: Method
+    norm: str | None
+    weights: tuple[float, ...] | None
+    parameters: tuple[tuple[str, float], ...]
+
+    @property
+    def reads_scores(self) -> bool:
+        """Whether the lists must have scores."""
+        return self.norm is not None and norm_named(self.norm).reads_scores
+
+    def settings(self) -> dict[str, Any]:
+        """As keyword arguments of `fuse`."""
+        chosen: dict[str, Any] = {"method": self.method.name}
+        if self.norm is not None:
+            chosen["norm"] = self.norm
+        if self.weights is not None:
+            chosen["weights"] = list(self.weights)
+        return {**chosen, **dict(self.parameters)}
+
+    def scores(self, pool: Pool) -> Floats:
+        """The fused score of every candidate; NaN for one that only lists of weight 0 have."""
+        return self.scores_of(pool if self.norm is None else normalise(pool, self.norm))
+
+    def scores_of(self, normalised: Pool) -> Floats:
+        """The same, of a pool that is normalised already."""
+        weights = np.ones(normalised.lists) if self.weights is None else np.array(self.weights)
+        active = weights > 0
+        if active.all():
+            return self.method.formula(normalised, weights, **dict(self.parameters))
+        part, kept = normalised.only(active)
+        fused = np.full(normalised.size, np.nan)
+        if part.size:
+            fused[kept] = self.method.formula(part, weights[active], **dict(self.parameters))
+        return fused
+
+
+def fuse_lists(
+    lists: Sequence[Sequence[tuple[str, float]]],
+    method: str = "rrf",
+    norm: str | None = None,
+    weights: Sequence[float] | None = None,
+    **parameters: float,
+) -> list[tuple[str, float]]:
+    """Fuse the answers to one query: lists of (document id, score), best first, into one such list.
+
+    Equal fused scores stand by document id, largest first, as `evaluate` ranks them.
+
+    >>> fuse_lists([[("a", 9.0), ("b", 7.0)], [("b", 0.8), ("c", 0.1)]], "wsum", weights=[0.5, 0.5])
+    [('b', 0.5), ('a', 0.5), ('c', 0.0)]
+    >>> [doc for doc, _ in fuse_lists([[("a", 9.0), ("b", 7.0)], [("b", 0.8), ("c", 0.1)]], "rrf", k=60)]
+    ['b', 'a', 'c']
+    """
+    made = recipe(len(lists), method, norm, weights, **parameters)
+    documents, pool = pool_of_lists(lists)
+    if not documents:
+        return []
+    fused = made.scores(pool)
+    return [(documents[place], float(fused[place])) for place in pool.best_first(fused).tolist()]
+
+
+def recipe(
+    lists: int,
+    method: str = "rrf",
+    norm: str | None = None,
+    weights: Sequence[float] | None = None,
+    **parameters: float,
+) -> Recipe:
+    """Check a method, norm, weights and parameters for so many lists. A norm of None is the method's own."""
+    chosen = method_named(method)
+    if norm is not None and chosen.norm is None:
+        raise InputError(
+            f"{chosen.name} reads ranks, not scores, so norm={norm!r} would change nothing; leave it out."
+        )
+    used = norm_named(norm).name if norm is not None else chosen.norm
+    return Recipe(chosen, used, _weights(chosen, weights, lists), _parameters(chosen, parameters))
+
+
+def method_named(name: str) -> Method:
+    """The method of that name; an unknown one is an error that offers the nearest.
+
+    >>> method_named("CombSUM").name, method_named("logn_isr").name
+    ('combsum', 'logn-isr')
+    """
+    plain = str(name).lower().replace("_", "-")
+    plain = plain if plain in METHODS else _ALIASES.get(plain.replace("-", ""), plain)
+    if plain not in METHODS:
+        raise InputError(
+            f"there is no fusion method {name!r}.{did_you_mean(plain, METHODS)} There are {', '.join(METHODS)}."
+        )
+    return METHODS[plain]
+
+
+def _weights(method: Method, weights: Sequence[float] | None, lists: int) -> tuple[float, ...] | None:
+    if weights is None:
+        return None
+    if not method.weighted:
+        able = ", ".join(other.name for other in METHODS.values() if other.weighted)
+        raise InputError(f"{method.name} takes no weights; these do: {able}.")
+    try:
+        given = tuple(float(weight) for weight in weights)
+    except (TypeError, ValueError):
+        raise InputError(f"weights are {weights!r}; expected one number a run, as in [0.7, 0.3].") from None
+    if len(given) != lists:
+        raise InputError(f"{len(given)} weights for {lists} runs; give one a run, in the runs' order.")
+    if not all(0 <= weight < float("inf") for weight in given):
+        raise InputError(f"weights are {list(given)}; expected finite numbers, none below 0.")
+    if not any(given):
+        raise InputError("all weights are 0; at least one run has to count.")
+    return given
+
+
+def _parameters(method: Method, given: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+    known = method.defaults
+    for name, value in given.items():
+        if name not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise InputError(f"{method.name} has no parameter {name!r}; {takes}.{did_you_mean(name, known)}")
+        if value not in method.limits[name]:
+            raise InputError(f"{method.name}: {name} is {value!r}; expected {method.limits[name]}.")
+    return tuple({**known, **given}.items())
+
+
+_ABSENT = "adds nothing (as a score of 0)"
+_IGNORED = "is left out: only lists that have the document count"
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method("rrf", formulas.rrf, "ranks", "sum of w / (k + r)", _ABSENT, True, {"k": Limits()}),
+        Method("combsum", formulas.combsum, "scores", "sum of s", _ABSENT),
+        Method("wsum", formulas.combsum, "scores", "sum of w s", _ABSENT, True),
+        Method(
+            "combmnz",
+            formulas.combmnz,
+            "scores",
+            "N times the sum of s",
+            f"{_ABSENT} and N does not count it",
+        ),
+        Method("combanz", formulas.combanz, "scores", "mean of s", _IGNORED),
+        Method("combmax", formulas.combmax, "scores", "highest s", _IGNORED),
+        Method("combmin", formulas.combmin, "scores", "lowest s", _IGNORED),
+        Method("combmed", formulas.combmed, "scores", "median of s", _IGNORED),
+        Method(
+            "borda",
+            formulas.borda,
+            "ranks",
+            "sum of w (c - r + 1)",
+            "gives an equal share of the points left",
+            True,
+        ),
+        Method(
+            "isr",
+            formulas.isr,
+            "ranks",
+            "N times the sum of w / r²",
+            f"{_ABSENT} and N does not count it",
+            True,
+        ),
+        Method(
+            "logn-isr",
+            formulas.logn_isr,
+            "ranks",
+            "log(N + sigma) times the sum of w / r²",
+            f"{_ABSENT} and N does not count it",
+            True,
+            {"sigma": Limits(high=1.0)},
+        ),
+        Method(
+            "rbc",
+            formulas.rbc,
+            "ranks",
+            "sum of w (1 - phi) phi^(r - 1)",
+            _ABSENT,
+            True,
+            {"phi": Limits(high=1.0, below=True)},
+        ),
+        Method(
+            "condorcet",
+            formulas.condorcet,
+            "ranks",
+            "candidates beaten, a draw a half",
+            "puts it below all that it has; between two that it lacks it does not vote",
+            True,
+        ),
+    )
+}
+
+_ALIASES = {
+    "sum": "combsum", "mnz": "combmnz", "anz": "combanz", "max": "combmax", "min": "combmin", "med": "combmed",
+    "bordafuse": "borda", "weightedsum": "wsum", "rankbiasedcentroid": "rbc", "reciprocalrank": "rrf",
+    "lognisr": "logn-isr",
+}  # fmt: skip

@@ -1,0 +1,135 @@
+"""Normalisations: scores of different retrievers brought to one scale, list by list and query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.alignment.hits import Floats
+from steelyard.errors import InputError, did_you_mean
+from steelyard.fusion.pool import Pool
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A normalisation: its name, what it does, whether it reads scores, and the function."""
+
+    name: str
+    about: str
+    reads_scores: bool
+    function: Callable[[Pool], Floats]
+
+
+def normalise(pool: Pool, norm: str) -> Pool:
+    """The pool with normalised values. Every list of every query is normalised by itself.
+
+    >>> from steelyard.fusion.pool import pool_of_lists
+    >>> _, pool = pool_of_lists([[("c", 9.0), ("b", 6.0), ("a", 5.0)]])
+    >>> normalise(pool, "min-max").value.tolist(), normalise(pool, "max").value.round(2).tolist()
+    ([[1.0, 0.25, 0.0]], [[1.0, 0.67, 0.56]])
+    """
+    return replace(pool, value=norm_named(norm).function(pool))
+
+
+def norm_named(name: str) -> Norm:
+    """The normalisation of that name; an unknown one is an error that offers the nearest."""
+    plain = name.lower().replace("_", "-")
+    found = NORMS.get(_ALIASES.get(plain, plain))
+    if found is None:
+        raise InputError(
+            f"there is no normalisation {name!r}.{did_you_mean(plain, [*NORMS, *_ALIASES])} There are {', '.join(NORMS)}."
+        )
+    return found
+
+
+def none(pool: Pool) -> Floats:
+    """The scores as they are."""
+    return pool.value
+
+
+def min_max(pool: Pool) -> Floats:
+    """(s - lowest) / (highest - lowest): 1 for the best, 0 for the last. All equal: 1 each."""
+    low, high = _lowest(pool), _highest(pool)
+    width = _spread(pool, high - low)
+    return np.where(width > 0, _divided(pool.value - _spread(pool, low), width), pool.value * 0 + 1)
+
+
+def highest(pool: Pool) -> Floats:
+    """s / highest. The highest must be positive, or all scores 0, which stay 0."""
+    high = _highest(pool)
+    negative = np.fmin(_lowest(pool), 0) < 0
+    bad = (high < 0) | ((high == 0) & negative)
+    if bad.any():
+        column, query = np.argwhere(bad)[0]
+        raise InputError(
+            f"norm=max divides by the best score of a list, and that is {high[column, query]:g} in a list of run "
+            f"{column + 1} ({int(bad.sum()):,} such lists); it has to be positive. Use min-max, z or rank."
+        )
+    return _divided(pool.value, _spread(pool, np.where(high == 0, 1.0, high)))
+
+
+def total(pool: Pool) -> Floats:
+    """(s - lowest) / sum of (s - lowest): the list adds up to 1. All equal: 1/n each."""
+    above = pool.value - _spread(pool, _lowest(pool))
+    sums = _spread(pool, _sums(pool, above))
+    return np.where(sums > 0, _divided(above, sums), pool.value * 0 + 1 / _spread(pool, pool.lengths))
+
+
+def z_score(pool: Pool) -> Floats:
+    """(s - mean) / standard deviation (of n, not n - 1). All equal: 0 each."""
+    count = np.maximum(pool.lengths, 1)
+    centred = pool.value - _spread(pool, _sums(pool, pool.value) / count)
+    deviation = np.sqrt(_sums(pool, centred**2) / count)
+    flat = _spread(pool, _highest(pool) == _lowest(pool))
+    return np.where(flat, pool.value * 0, _divided(centred, _spread(pool, deviation)))
+
+
+def by_rank(pool: Pool) -> Floats:
+    """1 - (rank - 1) / n: 1 for the first of n, 1/n for the last. Scores are not read."""
+    share = (pool.rank - 1) / np.maximum(_spread(pool, pool.lengths), 1)
+    return np.where(pool.found, 1 - share, np.nan)
+
+
+NORMS = {
+    norm.name: norm
+    for norm in (
+        Norm("min-max", "(s - lowest) / (highest - lowest); all equal: 1", True, min_max),
+        Norm("max", "s / highest, which has to be positive", True, highest),
+        Norm("sum", "(s - lowest) / sum of (s - lowest); all equal: 1/n", True, total),
+        Norm("z", "(s - mean) / standard deviation; all equal: 0", True, z_score),
+        Norm("rank", "1 - (rank - 1) / n; scores are not read", False, by_rank),
+        Norm("none", "the scores as they are", True, none),
+    )
+}
+
+_ALIASES = {"minmax": "min-max", "zmuv": "z", "z-score": "z", "zscore": "z"}
+
+
+def _lowest(pool: Pool) -> Floats:
+    found: Floats = np.fmin.reduceat(pool.value, pool.starts, axis=1)
+    return found
+
+
+def _highest(pool: Pool) -> Floats:
+    found: Floats = np.fmax.reduceat(pool.value, pool.starts, axis=1)
+    return found
+
+
+def _sums(pool: Pool, values: Floats) -> Floats:
+    found: Floats = np.add.reduceat(np.where(pool.found, values, 0.0), pool.starts, axis=1)
+    return found
+
+
+def _spread(pool: Pool, per_query: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A number a query, for each of its candidates."""
+    return np.repeat(per_query, pool.candidates, axis=1)
+
+
+def _divided(above: Floats, below: Floats) -> Floats:
+    """above / below, and NaN where below is not above 0 or there is nothing to divide."""
+    shares: Floats = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+    return shares
