@@ -134,8 +134,20 @@ class Qrels:
             self._from_rows(rows, query_ids)
 
     def _from_frame(self, frame: pl.DataFrame) -> None:
+        import polars as pl
+
         query_ids = frame["query_id"].unique(maintain_order=True).to_list()
         judged = frame.drop_nulls("doc_id")
+        flat = judged["target"].null_count() == judged.height and bool(judged["grade"].is_finite().all())
+        if flat and not judged.select("query_id", "doc_id").is_duplicated().any():
+            place = pl.DataFrame({"query_id": query_ids, "place": range(len(query_ids))}, schema={"query_id": pl.String, "place": pl.Int64})
+            judged = judged.join(place, on="query_id", how="left", maintain_order="left").sort("place", maintain_order=True)
+            sizes = np.bincount(judged["place"].to_numpy(), minlength=len(query_ids))
+            starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+            self._judged = JudgedDocs(query_ids, starts, judged["doc_id"].to_list())
+            self._grades = judged["grade"].cast(pl.Float64).to_numpy().copy()
+            self._explicit = None
+            return
         columns = (judged[name].to_list() for name in ("query_id", "doc_id", "grade", "target"))
         self._from_rows(list(zip(*columns, strict=True)), query_ids)
 

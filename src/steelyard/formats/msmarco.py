@@ -55,8 +55,10 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
 
     from steelyard.runs import Run
 
-    frame, comments = frame_columns(source.path, 4, _passes, check_run, EXPECTED_RUN)
-    table = frame.select(query_id="c0", doc_id="c1", rank=pl.col("c2").cast(pl.Float64))
+    def keep(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.select(query_id="c0", doc_id="c1", rank=pl.col("c2").cast(pl.Float64))
+
+    table, comments = frame_columns(source.path, 4, _passes, keep, check_run, EXPECTED_RUN)
     run = Run(table, name=run_name(source.path))
     run.notes += comment_note(comments)
     return run

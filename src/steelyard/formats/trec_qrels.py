@@ -105,10 +105,15 @@ def _of_rows(found: Columns) -> tuple[Qrels, int]:
 def _of_frame(source: Source) -> tuple[Qrels, int, int, set[str]]:
     import polars as pl
 
-    frame, comments = frame_columns(source.path, 5, passes, check, EXPECTED)
-    table = frame.select(query_id="c0", doc_id="c2", grade=pl.col("c3").cast(pl.Float64))
+    iterations: set[str] = set()
+
+    def keep(frame: pl.DataFrame) -> pl.DataFrame:
+        iterations.update(frame["c1"].unique().to_list())
+        return frame.select(query_id="c0", doc_id="c2", grade=pl.col("c3").cast(pl.Float64))
+
+    table, comments = frame_columns(source.path, 5, passes, keep, check, EXPECTED)
     qrels = Qrels(table)
-    return qrels, table.height - len(qrels), comments, set(frame["c1"].unique().to_list())
+    return qrels, table.height - len(qrels), comments, iterations
 
 
 def qrels_bytes(qrels: Qrels) -> bytes:

@@ -49,13 +49,19 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
 
     from steelyard.runs import Run
 
-    frame, comments = frame_columns(source.path, 6, passes, check, EXPECTED)
-    table = frame.select(query_id="c0", doc_id="c2", score=pl.col("c4").cast(pl.Float64))
-    tags = frame["c5"].drop_nulls().unique(maintain_order=True).to_list()
-    run = Run(table, name=tags[0] if tags else run_name(source.path))
+    tags: dict[str, None] = {}
+
+    def keep(frame: pl.DataFrame) -> pl.DataFrame:
+        tags.update(dict.fromkeys(frame["c5"].drop_nulls().unique(maintain_order=True).to_list()))
+        return frame.select(query_id="c0", doc_id="c2", score=pl.col("c4").cast(pl.Float64))
+
+    table, comments = frame_columns(source.path, 6, passes, keep, check, EXPECTED)
+    run = Run(table, name=next(iter(tags), run_name(source.path)))
     run.notes += comment_note(comments)
     if len(tags) > 1:
-        run.notes += (f"{len(tags):,} tags in one file ({', '.join(tags[:3])}, ...): named after the first",)
+        run.notes += (
+            f"{len(tags):,} tags in one file ({', '.join(list(tags)[:3])}, ...): named after the first",
+        )
     return run
 
 

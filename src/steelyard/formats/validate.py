@@ -53,6 +53,8 @@ class Validation:
 
 def validate_file(path: Path, format: str | None = None, kind: Kind | None = None) -> Validation:
     """What a file is and what is wrong with it. A file that is wrong is a finding, not an exception."""
+    if kind not in (None, "run", "qrels"):
+        raise InputError(f"kind is {kind!r}; expected 'run' or 'qrels'.")
     source = Source(Path(path))
     try:
         detected = detect(source) if format is None or kind is None else Detected(kind, format, kind)
@@ -142,10 +144,13 @@ def _rank_findings(source: Source) -> Iterator[Finding]:
     from steelyard.formats.trec_run import EXPECTED, check, passes
     from steelyard.formats.white_space import frame_columns
 
-    frame, _ = frame_columns(source.path, 6, passes, check, EXPECTED)
-    rows = frame.select(
-        query_id="c0", doc_id="c2", rank=pl.col("c3").cast(pl.Float64), score=pl.col("c4").cast(pl.Float64)
-    )
+    def keep(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.select(query_id="c0", doc_id="c2", rank=number("c3"), score=number("c4"))
+
+    def number(column: str) -> pl.Expr:
+        return pl.col(column).cast(pl.Float64)
+
+    rows, _ = frame_columns(source.path, 6, passes, keep, check, EXPECTED)
     rising = rows.sort("query_id", "rank").filter((pl.col("score").diff() > 0).over("query_id"))
     if rising.height:
         queries = rising["query_id"].n_unique()

@@ -94,9 +94,14 @@ def split_columns(path: Path, width: int, check: Check, expected: str) -> Column
 
 
 def frame_columns(
-    path: Path, width: int, passes: Callable[[pl.DataFrame], bool], check: Check, expected: str
+    path: Path,
+    width: int,
+    passes: Callable[[pl.DataFrame], bool],
+    keep: Callable[[pl.DataFrame], pl.DataFrame],
+    check: Check,
+    expected: str,
 ) -> tuple[pl.DataFrame, int]:
-    """The text columns c0, c1, ... of a large file, and the number of comment lines passed over.
+    """What `keep` keeps of the text columns c0, c1, ..., and the number of comment lines passed over.
 
     A line has at least one column and null for those it lacks; what stands beyond `width` columns
     is left out. `passes` looks at a whole block at once; where it does not pass, `check` goes
@@ -114,8 +119,9 @@ def frame_columns(
         frame = _block_frame(body, separator, width)
         if frame.height and not passes(frame):
             problems += _wrong(block, check, lines)
+        elif not problems:
+            frames.append(keep(frame))
         lines += block.count(b"\n")
-        frames.append(frame)
     if problems:
         raise bad_lines(path, problems, expected)
     _refuse_empty(path, sum(frame.height for frame in frames), comments, expected)
