@@ -17,6 +17,7 @@ from steelyard.ids import kind_of
 ID_NAMES = ("_id", "id", "doc_id", "docid", "docno")
 TEXT_NAMES = ("text", "contents", "body")
 _COLUMNS = ("ids", "titles", "texts", "links", "groups", "metadata")
+_SPARSE = ("titles", "links", "groups", "metadata")
 
 
 class Corpus(PackedMapping[str]):
@@ -83,6 +84,7 @@ class CorpusBuilder:
 
     def __init__(self) -> None:
         self._packers = {name: TextPacker() for name in _COLUMNS}
+        self._count = 0
 
     def add(
         self,
@@ -94,22 +96,25 @@ class CorpusBuilder:
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         """One more document."""
-        fields = {
-            "ids": doc_id,
-            "titles": title,
-            "texts": text,
-            "links": json.dumps(links, ensure_ascii=False) if links else "",
-            "groups": group,
-            "metadata": json.dumps(metadata, ensure_ascii=False, sort_keys=True, default=str)
-            if metadata
-            else "",
-        }
+        fields = [("ids", doc_id), ("texts", text)]
+        if title:
+            fields.append(("titles", title))
+        if links:
+            fields.append(("links", json.dumps(links, ensure_ascii=False)))
+        if group:
+            fields.append(("groups", group))
+        if metadata:
+            fields.append(("metadata", json.dumps(metadata, ensure_ascii=False, sort_keys=True, default=str)))
         try:
-            raw = {name: value.encode() for name, value in fields.items()}
+            raw = [(name, value.encode()) for name, value in fields]
         except UnicodeEncodeError:
             raise InputError("holds half of a surrogate pair, which is no character") from None
-        for name, value in raw.items():
-            self._packers[name].add(value)
+        for name, value in raw:
+            packer = self._packers[name]
+            if name in _SPARSE:
+                packer.pad(self._count)
+            packer.add(value)
+        self._count += 1
 
     def add_record(self, record: dict[str, Any]) -> None:
         """One more document, from a record whose fields have the usual names; the record is used up."""
@@ -124,6 +129,8 @@ class CorpusBuilder:
 
     def build(self) -> tuple[Corpus, tuple[Finding, ...]]:
         """The corpus, and the ids that came again."""
+        for name in _SPARSE:
+            self._packers[name].pad(self._count)
         columns = {
             name: (PackedIds if name == "ids" else PackedTexts)(*self._packers[name].arrays())
             for name in _COLUMNS

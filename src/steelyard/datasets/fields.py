@@ -11,10 +11,10 @@ from steelyard.ids import kind_of
 
 def take_id(record: dict[str, Any], names: Sequence[str]) -> str:
     """The id under the first of these names; a whole number is taken as its digits."""
-    name = next((name for name in names if name in record), None)
-    if name is None:
-        raise InputError(f"no {names[0]} among {_names(record)}")
-    return as_id(record.pop(name), name)
+    for name in names:
+        if name in record:
+            return as_id(record.pop(name), name)
+    raise InputError(f"no {names[0]} among {_names(record)}")
 
 
 def as_id(value: Any, name: str) -> str:
@@ -34,17 +34,17 @@ def as_id(value: Any, name: str) -> str:
 
 def take_text(record: dict[str, Any], names: Sequence[str], default: str | None = None) -> str:
     """The text under the first of these names; null is an empty text."""
-    name = next((name for name in names if name in record), None)
-    if name is None:
-        if default is None:
-            raise InputError(f"no {names[0]} among {_names(record)}")
-        return default
-    value = record.pop(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise InputError(f"{name} is {kind_of(value)}; expected text")
-    return value
+    for name in names:
+        if name in record:
+            value = record.pop(name)
+            if isinstance(value, str):
+                return value
+            if value is None:
+                return ""
+            raise InputError(f"{name} is {kind_of(value)}; expected text")
+    if default is None:
+        raise InputError(f"no {names[0]} among {_names(record)}")
+    return default
 
 
 def take_links(record: dict[str, Any]) -> list[str]:

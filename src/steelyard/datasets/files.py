@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from steelyard.errors import InputError, did_you_mean
+from steelyard.errors import InputError
 
 _ENDINGS = ("", ".gz", ".gzip", ".zst", ".zstd", ".lz4")
 
@@ -19,8 +19,7 @@ def required_file(folder: Path, name: str) -> Path:
     """The file of that name, or its compressed form; an error that shows what is there where it is not."""
     found = find_file(folder, name)
     if found is None:
-        near = did_you_mean(name, (path.name for path in folder.iterdir())) if folder.is_dir() else ""
-        raise InputError(f"{folder} has no {name}.{near} It holds {listing(folder)}.")
+        raise InputError(f"{folder} has no {name}; it holds {listing(folder)}.")
     return found
 
 

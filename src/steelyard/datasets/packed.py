@@ -33,11 +33,17 @@ class TextPacker:
         self._data += text
         self._ends.append(len(self._data))
 
-    def arrays(self) -> tuple[bytes, npt.NDArray[np.int64]]:
+    def pad(self, count: int) -> None:
+        """Empty texts, until there are `count` texts."""
+        missing = count - len(self._ends)
+        if missing:
+            self._ends.frombytes(np.full(missing, len(self._data), np.int64).tobytes())
+
+    def arrays(self) -> tuple[bytearray, npt.NDArray[np.int64]]:
         """The bytes, and where each text ends; a column of empty texts takes no room."""
         if not self._data:
-            return b"", np.broadcast_to(np.int64(0), len(self._ends))
-        return bytes(self._data), np.frombuffer(self._ends, dtype=np.int64)
+            return self._data, np.broadcast_to(np.int64(0), len(self._ends))
+        return self._data, np.frombuffer(self._ends, dtype=np.int64)
 
 
 class PackedTexts(Sequence[str]):
@@ -48,7 +54,7 @@ class PackedTexts(Sequence[str]):
     ('three', 'one', 3)
     """
 
-    def __init__(self, data: bytes, ends: npt.NDArray[np.int64]) -> None:
+    def __init__(self, data: bytearray, ends: npt.NDArray[np.int64]) -> None:
         self._data = data
         self._ends = ends
 
@@ -62,15 +68,15 @@ class PackedTexts(Sequence[str]):
 
     def raw(self) -> Iterator[bytes]:
         """The texts as UTF-8, one after another."""
-        start = 0
+        data, start = memoryview(self._data), 0
         for end in self._ends.tolist():
-            yield self._data[start:end]
+            yield bytes(data[start:end])
             start = end
 
     def raw_at(self, position: int) -> bytes:
         """The text at a position, 0 first, as UTF-8."""
         start = int(self._ends[position - 1]) if position else 0
-        return self._data[start : int(self._ends[position])]
+        return bytes(memoryview(self._data)[start : int(self._ends[position])])
 
     def take(self, positions: Iterable[int]) -> PackedTexts:
         """The texts at these positions, in their order."""
