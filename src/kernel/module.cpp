@@ -2,12 +2,14 @@
 #include <nanobind/nanobind.h>
 
 namespace steelyard {
+void register_bm25(nanobind::module_& m);
 void register_files(nanobind::module_& m);
 void register_mappings(nanobind::module_& m);
 }  // namespace steelyard
 
 NB_MODULE(_kernel, m) {
-    m.doc() = "Steelyard's native kernel: the fast paths of steelyard.alignment.";
+    m.doc() = "Steelyard's native kernel: the fast paths of steelyard.alignment and steelyard.retrievers.";
+    steelyard::register_bm25(m);
     steelyard::register_files(m);
     steelyard::register_mappings(m);
 }
