@@ -120,6 +120,16 @@ def test_one_line_is_a_record_or_an_object(file: Path) -> None:
     assert Run.read(file) == Run({"query_id": {"a": 1.0}, "results": {"b": 2.0}})
 
 
+def test_long_lines(file: Path) -> None:
+    long = {f"document-{number}": number / 7 for number in range(20_000)}
+    dump_lines(file, [{"query_id": "q1", "results": long}, {"query_id": "q2", "results": long}])
+    assert sniff(file).format == "jsonl"
+    assert len(Run.read(file)) == 40_000
+    dump(file, {"q1": long})
+    assert sniff(file).format == "json"
+    assert len(Run.read(file)) == 20_000
+
+
 def test_fields_by_name(file: Path) -> None:
     dump_lines(file, [{"frage": "q1", "treffer": ["a"]}, {"frage": "q2", "treffer": ["b"]}])
     assert Run.read(file, query_id="frage", doc_id="treffer") == Run({"q1": ["a"], "q2": ["b"]})

@@ -33,7 +33,12 @@ def _is_lines(source: Source) -> bool:
     """One object a line: the first line is a whole object, and another follows, or it alone is a record of a query."""
     import json
 
-    lines = [line for line in source.head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 3) if line.strip()]
+    head = source.head
+    if not source.whole_head and b"\n" not in head.strip():
+        # One line longer than what was looked at: another object after it tells.
+        end = source.data.find(b"\n", len(head))
+        return end >= 0 and source.data[end : end + 100].lstrip().startswith(b"{")
+    lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 3) if line.strip()]
     try:
         first = json.loads(lines[0])
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
