@@ -53,6 +53,11 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
     lines += [f"  {line}" for line in formula]
     lines += ["", "Clauses in force:"] if definition.parameters or meant.cutoff is not None else []
     lines += [f"  {line}" for line in _in_force(meant, clauses)]
+    if "of" in meant.parameters:
+        inner = spoken.measure(meant.parameters["of"])
+        told, about, _ = sections(inner.definition)
+        lines += ["", f"{inner.name}: {inner.definition.headline}", *(f"  {line}" for line in told)]
+        lines += [f"  {line}" for line in _in_force(inner, about)]
     if edges:
         lines += ["", "Edge cases:", *(f"  {line}" for line in edges)]
     rules = policies(spoken.policies)

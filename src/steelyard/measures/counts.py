@@ -187,4 +187,5 @@ def _knowing_returned(a: Alignment) -> Alignment:
     targets = replace(
         a.targets, doc=place[a.targets.doc[kept]], target=a.targets.target[kept], grade=a.targets.grade[kept]
     )
-    return replace(a, doc=np.arange(len(a.doc)), judged=Judged(a.query, a.grade), targets=targets)
+    ids = [a.doc_ids[doc] for doc in a.doc.tolist()]
+    return replace(a, doc=np.arange(len(a.doc)), judged=Judged(a.query, a.grade), targets=targets, doc_ids=ids)
