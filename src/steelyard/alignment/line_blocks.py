@@ -88,7 +88,7 @@ def _place_regular(lines: RegularLines, wanted: Wanted, ordering: Ordering) -> B
     """Ranks of the judged documents in a regular block."""
     found = BlockPlaces(Places(), [])
     places, starts = found.places, lines.query_starts
-    rises = lines.rises()
+    rises = lines.scores.rises()
     uneven = set(_query_at(starts, rises[~np.isin(rises, starts)]).tolist())
     repeating = set(_query_at(starts, lines.repeats()).tolist())
     rows = wanted.keys.rows_of(lines.keys)
@@ -101,7 +101,7 @@ def _place_regular(lines: RegularLines, wanted: Wanted, ordering: Ordering) -> B
         hits.setdefault(query, []).append(row)
         if level:
             tied.add(query)
-    firsts, bounds = lines.scores(starts[:-1]).tolist(), starts.tolist()
+    firsts, bounds = lines.scores.values(starts[:-1]).tolist(), starts.tolist()
     for query, query_id in enumerate(lines.query_ids):
         begin, end = bounds[query], bounds[query + 1]
         number = wanted.queries.get(query_id)
@@ -112,12 +112,12 @@ def _place_regular(lines: RegularLines, wanted: Wanted, ordering: Ordering) -> B
         if query in repeating:
             ids = [lines.id_at(row) for row in range(begin, end)]
             rank_list(
-                places, number, ids, lines.scores(slice(begin, end)).tolist(), wanted.docs(number), ordering
+                places, number, ids, lines.scores.values(slice(begin, end)).tolist(), wanted.docs(number), ordering
             )
             continue
         places.lists += number, end - begin
         even = query not in uneven
-        places.top_scores.append(firsts[query] if even else float(lines.scores(slice(begin, end)).max()))
+        places.top_scores.append(firsts[query] if even else float(lines.scores.values(slice(begin, end)).max()))
         if query not in hits:
             continue
         docs = wanted.docs(number)
@@ -146,7 +146,7 @@ def _place_by_score(
     ordering: Ordering,
 ) -> None:
     """Ranks of some rows of one query, which has no repeats, by counting the scores above and beside theirs."""
-    scores = lines.scores(slice(begin, end))
+    scores = lines.scores.values(slice(begin, end))
     if ordering.single:
         scores = scores.astype(np.float32)
     rising = np.sort(scores)

@@ -1,9 +1,9 @@
 """TREC run lines of one make, read by numpy: bytes are taken eight at a time as words, for all lines at once.
 
 A block is regular when one blank parts its columns, every line ends in the same words (the tag), and
-scores are decimals of one precision (`12.345678`). Its fields are never cut out: an id is a few
-words with everything past its blank masked away, and a score is compared by its digits, which order
-as the numbers do. Anything else in a block is `Irregular`, and is read line by line elsewhere.
+no id is very long. Its fields are never cut out: an id is a few words with everything past its blank
+masked away, and scores of one precision (`12.345678`) are compared by their digits, which order as
+the numbers do. Anything else in a block is `Irregular`, and is read line by line elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.alignment.hits import Floats, Ints, JudgedDocs
+from steelyard.alignment.hits import Bools, Floats, Ints, JudgedDocs
 
 Words: TypeAlias = NDArray[np.uint64]
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -32,11 +32,15 @@ _MOST_TAIL = 64
 
 
 def _word(byte: int) -> np.uint64:
-    return np.uint64(byte * 0x0101010101010101)
+    """A word of one byte, eight times."""
+    word: np.uint64 = np.uint64(byte * 0x0101010101010101)
+    return word
 
 
 _ONES, _HIGH, _BLANKS, _ZEROS = map(_word, (0x01, 0x80, ord(" "), ord("0")))
 _NO_DIGIT = _word(0x10)  # set in blanks and points, once the zeros are taken out, and in no digit
+_BELOW_BLANK = _word(0x5F)
+_IN_NUMBERS = np.isin(np.arange(256), np.frombuffer(b" +-.0123456789Ee", dtype=np.uint8))
 _ABOVE_NINE = _word(0x76)  # added to a digit, leaves the highest bit of its byte clear
 _ALL, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
 _1, _4, _7, _8, _16, _32, _52 = map(np.uint64, (1, 4, 7, 8, 16, 32, 52))
@@ -77,7 +81,8 @@ class JudgedKeys:
         if not rows.size:
             return rows
         at = np.searchsorted(self._sorted, keys[rows])
-        return rows[self._sorted[np.minimum(at, self._sorted.size - 1)] == keys[rows]]
+        found: Ints = rows[self._sorted[np.minimum(at, self._sorted.size - 1)] == keys[rows]]
+        return found
 
 
 def _id_keys(words: Sequence[Words]) -> Words:
@@ -90,33 +95,23 @@ def _id_keys(words: Sequence[Words]) -> Words:
 
 def _query_salt(queries: Ints) -> Words:
     """What makes the key of a document that of one query's."""
-    return (queries.astype(np.uint64) + _1) * _SALT
+    salt: Words = (queries.astype(np.uint64) + _1) * _SALT
+    return salt
 
 
 @dataclass(frozen=True)
-class RegularLines:
-    """A regular block: its queries, the first line of each (and one more, the end), and per line where the id
-    starts, the id's key, and the digits of the score before and after the point."""
+class Decimals:
+    """Scores of one precision as their digits before and after the point: words that order as the scores do."""
 
-    raw: Raw
-    query_ids: list[bytes]
-    query_starts: Ints
-    id_starts: Ints
-    keys: Words
     wholes: Words
     fractions: Words
     places: int
 
-    def id_at(self, row: int) -> bytes:
-        """The id of a line."""
-        start = int(self.id_starts[row])
-        text: bytes = self.raw[start : start + 8 * _MOST_ID_WORDS]
-        return text[: text.index(b" ")]
-
-    def scores(self, rows: slice | Ints) -> Floats:
+    def values(self, rows: slice | Ints) -> Floats:
         """Scores as numbers: they have fewer than 16 digits, so one division rounds once."""
         number = _number(self.wholes[rows]) * np.uint64(10**self.places) + _number(self.fractions[rows])
-        return number.astype(np.float64) / float(10**self.places)
+        values: Floats = number.astype(np.float64) / float(10**self.places)
+        return values
 
     def rises(self) -> Ints:
         """The lines whose score is above that of the line before."""
@@ -124,15 +119,59 @@ class RegularLines:
         level = (wholes[1:] == wholes[:-1]) & (fractions[1:] > fractions[:-1])
         return np.flatnonzero(level | (wholes[1:] > wholes[:-1])) + 1
 
-    def tied(self, rows: Ints, queries: Ints) -> NDArray[np.bool_]:
+    def level(self, rows: Ints, others: Ints) -> Bools:
+        """Whether lines have the score of other lines."""
+        level: Bools = (self.wholes[rows] == self.wholes[others]) & (
+            self.fractions[rows] == self.fractions[others]
+        )
+        return level
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Scores of any form as the numbers they are."""
+
+    numbers: Floats
+
+    def values(self, rows: slice | Ints) -> Floats:
+        """Scores as numbers."""
+        return self.numbers[rows]
+
+    def rises(self) -> Ints:
+        """The lines whose score is above that of the line before."""
+        return np.flatnonzero(self.numbers[1:] > self.numbers[:-1]) + 1
+
+    def level(self, rows: Ints, others: Ints) -> Bools:
+        """Whether lines have the score of other lines."""
+        level: Bools = self.numbers[rows] == self.numbers[others]
+        return level
+
+
+@dataclass(frozen=True)
+class RegularLines:
+    """A regular block: its queries, the first line of each (and one more, the end), and per line where the id
+    starts, the id's key, and the score."""
+
+    raw: Raw
+    query_ids: list[bytes]
+    query_starts: Ints
+    id_starts: Ints
+    keys: Words
+    scores: Decimals | Numbers
+
+    def id_at(self, row: int) -> bytes:
+        """The id of a line."""
+        start = int(self.id_starts[row])
+        text: bytes = self.raw[start : start + 8 * _MOST_ID_WORDS]
+        return text[: text.index(b" ")]
+
+    def tied(self, rows: Ints, queries: Ints) -> Bools:
         """Whether lines of queries, which stand in the order of their scores, have that of one beside them."""
         before = np.maximum(rows - 1, self.query_starts[queries])
         after = np.minimum(rows + 1, self.query_starts[queries + 1] - 1)
-        return self._level(rows, before) | self._level(rows, after)
-
-    def _level(self, rows: Ints, others: Ints) -> NDArray[np.bool_]:
-        level = (self.wholes[rows] == self.wholes[others]) & (self.fractions[rows] == self.fractions[others])
-        return level & (rows != others)
+        alike: Bools = self.scores.level(rows, before) & (rows != before)
+        alike |= self.scores.level(rows, after) & (rows != after)
+        return alike
 
     def repeats(self) -> Ints:
         """Lines whose key is that of another line: those whose document is repeated are among them."""
@@ -160,29 +199,28 @@ def read_regular(raw: Raw, data: Bytes, begin: int, end: int, judged: JudgedKeys
     ids, id_bits = _read_ids(data, id_starts, queries, judged)
     tail, places = _shape(raw[begin : int(ends[0])])
     score_ends = ends - len(tail)
-    wholes, fractions, rank_bits = _read_scores(data, score_ends, tail, places)
+    scores, rank_bits = _read_scores(data, score_ends, tail, places)
     # The blank that ends the id has to be the one that starts the rank, as seen from the end of the line.
     rank_bits += id_bits
     if np.any(rank_bits != (score_ends - id_starts) << 3):
         raise Irregular
     keys = _id_keys(ids)
     keys ^= queries.per_line(_query_salt(queries.numbers(judged)))
-    return RegularLines(raw, queries.ids, queries.starts, id_starts, keys, wholes, fractions, places)
+    return RegularLines(raw, queries.ids, queries.starts, id_starts, keys, scores)
 
 
-def _shape(line: bytes) -> tuple[bytes, int]:
-    """What all lines share with the first: the text after the score, and how many digits follow the point."""
+def _shape(line: bytes) -> tuple[bytes, int | None]:
+    """What all lines share with the first: the text after the score, and how many digits follow the point.
+
+    None where the score is not a plain decimal, or too long for its digits to be compared as words.
+    """
     words = line.split(b" ")
-    whole, point, part = words[4].partition(b".") if len(words) > 4 else (b"", b"", b"")
     tail = line[len(b" ".join(words[:5])) :]
-    if (
-        (point and not part)
-        or not (whole + part).isdigit()
-        or len(part) > _MOST_PLACES
-        or len(tail) > _MOST_TAIL
-    ):
+    if len(words) < 5 or len(tail) > _MOST_TAIL:
         raise Irregular
-    return tail, len(part)
+    whole, point, part = words[4].partition(b".")
+    plain = (whole + part).isdigit() and len(part) <= _MOST_PLACES and bool(part) == bool(point)
+    return tail, len(part) if plain else None
 
 
 @dataclass(frozen=True)
@@ -328,14 +366,30 @@ def _bit_length(powers: Words) -> Ints:
     return lengths
 
 
-def _read_scores(data: Bytes, score_ends: Ints, tail: bytes, places: int) -> tuple[Words, Words, Ints]:
-    """The digits before and after the point, and the bits from the blank before the rank to the score's end."""
-    before, last, *rest = _windows(data, score_ends - 16, 16 + 8 * ((len(tail) + 7) // 8))
-    for number, word in enumerate(rest):
+def _read_scores(
+    data: Bytes, score_ends: Ints, tail: bytes, places: int | None
+) -> tuple[Decimals | Numbers, Ints]:
+    """The scores, and for each the bits from the blank before the rank to the score's end."""
+    words = _windows(data, score_ends - 24, 24 + (len(tail) + 7) // 8 * 8)
+    _check_tails(words[3:], tail)
+    found = None if places is None else _read_decimals(data, score_ends, words[1], words[2], places)
+    return found or _read_numbers(data, score_ends, words[:3])
+
+
+def _check_tails(words: list[Words], tail: bytes) -> None:
+    """Every line ends as the first does."""
+    for number, word in enumerate(words):
         expected = tail[8 * number : 8 * number + 8]
         differ = word ^ np.uint64(int.from_bytes(expected, "little"))
         if np.any(differ << np.uint64(64 - 8 * len(expected))):
             raise Irregular
+
+
+def _read_decimals(
+    data: Bytes, score_ends: Ints, before: Words, last: Words, places: int
+) -> tuple[Decimals, Ints] | None:
+    """Scores that all have as many places; None where one has not, or is no plain decimal."""
+    point = places + 1 if places else 0
     # The other way round, the last byte is the lowest, and words order as the digits in them do.
     last = last.byteswap()
     if places:
@@ -343,7 +397,7 @@ def _read_scores(data: Bytes, score_ends: Ints, tail: bytes, places: int) -> tup
         fractions = last ^ _fraction_zeros(places)
         fractions &= np.uint64((1 << 8 * (places + 1)) - 1)
         if np.any(fractions >> np.uint64(8 * places)):
-            raise Irregular
+            return None
         text = before.byteswap()
         if places < _MOST_PLACES:
             text <<= np.uint64(56 - 8 * places)
@@ -355,7 +409,7 @@ def _read_scores(data: Bytes, score_ends: Ints, tail: bytes, places: int) -> tup
     blank = np.negative(others)
     blank &= others
     if not blank.all():
-        raise Irregular
+        return None
     wholes = blank << _4
     others &= np.negative(wholes)
     wholes -= _1
@@ -365,10 +419,11 @@ def _read_scores(data: Bytes, score_ends: Ints, tail: bytes, places: int) -> tup
     rank_blank &= others
     bits = _bit_length(rank_blank)
     if np.any(rank_blank == blank << _8):
-        raise Irregular
+        return None
     if not rank_blank.all():
         cut = np.flatnonzero(rank_blank == 0)
-        bits[cut] = _long_ranks(data, score_ends[cut], _bit_length(blank[cut]), places)
+        to_blank = _bit_length(blank[cut]) + 3
+        bits[cut] = _rank_bits(data, score_ends[cut] - point - to_blank // 8) + to_blank + 5
     # Both numbers stand in this text, and what is no digit shows in the highest bits.
     both = rank_blank << _4
     both -= _1
@@ -376,14 +431,41 @@ def _read_scores(data: Bytes, score_ends: Ints, tail: bytes, places: int) -> tup
     both ^= blank
     both ^= rank_blank
     if _any_no_digit(both) or _any_no_digit(fractions):
-        raise Irregular
+        return None
     # A bit length is five above a whole number of bytes; the point and its fraction come on top.
-    bits += 8 * (places + 1 if places else 0) - 5
-    return wholes, fractions, bits
+    bits += 8 * point - 5
+    return Decimals(wholes, fractions, places), bits
+
+
+def _read_numbers(data: Bytes, score_ends: Ints, words: list[Words]) -> tuple[Numbers, Ints]:
+    """Scores of any form, up to 23 bytes long: Python reads them."""
+    text = np.empty((len(score_ends), 3), dtype=">u8")
+    bits = np.zeros(len(score_ends), dtype=np.int64)
+    going_on = np.full(len(score_ends), _ALL)
+    for number, word in zip((2, 1, 0), reversed(words), strict=True):
+        part = word.byteswap()
+        # In ASCII without control bytes, only a blank has no highest bit after this.
+        blanks = np.invert(part + _BELOW_BLANK) & _HIGH
+        last = blanks & np.negative(blanks)
+        ended = blanks != 0
+        keep = ((last >> _7) - _1) & going_on
+        text[:, number] = (part & keep) | (_BLANKS & ~keep)
+        bits += np.where(ended, _bit_length(last), 64) & going_on.view(np.int64)
+        going_on &= np.where(ended, _NONE, _ALL)
+    if going_on.any() or not _IN_NUMBERS[text.view(np.uint8)].all():
+        raise Irregular
+    try:
+        numbers = text.view("S24").ravel().astype(np.float64)
+    except ValueError:
+        raise Irregular from None
+    if not np.isfinite(numbers).all():
+        raise Irregular
+    return Numbers(numbers), _rank_bits(data, score_ends - bits // 8) + bits
 
 
 def _fraction_zeros(places: int) -> np.uint64:
-    return np.uint64(int.from_bytes(b"." + b"0" * places, "big"))
+    zeros: np.uint64 = np.uint64(int.from_bytes(b"." + b"0" * places, "big"))
+    return zeros
 
 
 def _any_no_digit(word: Words) -> bool:
@@ -393,16 +475,15 @@ def _any_no_digit(word: Words) -> bool:
     return bool(above.any())
 
 
-def _long_ranks(data: Bytes, score_ends: Ints, blank_bits: Ints, places: int) -> Ints:
-    """The bits to the blank before ranks that reach out of the word that holds the number after them."""
-    blanks = score_ends - (places + 1 if places else 0) - (blank_bits + 3) // 8
+def _rank_bits(data: Bytes, blanks: Ints) -> Ints:
+    """Eight times the bytes from a blank to the one before it, past a rank."""
     (word,) = _windows(data, blanks - 8, 8)
     text = word.byteswap() ^ _ZEROS
     others = text & _NO_DIGIT
     blank = others & np.negative(others)
     if np.any(blank <= _16) or _any_no_digit((text & ((blank << _4) - _1)) ^ blank):
         raise Irregular
-    return _bit_length(blank) + blank_bits + 3
+    return _bit_length(blank) - 5
 
 
 def _number(digits: Words) -> Words:
@@ -413,4 +494,5 @@ def _number(digits: Words) -> Words:
     fours = (twos & np.uint64(0x0000FFFF0000FFFF)) + (
         twos >> _16 & np.uint64(0x0000FFFF0000FFFF)
     ) * np.uint64(100)
-    return (fours & np.uint64(0xFFFFFFFF)) + (fours >> _32) * np.uint64(10000)
+    number: Words = (fours & np.uint64(0xFFFFFFFF)) + (fours >> _32) * np.uint64(10000)
+    return number

@@ -19,7 +19,7 @@ from steelyard.alignment.line_blocks import BlockPlaces, OddError, Wanted, read_
 from steelyard.alignment.ranking import Places
 from steelyard.alignment.regular_lines import Raw
 
-BLOCK = 1 << 19
+BLOCK = 1 << 21
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -85,6 +85,8 @@ def _tag(view: Raw) -> str | None:
 def _read_blocks(view: Raw, size: int, wanted: Wanted, ordering: Ordering, threads: int) -> Places:
     """Every block read, by whichever thread is free; the results in the order of the file."""
     data = np.frombuffer(view, dtype=np.uint8)
+    # Once it has freed a block of this size, the C library keeps smaller ones for the next array of their kind.
+    np.empty(1 << 24, dtype=np.uint8)
     results: dict[int, BlockPlaces] = {}
     failures: list[BaseException] = []
     spans, lock = enumerate(query_spans(view, size)), threading.Lock()
