@@ -7,7 +7,8 @@ whether or not the file is compressed. A file cut short or damaged is an error, 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -73,7 +74,7 @@ def compress(data: bytes, kind: str | None) -> bytes:
         import gzip
 
         return gzip.compress(data, compresslevel=6, mtime=0)
-    packed: bytes = _zstandard().ZstdCompressor().compress(data) if kind == "zstd" else _lz4().compress(data)
+    packed: bytes = _zstandard()[2](data) if kind == "zstd" else _lz4().compress(data)
     return packed
 
 
@@ -126,9 +127,8 @@ def _gzip_reader(file: IO[bytes]) -> tuple[IO[bytes], tuple[type[Exception], ...
         reader, error = igzip.IGzipFile, isal_zlib.error
     except ImportError:
         try:
-            from zlib_ng import gzip_ng, zlib_ng
-
-            reader, error = gzip_ng.GzipNGFile, zlib_ng.error
+            reader = import_module("zlib_ng.gzip_ng").GzipNGFile
+            error = import_module("zlib_ng.zlib_ng").error
         except ImportError:
             import gzip
 
@@ -139,8 +139,7 @@ def _gzip_reader(file: IO[bytes]) -> tuple[IO[bytes], tuple[type[Exception], ...
 def _frames(file: IO[bytes], path: Path, kind: str, size: int) -> Iterator[bytes]:
     """Frame after frame; a frame that does not end is a file cut short."""
     if kind == "zstd":
-        library = _zstandard()
-        new, broken = library.ZstdDecompressor().decompressobj, library.ZstdError
+        new, broken, _ = _zstandard()
     else:
         library = _lz4()
         new, broken = library.LZ4FrameDecompressor, RuntimeError
@@ -174,14 +173,26 @@ def _damaged(path: Path, kind: str, error: Exception) -> InputError:
     )
 
 
-def _zstandard() -> Any:
+def _zstandard() -> tuple[Callable[[], Any], type[Exception], Callable[[bytes], bytes]]:
+    """What makes a decompressor, what it raises, and what compresses: of Python 3.14, or of zstandard."""
+    try:
+        # The standard library's own, which type checkers of an older Python do not know.
+        zstd = import_module("compression.zstd")
+        return zstd.ZstdDecompressor, zstd.ZstdError, zstd.compress
+    except ImportError:
+        pass
     try:
         import zstandard
     except ImportError:
         raise InputError(
-            "Zstandard files (.zst) need the package zstandard: pip install zstandard, or decompress the file first."
+            "Zstandard files (.zst) need the package zstandard: pip install 'steelyard[zstd]', "
+            "or decompress the file first."
         ) from None
-    return zstandard
+    return (
+        zstandard.ZstdDecompressor().decompressobj,
+        zstandard.ZstdError,
+        zstandard.ZstdCompressor().compress,
+    )
 
 
 def _lz4() -> Any:
