@@ -6,7 +6,6 @@ what was expected and what to do. The command line prints it and exits with 2.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 
@@ -53,6 +52,8 @@ def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
     >>> nearest("ndgc", ["nDCG", "AP", "RR"])
     ['nDCG']
     """
+    import difflib
+
     by_lower: dict[str, str] = {}
     for name in known:
         by_lower.setdefault(name.lower(), name)

@@ -15,7 +15,7 @@ from steelyard.bench.config import Bench
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset
 from steelyard.formats.atomic import write_file
-from steelyard.report.tables import Table, markdown
+from steelyard.report.tables import Table
 from steelyard.runs import Run
 from steelyard.version import __version__
 
@@ -127,9 +127,10 @@ class BenchResult:
 
     def to_markdown(self) -> str:
         """The comparison in Markdown, with what each retriever cost."""
-        parts = [self.comparison.to_markdown(), "## Cost", markdown(self.cost_table)]
-        said = self.remarks()
-        return "\n\n".join([*parts, *(["\n".join(f"- {line}" for line in said)] if said else [])])
+        costs = [f"- {_cost(row)}" for row in self.rows if row.p50_seconds is not None]
+        said = [f"- {line}" for line in self.remarks()]
+        parts = [self.comparison.to_markdown(), "## Cost", "\n".join(costs), "\n".join(said)]
+        return "\n\n".join(part for part in parts if part)
 
     def to_dict(self) -> dict[str, Any]:
         """As result.json holds it."""
@@ -199,6 +200,20 @@ def safe_name(name: str) -> str:
     'bm25_k1=1.2_b'
     """
     return "".join(c if c.isalnum() or c in "-_.=+" else "_" for c in name)
+
+
+def _cost(row: Row) -> str:
+    """What a retriever cost, in a line."""
+    parts = [
+        (row.p50_seconds, 1e3, "p50 {:.2f} ms"),
+        (row.p95_seconds, 1e3, "p95 {:.2f} ms"),
+        (row.p99_seconds, 1e3, "p99 {:.2f} ms"),
+        (row.queries_per_second, 1, "{:,.0f} queries/s at once"),
+        (row.index_seconds, 1, "indexed in {:.2f} s"),
+        (row.index_bytes, 1e-6, "index {:.2f} MB"),
+        (row.peak_bytes, 1e-6, "peak {:.2f} MB"),
+    ]
+    return f"{row.run}: " + ", ".join(text.format(value * by) for value, by, text in parts if value is not None)
 
 
 def _scaled(value: float | None, by: float) -> float | None:

@@ -1,45 +1,41 @@
-"""Reading and writing runs and judgments: one file a format, found by content."""
+"""Reading and writing runs and judgments: one file a format, found by content.
+
+Names are loaded when first used: a clean TREC file needs little of this.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from steelyard.formats.files import read_qrels, read_run, write_qrels, write_run
-from steelyard.formats.registry import Format, formats
-from steelyard.formats.sniff import Detected, sniff
-
 if TYPE_CHECKING:
-    from steelyard.formats.converting import Converted, convert
-    from steelyard.formats.validate import Finding, Validation, validate_file
+    from steelyard.formats.converting import Converted as Converted
+    from steelyard.formats.converting import convert as convert
+    from steelyard.formats.files import read_qrels as read_qrels
+    from steelyard.formats.files import read_run as read_run
+    from steelyard.formats.files import write_qrels as write_qrels
+    from steelyard.formats.files import write_run as write_run
+    from steelyard.formats.registry import Format as Format
+    from steelyard.formats.registry import formats as formats
+    from steelyard.formats.sniffing import Detected as Detected
+    from steelyard.formats.sniffing import sniff as sniff
+    from steelyard.formats.validate import Finding as Finding
+    from steelyard.formats.validate import Validation as Validation
+    from steelyard.formats.validate import validate_file as validate_file
 
-__all__ = [
-    "Converted",
-    "Detected",
-    "Finding",
-    "Format",
-    "Validation",
-    "convert",
-    "formats",
-    "read_qrels",
-    "read_run",
-    "sniff",
-    "validate_file",
-    "write_qrels",
-    "write_run",
-]
-
-_LATER = {
-    "Converted": "converting",
-    "convert": "converting",
-    "Finding": "validate",
-    "Validation": "validate",
-    "validate_file": "validate",
+_HOMES = {
+    "converting": ("Converted", "convert"),
+    "files": ("read_qrels", "read_run", "write_qrels", "write_run"),
+    "registry": ("Format", "formats"),
+    "sniffing": ("Detected", "sniff"),
+    "validate": ("Finding", "Validation", "validate_file"),
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
-    """What only two verbs of the command line need is imported when it is asked for."""
-    if name in _LATER:
-        return getattr(import_module(f"steelyard.formats.{_LATER[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

@@ -60,7 +60,7 @@ def _before(
     in_path: Path, out_path: Path, from_format: str | None, to_format: str | None, kind: Kind | None
 ) -> tuple[str, Kind]:
     """The format to read, and whether it is a run or judgments."""
-    from steelyard.formats.sniff import sniff
+    from steelyard.formats.sniffing import sniff
 
     if from_format is not None and kind is not None:
         return format_named(from_format, kind, "reads").name, kind

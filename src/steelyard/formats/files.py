@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.errors import InputError
 from steelyard.formats.registry import Format, Kind, format_named, format_of_name
-from steelyard.formats.sniff import Detected, detect
+from steelyard.formats.sniffing import Detected, detect
 from steelyard.formats.source import Source
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from steelyard.errors import InputError
 from steelyard.formats.llama_index import PARTS
 from steelyard.formats.mteb import META, depth
 from steelyard.formats.records import kind_of_records
-from steelyard.formats.sniff import Detected, both_or_one
+from steelyard.formats.sniffing import Detected, both_or_one
 from steelyard.formats.source import Source
 
 _LOOKED_AT = 100

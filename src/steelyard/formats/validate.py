@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.errors import InputError
 from steelyard.formats.registry import Kind, format_named
-from steelyard.formats.sniff import Detected, detect
+from steelyard.formats.sniffing import Detected, detect
 from steelyard.formats.source import Source
 
 if TYPE_CHECKING:
