@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from steelyard.errors import SteelyardError as SteelyardError
     from steelyard.evaluation import evaluate as evaluate
     from steelyard.explanation import explain as explain
+    from steelyard.fusion.fuse import fuse as fuse
+    from steelyard.fusion.tune import Tuned as Tuned
+    from steelyard.fusion.tune import tune as tune
     from steelyard.judgments import Qrels as Qrels
     from steelyard.measures.grammar import Measure as Measure
     from steelyard.measures.grammar import parse as parse
@@ -39,12 +42,15 @@ _HOMES = {
     "Run": "steelyard.runs",
     "Scores": "steelyard.scores",
     "SteelyardError": "steelyard.errors",
+    "Tuned": "steelyard.fusion.tune",
     "compare": "steelyard.comparison.compare",
     "compare_scores": "steelyard.comparison.compare",
     "evaluate": "steelyard.evaluation",
     "explain": "steelyard.explanation",
+    "fuse": "steelyard.fusion.fuse",
     "parse": "steelyard.measures.grammar",
     "reconcile": "steelyard.reconciliation",
+    "tune": "steelyard.fusion.tune",
 }
 
 __all__ = ["__version__", *_HOMES, *_PACKAGES]

@@ -55,7 +55,7 @@ class Method:
     about: str
     missing: str
     weighted: bool = False
-    limits: Mapping[str, Limits] = field(default_factory=dict)
+    limits: Mapping[str, Limits] = field(default_factory=dict, compare=False)
 
     @property
     def defaults(self) -> dict[str, float]:
@@ -91,6 +91,12 @@ class Recipe:
         if self.weights is not None:
             chosen["weights"] = list(self.weights)
         return {**chosen, **dict(self.parameters)}
+
+    def __str__(self) -> str:
+        said = {name: value for name, value in self.settings().items() if name != "method"}
+        if self.weights is not None:
+            said["weights"] = ":".join(f"{weight:g}" for weight in self.weights)
+        return ", ".join(f"{name}={value}" for name, value in said.items()) or "nothing to set"
 
     def scores(self, pool: Pool) -> Floats:
         """The fused score of every candidate; NaN for one that only lists of weight 0 have."""

@@ -63,11 +63,37 @@ class Pool:
         starts = np.concatenate([[0], np.cumsum(left[left > 0])[:-1]])
         return Pool(starts, self.rank[lists][:, kept], self.value[lists][:, kept]), kept
 
+    def of_queries(self, chosen: Bools) -> tuple[Pool, Bools]:
+        """The pool of some of the queries, and which candidates are still in it."""
+        kept: Bools = np.repeat(chosen, self.candidates)
+        left = self.candidates[chosen]
+        return Pool(np.cumsum(left) - left, self.rank[:, kept], self.value[:, kept]), kept
+
     def best_first(self, score: Floats) -> Ints:
-        """The candidates in the order of their queries, each query's best first; NaN takes no part."""
-        order = np.lexsort((-score, self.query))
+        """The candidates, query by query, each query's best first; a candidate with NaN takes no part.
+
+        Queries of about the same size are sorted side by side, which is quicker than one long sort.
+        """
+        order = np.empty(self.size, dtype=np.int64)
+        magnitude = np.frexp(self.candidates.astype(np.float64))[1]
+        for alike in np.unique(magnitude):
+            queries = np.flatnonzero(magnitude == alike)
+            count = self.candidates[queries][:, None]
+            place = np.arange(count.max())
+            row = self.starts[queries][:, None] + place
+            inside = place < count
+            keys = np.where(inside, -score[np.minimum(row, self.size - 1)], np.nan)
+            ranked = self.starts[queries][:, None] + np.argsort(keys, axis=1, kind="stable")
+            order[row[inside]] = ranked[inside]
         kept: Ints = order[~np.isnan(score[order])]
         return kept
+
+    def places(self, order: Ints) -> Ints:
+        """The rank of each candidate of `order` (queries together, best first) within its query."""
+        counted = np.bincount(self.query[order], minlength=len(self.starts))
+        before = np.cumsum(counted) - counted
+        places: Ints = np.arange(len(order)) - np.repeat(before, counted) + 1
+        return places
 
 
 def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[str], Pool]:
