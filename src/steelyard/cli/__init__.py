@@ -13,6 +13,8 @@ VERBS = {
     "bench": "run retrievers over a dataset, measure, compare, report",
     "evaluate": "measure runs against judgments",
     "compare": "which run is best, by how much, and whether that is real",
+    "report": "one self-contained page that shows where each run wins and fails",
+    "fuse": "make one run of several, and tune how",
     "explain": "what a measure is, exactly, under a dialect",
     "measures": "list the measures",
     "dialects": "list the dialects",

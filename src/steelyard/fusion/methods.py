@@ -93,10 +93,12 @@ class Recipe:
         return {**chosen, **dict(self.parameters)}
 
     def __str__(self) -> str:
-        said = {name: value for name, value in self.settings().items() if name != "method"}
+        said = [f"{name}={value:g}" for name, value in self.parameters]
+        if self.norm is not None:
+            said.append(f"norm={self.norm}")
         if self.weights is not None:
-            said["weights"] = ":".join(f"{weight:g}" for weight in self.weights)
-        return ", ".join(f"{name}={value}" for name, value in said.items()) or "nothing to set"
+            said.append(f"weights={':'.join(f'{weight:g}' for weight in self.weights)}")
+        return ", ".join(said) or "equal weights"
 
     def scores(self, pool: Pool) -> Floats:
         """The fused score of every candidate; NaN for one that only lists of weight 0 have."""

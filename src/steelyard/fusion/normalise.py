@@ -76,7 +76,9 @@ def total(pool: Pool) -> Floats:
     """(s - lowest) / sum of (s - lowest): the list adds up to 1. All equal: 1/n each."""
     above = pool.value - _spread(pool, _lowest(pool))
     sums = _spread(pool, _sums(pool, above))
-    return np.where(sums > 0, _divided(above, sums), pool.value * 0 + 1 / _spread(pool, pool.lengths))
+    return np.where(
+        sums > 0, _divided(above, sums), pool.value * 0 + 1 / _spread(pool, np.maximum(pool.lengths, 1))
+    )
 
 
 def z_score(pool: Pool) -> Floats:
@@ -90,7 +92,7 @@ def z_score(pool: Pool) -> Floats:
 
 def by_rank(pool: Pool) -> Floats:
     """1 - (rank - 1) / n: 1 for the first of n, 1/n for the last. Scores are not read."""
-    share = (pool.rank - 1) / np.maximum(_spread(pool, pool.lengths), 1)
+    share = (pool.rank - 1) / _spread(pool, np.maximum(pool.lengths, 1))
     return np.where(pool.found, 1 - share, np.nan)
 
 

@@ -82,7 +82,7 @@ def tune(
     label = name or f"tuned-{fused_name(held, trials.settings[final])}"
     values_of = {
         label: held_out,
-        f"{own.method.name} ({own})": _values(own.scores(judged.pool), judged, meant),
+        f"untuned-{own.method.name}": _values(own.scores(judged.pool), judged, meant),
         **{one: evaluate(truth, run, meant).values(meant) for one, run in _named(held).items()},
     }
     return Tuned(

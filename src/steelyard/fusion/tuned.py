@@ -119,19 +119,19 @@ class Tuned:
         }
 
     def __str__(self) -> str:
-        width = max(map(len, ("tuned on", *self.scores)))
         rows = [
-            (self.run.name, self.held_out, "held out: no query had a part in choosing its own parameters"),
-            ("tuned on", self.tuned_on, "the final parameters, on the queries that chose them: not to be reported"),
-            ("optimism", self.optimism, "tuned on, less held out"),
+            ("held out", self.held_out, "every query fused with parameters chosen without it: the score to report"),
+            ("tuned on", self.tuned_on, "the final parameters, on the queries that chose them: flattered"),
+            ("optimism", self.optimism, "by so much"),
             *((name, score, "") for name, score in self.scores.items() if name != self.run.name),
         ]  # fmt: skip
+        width = max(len(label) for label, _, _ in rows)
         agreed = sum(fold.chosen == self.final for fold in self.folds)
         return "\n".join(
             [
                 f"{self.measure} of {self.method} over {len(self.queries):,} queries in {len(self.folds)} folds, "
                 f"{self.tried:,} settings tried",
-                *(f"  {name:<{width}}  {score:7.4f}  {said}".rstrip() for name, score, said in rows),
+                *(f"  {label:<{width}}  {score:.4f}  {said}".rstrip() for label, score, said in rows),
                 f"  final parameters: {self.final} (chosen by {agreed} of {len(self.folds)} folds alone)",
                 *(
                     f"  fold {number}: {fold.chosen}; tuned on {fold.tuned_on:.4f}, held out {fold.held_out:.4f}"
