@@ -9,9 +9,11 @@ from steelyard.callable_module import CallableModule
 
 if TYPE_CHECKING:
     from steelyard.bench.config import Bench as Bench
+    from steelyard.bench.folder import ResultFolder as ResultFolder
+    from steelyard.bench.folder import load_result as load_result
     from steelyard.bench.result import BenchResult as BenchResult
 
-__all__ = ["Bench", "BenchResult"]
+__all__ = ["Bench", "BenchResult", "ResultFolder", "load_result"]
 
 
 def called(*arguments: Any, **named: Any) -> BenchResult:
@@ -30,6 +32,10 @@ def __getattr__(name: str) -> Any:
         from steelyard.bench.result import BenchResult
 
         return BenchResult
+    if name in ("ResultFolder", "load_result"):
+        from steelyard.bench import folder
+
+        return getattr(folder, name)
     raise AttributeError(f"module 'steelyard.bench' has no attribute {name!r}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,21 @@ import numpy as np
 
 from steelyard.bench.answers import Answers
 from steelyard.bench.config import Bench
+from steelyard.bench.folder import subject_of
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset
 from steelyard.formats.atomic import write_file
+from steelyard.report.page import write_page
+from steelyard.report.page.subject import Subject
 from steelyard.report.tables import Table
 from steelyard.runs import Run
 from steelyard.version import __version__
 
 SHOWN_DEPTH = 20
-"""Documents whose texts go into the folder: those within this rank of any run, and the judged ones."""
+"""Documents whose texts go into the folder: those within this rank of any run, and the judged ones.
+
+Where a measure reads texts, those of all documents that came back, so that it can be made again.
+"""
 
 
 @dataclass(frozen=True)
@@ -151,7 +158,10 @@ class BenchResult:
                 "python": platform.python_version(),
                 "processor": platform.machine(),
             },
-            "runs": [{**asdict(row), "fingerprint": self.runs[row.run].fingerprint} for row in self.rows],
+            "runs": [
+                {**asdict(row), "fingerprint": self.runs[row.run].fingerprint, "file": file}
+                for row, file in zip(self.rows, run_files([row.run for row in self.rows]), strict=True)
+            ],
             "comparison": self.comparison.to_dict(),
         }
 
@@ -161,20 +171,43 @@ class BenchResult:
 
         folder = self.folder
         (folder / "runs").mkdir(parents=True, exist_ok=True)
-        for name, run in self.runs.items():
-            run.write(folder / "runs" / f"{safe_name(name)}.parquet")
+        for run, file in zip(self.runs.values(), run_files(list(self.runs)), strict=True):
+            run.write(folder / "runs" / file)
         scores = pl.concat(_scores(board) for board in self.comparison.boards)
         _write_frame(scores, folder / "scores.parquet")
         _write_frame(self.comparison.pairs, folder / "pairs.parquet")
         self.dataset.qrels.write(folder / "qrels.parquet")
         _write_frame(_queries(self.dataset), folder / "queries.parquet")
-        _write_frame(self._documents(), folder / "documents.parquet")
+        documents = self._documents()
+        _write_frame(documents, folder / "documents.parquet")
         write_file(folder / "leaderboard.md", (self.to_markdown() + "\n").encode())
-        self.comparison.to_html(folder / "report.html")
-        write_file(
-            folder / "result.json",
-            json.dumps(self.to_dict(), indent=1, ensure_ascii=False, default=str).encode(),
-        )
+        record = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, default=str)
+        write_page(self._subject(json.loads(record), documents), folder / "report.html")
+        write_file(folder / "result.json", record.encode())
+
+    def to_html(
+        self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None
+    ) -> None:
+        """Write the report page; with `charts`, also every chart as PNG and SVG in that folder."""
+        record = json.loads(json.dumps(self.to_dict(), default=str))
+        write_page(self._subject(record, self._documents()), path, everything=everything, charts=charts)
+
+    def _subject(self, record: dict[str, Any], documents: Any) -> Subject:
+        """What the page is about: the same as that of the folder read back."""
+        queries = _queries(self.dataset)
+        ids = queries["query_id"].to_list()
+        columns = {
+            name: {
+                query: value
+                for query, value in zip(ids, queries[name].to_list(), strict=True)
+                if value is not None
+            }
+            for name in queries.columns
+            if name not in ("query_id", "text")
+        }
+        texts = {doc: (title, text) for doc, title, text in documents.iter_rows()}
+        asked = dict(zip(ids, queries["text"].to_list(), strict=True))
+        return subject_of(self.folder, record, self.comparison, asked, columns, texts)
 
     def _documents(self) -> Any:
         """The documents a reader may want to look at: judged, or near the top of a run."""
@@ -182,7 +215,8 @@ class BenchResult:
 
         wanted = set(self.dataset.qrels.judged.doc_ids)
         for run in self.runs.values():
-            wanted |= set(run.frame.filter(pl.col("rank") <= SHOWN_DEPTH)["doc_id"].to_list())
+            near = run.frame if run.texts is not None else run.frame.filter(pl.col("rank") <= SHOWN_DEPTH)
+            wanted |= set(near["doc_id"].to_list())
         corpus = self.dataset.corpus
         ids = [doc for doc in corpus if doc in wanted]
         rows = {
@@ -213,7 +247,26 @@ def _cost(row: Row) -> str:
         (row.index_bytes, 1e-6, "index {:.2f} MB"),
         (row.peak_bytes, 1e-6, "peak {:.2f} MB"),
     ]
-    return f"{row.run}: " + ", ".join(text.format(value * by) for value, by, text in parts if value is not None)
+    return f"{row.run}: " + ", ".join(
+        text.format(value * by) for value, by, text in parts if value is not None
+    )
+
+
+def run_files(names: Sequence[str]) -> list[str]:
+    """A file name of its own for every run.
+
+    >>> run_files(["a/b", "a_b"])
+    ['a_b.parquet', 'a_b-2.parquet']
+    """
+    files: list[str] = []
+    for name in names:
+        stem, number = safe_name(name), 1
+        file = f"{stem}.parquet"
+        while file.lower() in {known.lower() for known in files}:
+            number += 1
+            file = f"{stem}-{number}.parquet"
+        files.append(file)
+    return files
 
 
 def _scaled(value: float | None, by: float) -> float | None:

@@ -24,6 +24,8 @@ from steelyard.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
+    from steelyard.datasets import Dataset
+
 
 @dataclass(frozen=True)
 class Source:
@@ -231,11 +233,22 @@ class Comparison:
 
         return comparison_latex(self)
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """The tables as an HTML fragment; with a path, written there as a page."""
+    def to_html(
+        self, path: str | Path | None = None, dataset: Dataset | None = None, *, everything: bool = False
+    ) -> str:
+        """The tables as an HTML fragment; with a path, the report page is written there.
+
+        The page shows the texts of the `dataset`, where it is given, and ids where it is not. It
+        keeps within 15 MB and says what it leaves out; `everything` lifts that.
+        """
         from steelyard.report.comparison_html import comparison_html
 
-        return comparison_html(self, None if path is None else Path(path))
+        if path is not None:
+            from steelyard.report.page import write_page
+            from steelyard.report.page.subject import comparison_subject
+
+            write_page(comparison_subject(self, dataset), path, everything=everything)
+        return comparison_html(self)
 
     def __repr__(self) -> str:
         from steelyard.report.comparison_text import comparison_text

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_tables
@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from steelyard.comparison.result import Comparison
 
 _STYLE = """
-.steelyard { font: 14px/1.5 system-ui, sans-serif; }
+.steelyard { font: 14px/1.5 system-ui, sans-serif; max-width: 70em; overflow-x: auto; }
 .steelyard table { border-collapse: collapse; margin: 0.5em 0 1em; }
 .steelyard th, .steelyard td { padding: 0.25em 0.75em; text-align: left; border-bottom: 1px solid #8886; }
+.steelyard thead th { border-bottom: 2px solid #8889; font-weight: 600; white-space: nowrap; }
+.steelyard ul { padding-left: 1.2em; opacity: 0.8; }
 .steelyard .number { text-align: right; font-variant-numeric: tabular-nums; }
 """
 
 
-def comparison_html(comparison: Comparison, path: Path | None = None) -> str:
-    """The verdict, the tables and the remarks; with a path, written there as a page of their own."""
+def comparison_html(comparison: Comparison) -> str:
+    """The verdict, the tables and the remarks."""
     parts = [
         f"<p><strong>{escape(comparison.verdict)}</strong></p>",
         table_html(leaderboard_table(comparison)),
@@ -31,13 +33,12 @@ def comparison_html(comparison: Comparison, path: Path | None = None) -> str:
     for heading, table in slice_tables(comparison):
         parts.append(f"<h4>{escape(heading)}</h4>{table_html(table)}")
     parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in remarks(comparison)) + "</ul>")
-    fragment = f'<div class="steelyard"><style>{_STYLE}</style>{"".join(parts)}</div>'
-    if path is not None:
-        from steelyard.formats.atomic import write_file
+    return fragment(parts)
 
-        head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>Steelyard</title>'
-        write_file(path, f"{head}<body>{fragment}</body></html>\n".encode())
-    return fragment
+
+def fragment(parts: Sequence[str]) -> str:
+    """Parts of HTML in the one style."""
+    return f'<div class="steelyard"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
 
 def table_html(table: Table) -> str:

@@ -1,0 +1,275 @@
+"""A result folder read back: what a bench wrote, as the report and the gate want it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.comparison.compare import compare
+from steelyard.comparison.result import Comparison
+from steelyard.errors import InputError, SteelyardError, problem_report
+from steelyard.judgments import Qrels
+from steelyard.report.page.subject import Subject
+from steelyard.runs import Run
+from steelyard.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+
+POLICIES = ("missing", "ties", "duplicates", "no_relevant")
+
+
+@dataclass(frozen=True, eq=False)
+class ResultFolder:
+    """What a bench wrote: its record (result.json), the comparison made again, and the texts.
+
+    `absent` says what is not there: a folder may be without texts and still be worth looking at.
+    """
+
+    path: Path
+    record: Mapping[str, Any]
+    runs: Mapping[str, Run]
+    qrels: Qrels
+    comparison: Comparison
+    queries: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    documents: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
+
+    def subject(self) -> Subject:
+        """What a page of this folder is about."""
+        return subject_of(
+            *(self.path, self.record, self.comparison),
+            *(self.queries, self.columns, self.documents, self.absent),
+        )
+
+    def to_html(
+        self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None
+    ) -> None:
+        """Write the report page; with `charts`, also every chart as PNG and SVG in that folder."""
+        from steelyard.report.page import write_page
+
+        write_page(self.subject(), path, everything=everything, charts=charts)
+
+
+def load_result(source: str | Path) -> ResultFolder:
+    """Read a result folder, and make its comparison again from the runs and the judgments in it.
+
+    A folder that a stopped bench left half written, or that a newer version wrote, is refused with
+    what to do about it; one without texts is read, and `absent` says what it lacks.
+    """
+    path = Path(source)
+    path = path.parent if path.name == "result.json" else path
+    record = _record(path)
+    qrels = _judgments(path)
+    runs = _runs(path, record)
+    absent: list[str] = []
+    queries, columns = _queries(path, absent)
+    documents = _documents(path, absent)
+    texts = {doc: f"{title}\n{text}" if title else text for doc, (title, text) in documents.items()}
+    runs = {
+        name: Run(run, texts=texts) if texts and _needs_texts(record) else run for name, run in runs.items()
+    }
+    comparison = _compared(record, qrels, runs, columns, absent)
+    absent += _changed(record, comparison)
+    return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(absent))
+
+
+def subject_of(
+    folder: Path,
+    record: Mapping[str, Any],
+    comparison: Comparison,
+    queries: Mapping[str, str],
+    columns: Mapping[str, Mapping[str, Any]],
+    documents: Mapping[str, tuple[str, str]],
+    absent: tuple[str, ...] = (),
+) -> Subject:
+    """What the page of a bench is about, from its record and the texts."""
+    dataset, machine = record["dataset"], record["machine"]
+    rows = record["runs"]
+    facts = [
+        ("Dataset", f"{dataset['name']}, {dataset['documents']:,} documents"),
+        ("Fingerprint of the dataset", str(dataset["fingerprint"])),
+        *((f"Fingerprint of {row['run']}", str(row["fingerprint"])) for row in rows),
+        ("Depth", f"{record['settings']['depth']:,} documents asked of every retriever"),
+        (
+            "Test",
+            f"{comparison.plan.test}, correction {comparison.plan.correction}, seed {comparison.plan.seed}",
+        ),
+        *((f"Settings of {row['run']}", _said(row["settings"])) for row in rows if row["settings"]),
+        ("Machine", ", ".join(str(part) for part in machine.values())),
+        ("Measured by", f"Steelyard {record['steelyard']}"),
+    ]
+    return Subject(
+        comparison=comparison,
+        title=str(dataset["name"]),
+        queries=queries,
+        columns=columns,
+        documents=documents,
+        costs=rows,
+        errors={row["run"]: row["errors"] for row in rows if row["errors"]},
+        facts=facts,
+        command=f"steelyard report {_quoted(folder)} -o report.html",
+        absent=absent,
+    )
+
+
+def _said(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def _quoted(folder: Path) -> str:
+    import shlex
+
+    return shlex.quote(str(folder))
+
+
+def _record(path: Path) -> dict[str, Any]:
+    """result.json, checked: it is written last, so where it is missing the bench did not finish."""
+    if not path.is_dir():
+        what = "is not a folder" if path.exists() else "does not exist"
+        raise InputError(
+            f"{path} {what}; expected a result folder, as `steelyard bench bench.yaml -o {path}` writes one."
+        )
+    file = path / "result.json"
+    if not file.is_file():
+        raise InputError(
+            f"{path} has no result.json: it is not a result folder, or the bench that writes it was stopped before the end. "
+            "Run the bench again; it goes on where it was."
+        )
+    try:
+        record = json.loads(file.read_text("utf-8"))
+    except (ValueError, OSError) as error:
+        raise InputError(f"{file} cannot be read ({error}); run the bench again to write it anew.") from None
+    lacking = {"steelyard", "settings", "dataset", "machine", "runs", "comparison"} - set(
+        record if isinstance(record, dict) else ()
+    )
+    if lacking:
+        raise InputError(
+            f"{file} is not a bench's record: it has no {', '.join(sorted(lacking))}. Run the bench again to write it anew."
+        )
+    if _version(str(record["steelyard"])) > _version(__version__):
+        raise InputError(
+            f"{path} was written by Steelyard {record['steelyard']}, which is newer than this one ({__version__}). "
+            "Install that version or a later one to read it: pip install --upgrade steelyard."
+        )
+    return dict(record)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def _judgments(path: Path) -> Qrels:
+    file = path / "qrels.parquet"
+    if not file.is_file():
+        raise InputError(f"{path} has no qrels.parquet; the folder is half written. Run the bench again.")
+    return Qrels.read(file, format="parquet")
+
+
+def _runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
+    files = {str(row["run"]): path / "runs" / str(row["file"]) for row in record["runs"]}
+    lacking = [str(file.relative_to(path)) for file in files.values() if not file.is_file()]
+    if lacking:
+        raise InputError(
+            problem_report(
+                f"{path} is half written: {len(lacking)} of its {len(files)} runs are not there:",
+                lacking,
+                "Run the bench again; it goes on where it was.",
+            )
+        )
+    return {name: Run.read(file, format="parquet", name=name) for name, file in files.items()}
+
+
+def _queries(path: Path, absent: list[str]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    frame = _frame(path / "queries.parquet")
+    if frame is None:
+        absent.append("The folder has no readable queries.parquet: queries are shown by their ids.")
+        return {}, {}
+    ids = frame["query_id"].to_list()
+    known = [name for name in frame.columns if name not in ("query_id", "text")]
+    columns = {
+        name: {
+            query: value for query, value in zip(ids, frame[name].to_list(), strict=True) if value is not None
+        }
+        for name in known
+    }
+    return dict(zip(ids, frame["text"].to_list(), strict=True)), columns
+
+
+def _documents(path: Path, absent: list[str]) -> dict[str, tuple[str, str]]:
+    frame = _frame(path / "documents.parquet")
+    if frame is None:
+        absent.append("The folder has no readable documents.parquet: documents are shown by their ids.")
+        return {}
+    rows = frame.select("doc_id", "title", "text").iter_rows()
+    return {doc: (title or "", text or "") for doc, title, text in rows}
+
+
+def _frame(file: Path) -> pl.DataFrame | None:
+    import polars as pl
+
+    try:
+        return pl.read_parquet(file)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+
+
+def _needs_texts(record: Mapping[str, Any]) -> bool:
+    return any("near" in text or "budget" in text for text in map(str, record["settings"]["measures"]))
+
+
+def _compared(
+    record: Mapping[str, Any],
+    qrels: Qrels,
+    runs: Mapping[str, Run],
+    columns: Mapping[str, Mapping[str, Any]],
+    absent: list[str],
+) -> Comparison:
+    """The comparison as the bench made it, from the settings it recorded."""
+    settings = record["settings"]
+    by = settings.get("by")
+    if by is not None and by != "complexity" and by not in columns:
+        absent.append(f"The queries' column {by!r} is not in the folder: there are no slices by it.")
+        by = None
+    try:
+        return compare(
+            qrels,
+            runs,
+            settings["measures"] or None,
+            baseline=settings.get("baseline"),
+            test=settings.get("test", "t"),
+            correction=settings.get("correction", "holm"),
+            composite=record["comparison"].get("weights"),
+            at=settings.get("at"),
+            by=by,
+            queries=columns if by is not None and by in columns else None,
+            dialect=settings.get("dialect", "steelyard"),
+            seed=settings.get("seed", 0),
+            **{name: settings.get(name) for name in POLICIES},
+        )
+    except SteelyardError as error:
+        raise InputError(f"the comparison of this folder cannot be made again: {error}") from None
+
+
+def _changed(record: Mapping[str, Any], comparison: Comparison) -> list[str]:
+    """Where the numbers made again are not those recorded: which, so that nobody is misled."""
+    kept = {(row["run"], row["k"]): row for row in record["comparison"]["leaderboard"]}
+    differ = []
+    for row in comparison.standings:
+        before = kept.get((row.run, row.k), {})
+        for key, mean in row.means.items():
+            old = before.get(key)
+            if mean == mean and (old is None or abs(float(old) - mean) > 1e-9 * max(1.0, abs(mean))):
+                differ.append(f"{key} of {row.run}")
+    if not differ:
+        return []
+    shown = ", ".join(differ[:3]) + (", ..." if len(differ) > 3 else "")
+    return [
+        f"{len(differ):,} means differ from those that Steelyard {record['steelyard']} recorded ({shown}): "
+        "the folder was changed, or this version measures differently."
+    ]

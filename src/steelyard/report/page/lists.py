@@ -1,0 +1,245 @@
+"""The ranked lists a page shows: for the queries that matter most, as many as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.alignment.hits import Floats, Ordering
+from steelyard.report.page.embedding import embedded_json
+from steelyard.report.page.failures import MISSED, UNANSWERED, Look
+from steelyard.report.page.subject import Subject
+from steelyard.runs import Run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DEPTH = 20
+"""Documents shown of every list."""
+
+TEXT_LIMIT = 1_500
+"""Characters shown of a document's text; the page says how many more there are."""
+
+LABEL_LIMIT = 300
+"""Characters shown of an id or a title."""
+
+MISSING_SHOWN = 40
+"""Relevant documents listed that no list shows."""
+
+
+def interesting_order(values: Floats, looks: Sequence[Look]) -> list[int]:
+    """The queries in the order they should be kept: misses, the biggest differences and a sample, in turn.
+
+    `values` is the first measure, runs x queries.
+    """
+    size = values.shape[1]
+    known = np.nan_to_num(values, nan=0.0)
+    spread = known.max(axis=0) - known.min(axis=0) if len(known) else np.zeros(size)
+    movers = np.argsort(-spread, kind="stable").tolist()
+    missed = np.ones(size, dtype=bool) if looks else known.max(axis=0, initial=0.0) <= 0
+    for each in looks:
+        missed &= (each.failures & (MISSED | UNANSWERED)) > 0
+    sample = np.random.default_rng(0).permutation(size).tolist()
+    turns = zip(_padded(movers, size), _padded(np.flatnonzero(missed).tolist(), size), sample, strict=True)
+    return list(dict.fromkeys(query for turn in turns for query in turn if query >= 0))
+
+
+def _padded(queries: list[int], size: int) -> list[int]:
+    return queries + [-1] * (size - len(queries))
+
+
+@dataclass
+class Shelf:
+    """The documents of the lists, each once, with what of it is shown."""
+
+    documents: Any
+    whole: bool
+    rows: list[list[Any]] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+
+    def place(self, doc_id: str) -> int:
+        """The document's place among the rows."""
+        known = self.places.get(doc_id)
+        if known is None:
+            known = self.places[doc_id] = len(self.rows)
+            self.rows.append(self._row(doc_id))
+        return known
+
+    def _row(self, doc_id: str) -> list[Any]:
+        """Id, title, text and the number of characters left out; id alone where there is no text."""
+        found = self.documents.get(doc_id)
+        if found is None:
+            return [self._label(doc_id)]
+        title, text = found
+        if self.whole or len(text) <= TEXT_LIMIT:
+            return [self._label(doc_id), self._label(title), text]
+        return [self._label(doc_id), self._label(title), text[:TEXT_LIMIT], len(text) - TEXT_LIMIT]
+
+    def _label(self, text: str) -> str:
+        return text if self.whole or len(text) <= LABEL_LIMIT else f"{text[:LABEL_LIMIT]}…"
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The lists of some queries, as the page reads them, and which queries those are."""
+
+    queries: tuple[int, ...]
+    json: str
+    cut_texts: int
+
+
+def lists_of(
+    subject: Subject,
+    looks: Sequence[Look],
+    order: Sequence[int],
+    numbers: Mapping[int, int],
+    room: int | None,
+) -> Lists:
+    """The lists of the queries in `order`, until the room (in bytes) is used up; all where there is no end to it.
+
+    `order` counts in the comparison's first board; `numbers` gives each query's number in the page.
+    """
+    comparison = subject.comparison
+    source = comparison.source
+    if source is None:
+        return Lists((), "{}", 0)
+    shelf = Shelf(subject.documents, whole=room is None)
+    judgments = _Judgments.of(source.qrels, looks)
+    board = comparison.boards[0]
+    rules = next(iter(comparison.coverage.values())).policies
+    wanted = order if room is None else order[: max(1, room // (40 * len(comparison.runs)))]
+    names = [board.queries[query] for query in wanted]
+    listed = [_top(source.run(name), rules.ordering, names) for name in comparison.runs]
+    made: dict[str, Any] = {}
+    used = shown = 0
+    for query, name in zip(wanted, names, strict=True):
+        entry = {
+            "lists": [
+                None if rows.get(name) is None else [_placed(shelf, row) for row in rows[name]]
+                for rows in listed
+            ],
+            **judgments.entry(name, shelf, [rows.get(name, []) for rows in listed]),
+        }
+        failed = {
+            str(comparison.runs.index(run)): errors[name]
+            for run, errors in subject.errors.items()
+            if name in errors and run in comparison.runs
+        }
+        if failed:
+            entry["errors"] = failed
+        if room is not None:
+            used += len(embedded_json([entry, shelf.rows[shown:]]).encode()) + 12
+            if used > room and made:
+                shelf.rows = shelf.rows[:shown]
+                break
+            shown = len(shelf.rows)
+        made[str(numbers[query])] = entry
+    kept = embedded_json({"documents": shelf.rows, "queries": made})
+    return Lists(tuple(map(int, made)), kept, sum(len(row) > 3 for row in shelf.rows))
+
+
+def _placed(shelf: Shelf, row: tuple[str, float | None]) -> list[Any]:
+    doc, score = row
+    return [shelf.place(doc)] if score is None else [shelf.place(doc), float(f"{score:.5g}")]
+
+
+def _top(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[str, list[tuple[str, float | None]]]:
+    """The first documents of some queries: query to (document, score), best first."""
+    import polars as pl
+
+    chosen = pl.Series(list(queries), dtype=pl.String)
+    rows = ranked_rows(run, ordering).filter(
+        (pl.col("rank") <= DEPTH) & pl.col("query_id").is_in(chosen.implode())
+    )
+    found: dict[str, list[tuple[str, float | None]]] = {}
+    for query, doc, score in rows.select("query_id", "doc_id", "score").iter_rows():
+        found.setdefault(query, []).append((doc, score))
+    return found
+
+
+def ranked_rows(run: Run, ordering: Ordering) -> pl.DataFrame:
+    """The rows of a run in the order that was measured: query_id, doc_id, rank, score."""
+    import polars as pl
+
+    frame = run.frame
+    if not run.ordered and (ordering.ties in ("docid-asc", "stable") or ordering.single):
+        score = pl.col("score").cast(pl.Float32) if ordering.single else pl.col("score")
+        keys = [] if ordering.ties == "stable" else [pl.col("doc_id")]
+        rising = ordering.ties == "docid-asc"
+        first = pl.int_range(pl.len()).min().over("query_id")
+        frame = run.table.with_columns(_query=first).sort(
+            "_query",
+            score,
+            *keys,
+            descending=[False, True, *([not rising] if keys else [])],
+            maintain_order=True,
+        )
+    elif ordering.duplicates != "collapse":
+        return frame
+    if ordering.duplicates == "collapse":
+        frame = frame.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+    return frame.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id"))
+
+
+@dataclass(frozen=True)
+class _Judgments:
+    """The judgments of a query with the ranks of each judged document in every run."""
+
+    place: dict[str, int]
+    starts: list[int]
+    doc_ids: Sequence[str]
+    grades: list[float]
+    targets: dict[int, list[str]]
+    ranks: list[list[int]]
+
+    @classmethod
+    def of(cls, qrels: Any, looks: Sequence[Look]) -> _Judgments:
+        judged = qrels.judged
+        named: dict[int, list[str]] = {}
+        if qrels.has_targets:
+            pairs = zip(qrels.targets.doc.tolist(), qrels.targets.target.tolist(), strict=True)
+            for doc, target in pairs:
+                named.setdefault(doc, []).append(qrels.targets.name[target])
+        ranks = []
+        for each in looks:
+            rank = np.zeros(len(judged.doc_ids), dtype=np.int64)
+            rank[each.alignment.doc] = each.alignment.rank
+            ranks.append(rank.tolist())
+        return cls(
+            place={query: number for number, query in enumerate(judged.query_ids)},
+            starts=judged.starts.tolist(),
+            doc_ids=judged.doc_ids,
+            grades=qrels.grades.tolist(),
+            targets=named,
+            ranks=ranks,
+        )
+
+    def entry(self, query: str, shelf: Shelf, listed: Iterable[Iterable[tuple[str, Any]]]) -> dict[str, Any]:
+        """What is judged: documents that a list shows, and the relevant ones that none shows."""
+        shown = {doc for rows in listed for doc, _ in rows}
+        rows, hidden, relevant = [], 0, 0
+        for number in self._numbers(query):
+            doc, grade = self.doc_ids[number], self.grades[number]
+            relevant += grade > 0
+            if doc not in shown and grade <= 0:
+                continue
+            if doc not in shown and sum(row[4] for row in rows) >= MISSING_SHOWN:
+                hidden += 1
+                continue
+            rows.append(
+                [
+                    shelf.place(doc),
+                    int(grade) if grade == int(grade) else grade,
+                    self.targets.get(number, []),
+                    [rank[number] for rank in self.ranks],
+                    int(doc not in shown),
+                ]
+            )
+        return {"judged": [row[:4] for row in rows], "relevant": int(relevant), "hidden": hidden}
+
+    def _numbers(self, query: str) -> Iterator[int]:
+        number = self.place[query]
+        yield from range(self.starts[number], self.starts[number + 1])

@@ -1,0 +1,168 @@
+"""Making the page: what there is room for, the parts put into the template, and the plain page without the extra."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.alignment.hits import Floats
+from steelyard.errors import InputError
+from steelyard.report.page.embedding import embedded_json, page_script, page_style, script_hash, visible
+from steelyard.report.page.failures import looks_of
+from steelyard.report.page.lists import DEPTH, TEXT_LIMIT, Lists, interesting_order, lists_of
+from steelyard.report.page.payload import QUERY_TEXT_LIMIT, Kept, summary_of
+from steelyard.report.page.subject import Subject
+from steelyard.report.page.view import view_of
+from steelyard.version import __version__
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from steelyard.report.charts.drawing import Chart
+
+PAGE_LIMIT = 15_000_000
+"""Bytes a page may have unless everything is asked for."""
+
+SUMMARY_LIMIT = 8_000_000
+"""Of those, what the numbers of the queries may take; lists and texts get what is left."""
+
+_SPARE = 120_000
+"""Room for the numbers of the queries whose lists are there."""
+
+_EXTRA = ("jinja2", "altair", "vl_convert")
+
+
+def missing_extra() -> str | None:
+    """The first package of the extra `report` that is not installed."""
+    return next((name for name in _EXTRA if find_spec(name) is None), None)
+
+
+def page_html(subject: Subject, *, everything: bool = False) -> str:
+    """The page as text."""
+    from markupsafe import Markup
+
+    from steelyard.report.charts.drawing import charts_of
+
+    looks = looks_of(subject.comparison)
+    order = interesting_order(_first_values(subject), looks)
+    kept = _kept(subject, order, everything)
+    numbers = {place: number for number, place in enumerate(kept.places)}
+    charts = [_embedded(chart) for chart in charts_of(subject, looks)]
+    script, vega = page_script(), _vega() if charts else ""
+    summary = summary_of(subject, looks, kept)
+    parts = {
+        "version": __version__,
+        "view": view_of(subject),
+        "charts": charts,
+        "allowed": Markup(" ".join(map(script_hash, (script, *([vega] if vega else []))))),
+        "style": Markup(page_style()),
+        "script": Markup(script),
+        "vega": Markup(vega),
+    }
+
+    def rendered(listed: Sequence[int], lists: str, left_out: Sequence[str]) -> str:
+        packed = embedded_json({**summary, "listed": listed})
+        return _template().render(parts, summary=Markup(packed), lists=Markup(lists), left_out=left_out)
+
+    room = None
+    if not everything:
+        room = max(0, PAGE_LIMIT - len(rendered((), "", ()).encode()) - _SPARE)
+    wanted = [place for place in order if place in numbers]
+    found = lists_of(subject, looks, wanted, numbers, room)
+    return rendered(sorted(found.queries), found.json, _left_out(subject, kept, found))
+
+
+def chart_files(subject: Subject, folder: Path) -> list[Path]:
+    """Every chart as PNG and SVG in a folder."""
+    lacking = missing_extra()
+    if lacking is not None:
+        raise InputError(f"charts need {lacking}, which is not installed: pip install 'steelyard[report]'.")
+    from steelyard.report.charts.drawing import charts_of
+    from steelyard.report.charts.saving import save_charts
+
+    return save_charts(charts_of(subject, looks_of(subject.comparison)), folder)
+
+
+def plain_page(subject: Subject, lacking: str) -> str:
+    """The tables alone, where the extra `report` is not installed."""
+    from steelyard.report.comparison_html import comparison_html
+
+    said = f"This is the plain page: {lacking} is not installed. pip install 'steelyard[report]' makes the whole one."
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(visible(subject.title))} · Steelyard</title>'
+    return f"{head}<body>{visible(comparison_html(subject.comparison))}<p>{escape(said)}</p></body></html>\n"
+
+
+def _first_values(subject: Subject) -> Floats:
+    board = subject.comparison.boards[0]
+    return board.of(board.columns[0].key)
+
+
+def _kept(subject: Subject, order: Sequence[int], everything: bool) -> Kept:
+    """The queries whose numbers there is room for: all of them, but for the very largest results."""
+    comparison = subject.comparison
+    size = len(comparison.boards[0].queries)
+    columns = sum(len(board.columns) for board in comparison.boards)
+    texts = sum(min(len(text.encode()), 4 * QUERY_TEXT_LIMIT) for text in subject.queries.values())
+    each = len(comparison.runs) * (columns * 16 / 3 + 4) + 40 + texts / max(1, len(subject.queries))
+    most = size if everything else max(1, int(SUMMARY_LIMIT / each))
+    return Kept(tuple(sorted(order[:most])) if most < size else tuple(range(size)), everything)
+
+
+def _left_out(subject: Subject, kept: Kept, found: Lists) -> list[str]:
+    """What the page does not hold, and how to have it."""
+    size = len(subject.comparison.boards[0].queries)
+    said = []
+    if len(kept.places) < size:
+        said.append(
+            f"The table holds {len(kept.places):,} of {size:,} queries: the biggest differences, misses and a sample."
+        )
+    if subject.comparison.source is not None and len(found.queries) < len(kept.places):
+        said.append(
+            f"Ranked lists are here for {len(found.queries):,} of {size:,} queries: the biggest differences, misses and a sample."
+        )
+    if found.cut_texts:
+        said.append(f"{found.cut_texts:,} documents are cut to their first {TEXT_LIMIT:,} characters.")
+    if said:
+        said.append("`steelyard report RESULT --all` leaves nothing of this out.")
+    if found.queries:
+        said.append(f"Lists show the first {DEPTH} documents; the numbers are of the whole lists.")
+    return said
+
+
+def _embedded(chart: Chart) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    data = {"title": chart.title, "spec": chart.spec, "measures": chart.measures, "columns": chart.columns}
+    return {
+        "name": chart.name,
+        "title": chart.title,
+        "about": chart.about,
+        "height": chart.height,
+        "json": Markup(embedded_json(data)),
+    }
+
+
+def _vega() -> str:
+    """The script that draws charts in the browser: Vega, Vega-Lite and Vega-Embed, as vl-convert bundles them."""
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle()
+    return re.sub(r"</(?=script)", r"<\\/", bundle.replace("\r\n", "\n"), flags=re.IGNORECASE)
+
+
+def _template() -> jinja2.Template:
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    return environment.from_string((files("steelyard.report.page") / "template.html").read_text("utf-8"))

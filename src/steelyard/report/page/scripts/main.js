@@ -1,0 +1,33 @@
+// The page comes alive: data in, state from the address, and every part told of every change.
+
+import { setUpCharts } from "./charts.js";
+import { unpack } from "./data.js";
+import { byId } from "./dom.js";
+import { setUpLeaderboard } from "./leaderboard.js";
+import { setUpQueries } from "./queries.js";
+import { setUpQuery } from "./query.js";
+import { createStore } from "./state.js";
+import { setUpTheme } from "./theme.js";
+
+export function start() {
+  const data = unpack(JSON.parse(byId("summary-data").textContent));
+  const store = createStore(location, history);
+  setUpLeaderboard(data, store);
+  const order = setUpQueries(data, store);
+  const redraw = setUpCharts(data, store);
+  setUpTheme(byId("theme"), redraw);
+  setUpQuery(data, store, order);
+  addEventListener("hashchange", () => store.follow());
+  addEventListener("popstate", () => store.follow());
+  for (const link of document.querySelectorAll("a[data-section]")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      const section = byId(link.dataset.section);
+      section.scrollIntoView();
+      section.querySelector("h2").focus({ preventScroll: true });
+    });
+  }
+  document.documentElement.dataset.ready = "yes";
+}
+
+start();

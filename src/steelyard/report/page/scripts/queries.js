@@ -1,0 +1,164 @@
+// The table of queries: searched, filtered, sorted, a page at a time.
+
+import { chosenPair, measureNamed } from "./data.js";
+import { append, byId, make, option } from "./dom.js";
+import { failureTags } from "./query.js";
+import { FILTERS, choose, sliceOf, winner } from "./selection.js";
+import { counted, number, signed, visible } from "./text.js";
+
+const ROWS = 25;
+
+export function setUpQueries(data, store) {
+  let order = [];
+  const controls = setUpControls(data, store);
+  const render = (state, refocus) => {
+    order = choose(data, state);
+    controls.show(state);
+    const pages = Math.max(1, Math.ceil(order.length / ROWS));
+    const page = Math.min(state.page, pages);
+    const from = (page - 1) * ROWS;
+    fillTable(data, state, store, order.slice(from, from + ROWS));
+    showPages(store, page, pages, order.length, from);
+    if (refocus) document.querySelector(refocus)?.focus();
+  };
+  const parts = ["find", "filter", "slice", "measure", "run", "against", "sort", "rising", "page"];
+  store.watch((state, before) => {
+    if (parts.some((name) => state[name] !== before[name])) {
+      const sorted = state.sort !== before.sort || state.rising !== before.rising;
+      render(state, sorted ? `#queries-table th[data-sort="${CSS.escape(state.sort)}"] button` : null);
+    }
+  });
+  byId("queries-table").addEventListener("click", (event) => {
+    const opener = event.target.closest("button[data-query]");
+    if (opener) store.set({ query: data.queries[Number(opener.dataset.query)], lists: "" }, true);
+  });
+  render(store.get());
+  return () => order;
+}
+
+function setUpControls(data, store) {
+  const back = (change) => store.set({ ...change, page: 1 });
+  const find = byId("find");
+  let waiting = 0;
+  find.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => back({ find: find.value }), 80);
+  });
+  const selects = {
+    measure: data.measures.map((each) => [each.label, each.label]),
+    run: data.runs.map((name) => [name, name]),
+    against: data.runs.map((name) => [name, name]),
+    slice: [
+      ["", "Every kind"],
+      ...data.slices.flatMap((each) => each.values.map((value) => [`${each.column}:${value}`, `${each.column}: ${value}`])),
+    ],
+  };
+  for (const [id, choices] of Object.entries(selects)) {
+    const select = byId(id);
+    append(select, choices.map(([value, text]) => option(value, visible(text), false)));
+    select.addEventListener("change", () => back({ [id]: select.value }));
+    select.closest("label").hidden = choices.length < 2;
+  }
+  const filters = byId("filters");
+  for (const [name, text] of Object.entries(FILTERS)) {
+    if (!data.judged && ["unjudged", "distracted"].includes(name)) continue;
+    if (data.runs.length < 2 && ["one", "lost"].includes(name)) continue;
+    const button = make("button", { type: "button", "data-filter": name, "aria-pressed": "false" }, text);
+    button.addEventListener("click", () => back({ filter: name }));
+    filters.append(button);
+  }
+  return {
+    show(state) {
+      if (document.activeElement !== find) find.value = state.find;
+      const [run, against] = chosenPair(data, state);
+      byId("measure").value = data.measures[measureNamed(data, state.measure)].label;
+      byId("run").value = data.runs[run];
+      if (against >= 0) byId("against").value = data.runs[against];
+      byId("slice").value = sliceOf(data, state.slice)[0] === null ? "" : state.slice;
+      for (const button of filters.children) {
+        button.setAttribute("aria-pressed", String(button.dataset.filter === state.filter));
+        if (button.dataset.filter === "lost" && against >= 0) {
+          button.replaceChildren();
+          append(button, ["Lost against ", make("bdi", {}, visible(data.runs[against]))]);
+        }
+      }
+    },
+  };
+}
+
+function fillTable(data, state, store, shown) {
+  const measure = measureNamed(data, state.measure);
+  const [run, against] = chosenPair(data, state);
+  const columns = [["query", "Query", ""]];
+  if (against >= 0) columns.push(["change", "Change", "number"], ["difference", "Difference", "number"]);
+  data.runs.forEach((name, at) => columns.push([`run:${at}`, name, "number"]));
+  const heads = columns.filter(([name]) => name !== "change").map(([name, text, kind]) => headOf(name, text, kind, state, store));
+  if (data.judged) heads.push(make("th", { scope: "col" }, "What happened to ", make("bdi", {}, visible(data.runs[run]))));
+  const top = topValue(data, measure, shown);
+  const rows = shown.map((query) => rowOf(data, query, measure, run, against, top));
+  const table = byId("queries-table");
+  table.tHead.replaceChildren(make("tr", {}, heads));
+  table.tBodies[0].replaceChildren(...rows);
+}
+
+function headOf(name, text, kind, state, store) {
+  const biggest = name === "difference" && state.sort === "change";
+  const sorted = state.sort === name || biggest;
+  const direction = biggest ? "other" : state.rising ? "ascending" : "descending";
+  const button = make("button", { type: "button", title: biggest ? "sorted by size, either way" : "sort" }, make("bdi", {}, visible(text)));
+  button.addEventListener("click", () =>
+    store.set({ sort: name, rising: state.sort === name ? !state.rising : name === "query", page: 1 }),
+  );
+  return make("th", { scope: "col", class: kind, "data-sort": name, "aria-sort": sorted ? direction : null }, button);
+}
+
+function topValue(data, measure, shown) {
+  let top = 0;
+  for (const query of shown) {
+    for (let run = 0; run < data.runs.length; run += 1) {
+      const value = data.value(measure, run, query);
+      if (value > top) top = value;
+    }
+  }
+  return top <= 1 && top > 0.2 ? 1 : top || 1;
+}
+
+function rowOf(data, query, measure, run, against, top) {
+  const text = data.texts[query];
+  const opener = make(
+    "button",
+    { type: "button", class: "open", "data-query": query },
+    make("bdi", { class: "asked" }, visible(text || data.queries[query])),
+    text ? make("bdi", { class: "id" }, visible(data.queries[query])) : null,
+  );
+  const cells = [make("th", { scope: "row" }, opener)];
+  if (against >= 0) cells.push(differenceCell(data, measure, run, against, query));
+  const best = winner(data, measure, query);
+  data.runs.forEach((_, each) => {
+    const value = data.value(measure, each, query);
+    const cell = make("td", { class: each === best ? "number value best" : "number value" }, make("span", {}, number(value, 3)));
+    cell.style.setProperty("--part", String(Number.isNaN(value) ? 0 : Math.max(0, Math.min(1, value / top))));
+    cells.push(cell);
+  });
+  if (data.judged) cells.push(make("td", { class: "failures" }, failureTags(data, run, query)));
+  return make("tr", {}, cells);
+}
+
+function differenceCell(data, measure, run, against, query) {
+  const difference = data.value(measure, run, query) - data.value(measure, against, query);
+  const gain = data.worth(measure, run, query) - data.worth(measure, against, query);
+  const kind = gain > 0 ? "gain" : gain < 0 ? "loss" : "same";
+  const shape = gain > 0 ? "▲" : gain < 0 ? "▼" : "=";
+  return make("td", { class: `number difference ${kind}` }, make("span", {}, `${signed(difference, 3)} `), make("span", { class: "shape" }, shape));
+}
+
+function showPages(store, page, pages, count, from) {
+  const said = byId("queries-said");
+  const shown = count ? `${(from + 1).toLocaleString("en")} to ${Math.min(count, from + ROWS).toLocaleString("en")} of ` : "";
+  said.textContent = count ? `${shown}${counted(count, "query", "queries")}` : "No query matches. Change the search or the filter.";
+  const [back, on] = [byId("page-back"), byId("page-on")];
+  back.disabled = page <= 1;
+  on.disabled = page >= pages;
+  back.onclick = () => store.set({ page: page - 1 });
+  on.onclick = () => store.set({ page: page + 1 });
+}

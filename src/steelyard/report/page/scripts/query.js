@@ -1,0 +1,280 @@
+// One query, opened: each run's failure named, the lists side by side, the gold documents that were missed.
+
+import { chosenPair, failureWords, measureNamed } from "./data.js";
+import { append, byId, make } from "./dom.js";
+import { LABELS, documentAt, labelled, listsOf, missing } from "./lists.js";
+import { drawMoves } from "./moves.js";
+import { sliceOf } from "./selection.js";
+import { number, parts, terms, visible } from "./text.js";
+
+const SIDE_BY_SIDE = 3;
+const FIRST_SHOWN = 10;
+
+export function setUpQuery(data, store, order) {
+  const dialog = byId("query");
+  const element = byId("lists-data");
+  const open = (query, step) => store.set({ query: data.queries[query], lists: "" }, step);
+  const render = (state) => {
+    const query = data.place.get(state.query);
+    if (query === undefined) {
+      if (dialog.open) dialog.close();
+      return;
+    }
+    fill(dialog, data, state, store, query, element);
+    const listed = order();
+    const at = listed.indexOf(query);
+    for (const [id, next] of [
+      ["query-back", listed[at - 1]],
+      ["query-on", listed[at + 1]],
+    ]) {
+      byId(id).disabled = at < 0 || next === undefined;
+      byId(id).onclick = () => open(next, false);
+    }
+    if (!dialog.open) {
+      dialog.showModal();
+      dialog.scrollTop = 0;
+    }
+    requestAnimationFrame(() => redraw(dialog));
+  };
+  byId("query-close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => store.get().query && store.set({ query: "", lists: "" }));
+  dialog.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input:not([type=checkbox]), select, textarea");
+    if (typing || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === "ArrowLeft" && !byId("query-back").disabled) byId("query-back").click();
+    if (event.key === "ArrowRight" && !byId("query-on").disabled) byId("query-on").click();
+  });
+  new ResizeObserver(() => redraw(dialog)).observe(byId("query-body"));
+  store.watch((state, before) => {
+    if (["query", "lists", "measure", "run", "against"].some((name) => state[name] !== before[name])) render(state);
+  });
+  render(store.get());
+  return open;
+}
+
+function redraw(dialog) {
+  const stage = dialog.querySelector(".stage");
+  if (stage) drawMoves(stage, stage.querySelector("svg"));
+}
+
+function fill(dialog, data, state, store, query, element) {
+  const text = data.texts[query];
+  const said = visible(text || data.queries[query]);
+  const title = byId("query-title");
+  title.replaceChildren();
+  append(title, [make("bdi", {}, said)]);
+  const about = byId("query-about");
+  about.replaceChildren();
+  append(about, [make("bdi", { class: "id" }, visible(data.queries[query])), ...sliceTags(data, query)]);
+  const body = byId("query-body");
+  body.replaceChildren();
+  const shown = shownRuns(data, state, query);
+  append(body, [atAGlance(data, state, store, query, shown)]);
+  const entry = listsOf(element, query);
+  if (entry === null) append(body, [make("p", { class: "absent" }, leftOut(data))]);
+  else {
+    append(body, [errorsOf(data, entry), sideBySide(data, entry, shown, terms(text), data.cutoff), missed(data, entry, shown)]);
+  }
+}
+
+function leftOut(data) {
+  return data.judged
+    ? "The lists of this query were left out to keep the page small; `steelyard report RESULT --all` keeps every one."
+    : "This page was made from scores alone: there are no lists to show.";
+}
+
+function sliceTags(data, query) {
+  return data.slices.map((each) => {
+    const [column, code] = sliceOf(data, `${each.column}:${each.values[each.codes[query]]}`);
+    return column && make("span", { class: "tag" }, make("bdi", {}, visible(`${each.column}: ${column.values[code]}`)));
+  });
+}
+
+// The runs whose lists are open: those in the address, or the two compared and the best of the rest.
+function shownRuns(data, state, query) {
+  const named = state.lists ? state.lists.split(".").map(Number) : [];
+  const valid = [...new Set(named)].filter((run) => data.runs[run] !== undefined);
+  if (state.lists) return valid;
+  const measure = measureNamed(data, state.measure);
+  const [run, against] = chosenPair(data, state);
+  const pair = [against, run].filter((each) => each >= 0);
+  const rest = data.runs.map((_, each) => each).filter((each) => !pair.includes(each));
+  rest.sort((a, b) => data.worth(measure, b, query) - data.worth(measure, a, query) || a - b);
+  const most = matchMedia("(max-width: 45rem)").matches ? 2 : SIDE_BY_SIDE;
+  return [...new Set([...pair, ...rest])].slice(0, most);
+}
+
+function atAGlance(data, state, store, query, shown) {
+  const head = ["List", "Run", "What happened", ...data.measures.map((measure) => measure.label)];
+  const best = data.measures.map((_, measure) => Math.max(...data.runs.map((__, run) => data.worth(measure, run, query))));
+  const rows = data.runs.map((name, run) => {
+    const box = make("input", { type: "checkbox", "aria-label": `show the list of ${visible(name)}` });
+    box.checked = shown.includes(run);
+    box.addEventListener("change", () => {
+      const next = box.checked ? [...shown, run] : shown.filter((each) => each !== run);
+      store.set({ lists: next.length ? next.join(".") : "none" });
+      document.querySelector(`#query-body input[data-run="${run}"]`)?.focus();
+    });
+    box.dataset.run = String(run);
+    return make(
+      "tr",
+      {},
+      make("td", {}, box),
+      make("th", { scope: "row" }, make("bdi", {}, visible(name))),
+      make("td", {}, failureTags(data, run, query)),
+      data.measures.map((_, measure) =>
+        make(
+          "td",
+          { class: data.worth(measure, run, query) === best[measure] ? "number best" : "number" },
+          number(data.value(measure, run, query), 3),
+        ),
+      ),
+    );
+  });
+  const heads = head.map((each, at) => make("th", { scope: "col", class: at > 2 ? "number" : "" }, make("bdi", {}, visible(each))));
+  return make(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Each run on this query" },
+    make("table", { class: "glance" }, make("thead", {}, make("tr", {}, heads)), make("tbody", {}, rows)),
+  );
+}
+
+export function failureTags(data, run, query) {
+  const words = failureWords(data, run, query);
+  if (!data.judged) return [];
+  if (!words.length) return [make("span", { class: "tag found" }, "✓ all found")];
+  return words.map(([kind, said]) => make("span", { class: `tag ${kind}` }, said));
+}
+
+function errorsOf(data, entry) {
+  const failed = Object.entries(entry.errors ?? {});
+  if (!failed.length) return null;
+  return make(
+    "ul",
+    { class: "errors" },
+    failed.map(([run, error]) =>
+      make("li", {}, make("bdi", {}, visible(data.runs[run])), " failed: ", make("bdi", {}, visible(error))),
+    ),
+  );
+}
+
+function sideBySide(data, entry, shown, wanted, cutoff) {
+  const lists = shown.map((run) => labelled(entry, run));
+  const places = lists.map((list) => new Map((list ?? []).map((item) => [item.doc, item.rank]).reverse()));
+  const columns = shown.map((run, at) => {
+    const name = make("h3", {}, make("bdi", {}, visible(data.runs[run])));
+    const list = lists[at];
+    if (!list) return make("section", { class: "list" }, name, make("p", { class: "absent" }, "No documents came back."));
+    const before = at > 0 ? { places: places[at - 1], name: data.runs[shown[at - 1]] } : null;
+    const items = list.map((item) => card(item, wanted, before, cutoff));
+    const rest = items.slice(FIRST_SHOWN);
+    rest.forEach((item) => (item.hidden = true));
+    const more = rest.length
+      ? make("button", { class: "quiet", onclick: (event) => reveal(event.target, rest) }, `Show ${rest.length} more`)
+      : null;
+    return make("section", { class: "list" }, name, make("ol", {}, items), more);
+  });
+  const stage = make(
+    "div",
+    { class: "stage", tabindex: 0, role: "region", "aria-label": "Ranked lists side by side", style: `--lists: ${shown.length}` },
+    columns,
+  );
+  const canvas = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  canvas.setAttribute("class", "moves");
+  canvas.setAttribute("aria-hidden", "true");
+  stage.append(canvas);
+  return stage;
+}
+
+function reveal(button, items) {
+  items.forEach((item) => (item.hidden = false));
+  items[0].querySelector("button, .title")?.focus?.();
+  const stage = button.closest(".stage");
+  button.remove();
+  drawMoves(stage, stage.querySelector("svg"));
+}
+
+function card(item, wanted, before, cutoff) {
+  const { id, title, text, cut } = documentAt(item.doc);
+  const [shape, word] = LABELS[item.kind];
+  const grade = item.kind === "gold" || item.kind === "again" ? ` ${item.grade}` : "";
+  const since = item.since ? `, as at ${item.since}` : "";
+  const head = make(
+    "div",
+    { class: "head" },
+    make("span", { class: "place" }, item.rank),
+    make("span", { class: `label ${item.kind}` }, `${shape} ${word}${grade}${since}`),
+    moved(item, before),
+    item.score === undefined ? null : make("span", { class: "score", title: "score" }, item.score),
+  );
+  const holder = make("li", { value: item.rank, class: item.rank === cutoff ? "last-in" : "", "data-doc": item.doc, "data-kind": item.kind }, head);
+  append(holder, [make("div", { class: "title", dir: "auto" }, marked(visible(title || id), wanted))]);
+  if (title) append(holder, [make("bdi", { class: "id" }, visible(id))]);
+  if (item.targets.length) append(holder, [make("div", { class: "targets" }, "for ", make("bdi", {}, visible(item.targets.join(", "))))]);
+  if (text) append(holder, textOf(text, cut, wanted));
+  else if (text === null) append(holder, [make("div", { class: "absent" }, "its text is not in the result")]);
+  return holder;
+}
+
+function textOf(text, cut, wanted) {
+  const shown = make("div", { class: "text", dir: "auto" }, marked(visible(text), wanted));
+  if (cut) append(shown, [make("span", { class: "cut" }, ` … ${cut.toLocaleString("en")} more characters left out`)]);
+  if (text.length < 140 && !cut) return [shown];
+  shown.classList.add("clamped");
+  const toggle = make("button", { class: "quiet", "aria-expanded": "false" }, "More");
+  toggle.addEventListener("click", () => {
+    const open = shown.classList.toggle("clamped") === false;
+    toggle.textContent = open ? "Less" : "More";
+    toggle.setAttribute("aria-expanded", String(open));
+    const stage = toggle.closest(".stage");
+    drawMoves(stage, stage.querySelector("svg"));
+  });
+  return [shown, toggle];
+}
+
+function marked(text, wanted) {
+  return parts(text, wanted).map((part) => (part.marked ? make("mark", {}, part.text) : part.text));
+}
+
+function moved(item, before) {
+  if (!before) return null;
+  const was = before.places.get(item.doc);
+  const said = was === undefined ? "new" : was === item.rank ? "=" : was > item.rank ? `▲ ${was - item.rank}` : `▼ ${item.rank - was}`;
+  const told = was === undefined ? "not in the list before" : `at ${was} in the list before`;
+  return make("span", { class: "moved", title: told }, said);
+}
+
+function missed(data, entry, shown) {
+  const depth = Math.max(0, ...shown.map((run) => entry.lists[run]?.length ?? 0));
+  const rows = missing(entry, shown, depth);
+  if (!entry.relevant) return make("p", { class: "note" }, "No document is judged relevant to this query: the right answer is none.");
+  if (!rows.length) return make("p", { class: "note" }, "Every gold document is in every list shown.");
+  const head = ["Gold document", "Grade", ...shown.map((run) => data.runs[run])];
+  const table = make(
+    "table",
+    { class: "missed" },
+    make("thead", {}, make("tr", {}, head.map((each, at) => make("th", { scope: "col", class: at ? "number" : "" }, make("bdi", {}, visible(each)))))),
+    make(
+      "tbody",
+      {},
+      rows.map(({ doc, grade, ranks }) => {
+        const { id, title } = documentAt(doc);
+        return make(
+          "tr",
+          {},
+          make("th", { scope: "row" }, make("bdi", {}, visible(title || id)), title ? make("bdi", { class: "id" }, ` ${visible(id)}`) : null),
+          make("td", { class: "number" }, grade),
+          shown.map((run) => make("td", { class: "number" }, standing(ranks[run], depth))),
+        );
+      }),
+    ),
+  );
+  const hidden = entry.hidden ? make("p", { class: "note" }, `… and ${entry.hidden.toLocaleString("en")} more.`) : null;
+  const title = make("h3", {}, "Gold documents that a list misses, and where they stood");
+  return make("section", { class: "misses" }, title, make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Missed gold documents" }, table), hidden);
+}
+
+function standing(rank, depth) {
+  if (rank === 0) return make("span", { class: "tag missed" }, "✖ nowhere");
+  return rank > depth ? make("span", { class: "tag low" }, `▼ at ${rank}`) : `at ${rank}`;
+}

@@ -1,0 +1,46 @@
+// Light or dark: as the system has it, until the reader says otherwise.
+
+const KEY = "steelyard-theme";
+
+export function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+export function setUpTheme(button, changed) {
+  const remembered = recall();
+  if (remembered === "dark" || remembered === "light") document.documentElement.dataset.theme = remembered;
+  const show = () => {
+    button.setAttribute("aria-pressed", String(isDark()));
+    button.querySelector(".word").textContent = isDark() ? "Light" : "Dark";
+  };
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const next = isDark() ? "light" : "dark";
+    document.documentElement.dataset.theme = next;
+    remember(next);
+    show();
+    changed();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    show();
+    changed();
+  });
+  show();
+}
+
+function recall() {
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
+}
+
+function remember(theme) {
+  try {
+    localStorage.setItem(KEY, theme);
+  } catch {
+    // A page in a frame without storage keeps the choice until it is closed.
+  }
+}
