@@ -1,0 +1,227 @@
+"""Dense: documents ranked by how near their embeddings are to the query's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.ids import kind_of
+from steelyard.retrievers.base import (
+    Documents,
+    Ranked,
+    RetrieverError,
+    checked_corpus,
+    checked_index,
+    checked_queries,
+)
+from steelyard.retrievers.tokenizers import Tokenizer, describe_callable, describe_tokenizer, tokenizer_of
+from steelyard.retrievers.topk import ranked, top_k
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Vectors: TypeAlias = npt.NDArray[np.float32]
+Embedder: TypeAlias = Callable[[Sequence[str]], npt.ArrayLike]
+
+_BLOCK_BYTES = 64_000_000
+
+
+class Dense:
+    """Exact search by cosine: every document is compared with the query.
+
+    model: what turns texts into vectors. `lsa`, the default, is latent semantic analysis fitted on the corpus:
+        it needs no weights and no network. `wordllama`, `minilm` and `sentence-transformers:FOLDER` need a
+        package each. Or a callable from a list of texts to one vector each; or a mapping of text to vector.
+    vectors: the documents' own embeddings, where they are at hand: a mapping of document id to vector, or a
+        matrix with a row per document in the order of the corpus. The model then embeds the queries alone.
+    dimensions: of lsa, at most.
+    tokenizer: of lsa, as BM25 has it.
+    name: the label of its row in a table.
+
+    Cosines are rounded to six decimals, about as far as 32-bit floats carry, so that equal texts tie; equal
+    scores rank in document order. The cosine with a vector of zeros (lsa's, for a text of unknown words) is 0.
+
+    >>> meanings = {"cat": [1, 0], "kitten": [0.8, 0.6], "train": [0, 1]}
+    >>> dense = Dense(model=meanings).index({"d1": "train", "d2": "cat"})
+    >>> dense.retrieve(["kitten"], k=2)
+    [[('d2', 0.8), ('d1', 0.6)]]
+    """
+
+    def __init__(
+        self,
+        model: str | Embedder | Mapping[str, npt.ArrayLike] = "lsa",
+        vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None,
+        dimensions: int = 256,
+        tokenizer: str | Tokenizer = "default",
+        name: str | None = None,
+    ) -> None:
+        self.label = name or (f"dense-{model}" if isinstance(model, str) and model != "lsa" else "dense")
+        if isinstance(dimensions, bool) or not isinstance(dimensions, int) or dimensions < 1:
+            raise RetrieverError(
+                f"{self.label}: dimensions is {dimensions!r}; expected a whole number, 1 or more."
+            )
+        if model == "lsa" and vectors is not None:
+            raise RetrieverError(
+                f"{self.label}: lsa is fitted on texts, so it cannot embed queries for vectors from elsewhere; "
+                "give the model that made the vectors, or a mapping of query to vector, as model=."
+            )
+        self.model = model
+        self.dimensions = dimensions
+        self._given = vectors
+        self._tokenizer_given = tokenizer
+        self._tokenize = tokenizer_of(tokenizer, self.label)
+        self._embed = None if model == "lsa" else _embedder(model, self.label)
+        self._documents: Documents | None = None
+        self._vectors: Vectors | None = None
+        self._model_bytes = 0
+
+    @property
+    def vectors(self) -> Vectors:
+        """The documents' embeddings, a row each, of length 1 (or 0)."""
+        checked_index(self._documents, self.label)
+        assert self._vectors is not None
+        return self._vectors
+
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Takes a corpus in; a second call forgets the first."""
+        documents = checked_corpus(corpus, self.label)
+        if self.model == "lsa":
+            from steelyard.retrievers.lsa import fit
+
+            model, fitted = fit(documents.texts, self._tokenize, self.dimensions)
+            self._embed, self._model_bytes = model, model.nbytes
+            self._vectors = _unit(fitted)
+        elif self._given is not None:
+            given = _in_order(self._given, documents, self.label)
+            self._vectors = _unit(_matrix(given, len(documents), self.label))
+        else:
+            assert self._embed is not None
+            self._vectors = _unit(_matrix(self._embed(documents.texts), len(documents), self.label))
+        self._documents = documents
+        return self
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Texts as the documents are: a vector each, of length 1 (or 0)."""
+        width = self.vectors.shape[1]
+        if not texts:
+            return np.zeros((0, width), np.float32)
+        assert self._embed is not None
+        found = _matrix(self._embed(texts), len(texts), self.label)
+        if found.shape[1] != width:
+            raise RetrieverError(
+                f"{self.label}: the query's vector has {found.shape[1]} numbers and the documents' have {width}; "
+                "both must come from the same model."
+            )
+        return _unit(found)
+
+    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
+        """Per query, the k nearest documents and their cosines."""
+        documents = checked_index(self._documents, self.label)
+        listed = checked_queries(queries, k, self.label)
+        step = max(1, _BLOCK_BYTES // (4 * len(documents)))
+        answers = []
+        for first in range(0, len(listed), step):
+            cosines = (self.embed(listed[first : first + step]) @ self.vectors.T).astype(np.float64)
+            for row in np.round(cosines, 6) + 0.0:  # and -0.0 is 0.0
+                places = top_k(row, k)
+                answers.append(ranked(documents.ids, places, row[places]))
+        return answers
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides its answers."""
+        chosen: dict[str, Any] = {"retriever": "dense", "model": _described(self.model)}
+        if self.model == "lsa":
+            chosen["dimensions"] = self.dimensions
+            chosen["tokenizer"] = describe_tokenizer(self._tokenizer_given)
+        if self._given is not None:
+            chosen["vectors"] = _digest(self._given)
+        return chosen
+
+    def size_in_bytes(self) -> int:
+        """The documents' vectors, and what lsa keeps of the corpus."""
+        return 0 if self._vectors is None else self._vectors.nbytes + self._model_bytes
+
+
+def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], who: str) -> Embedder:
+    if isinstance(model, str):
+        from steelyard.retrievers.models import embedding_model
+
+        return embedding_model(model, who)
+    if isinstance(model, Mapping):
+        known = model
+
+        def look_up(texts: Sequence[str]) -> npt.ArrayLike:
+            for text in texts:
+                if text not in known:
+                    raise RetrieverError(
+                        f"{who}: the mapping given as model has no vector for {text[:60]!r}."
+                    )
+            return np.array([known[text] for text in texts])
+
+        return look_up
+    if callable(model):
+        return model
+    raise RetrieverError(
+        f"{who}: the model is {kind_of(model)}; expected a name, a callable from texts to vectors, "
+        "or a mapping of text to vector."
+    )
+
+
+def _in_order(given: Mapping[str, npt.ArrayLike] | npt.ArrayLike, documents: Documents, who: str) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    missing = [doc for doc in documents.ids if doc not in given]
+    if missing:
+        raise RetrieverError(
+            f"{who}: {len(missing):,} documents have no vector, the first {missing[0]!r}; "
+            "give vectors one for every document of the corpus."
+        )
+    return [given[doc] for doc in documents.ids]
+
+
+def _matrix(vectors: Any, rows: int, who: str) -> npt.NDArray[np.floating[Any]]:
+    try:
+        matrix = np.asarray(vectors)
+        matrix = matrix if matrix.dtype.kind == "f" else matrix.astype(np.float64)
+    except (TypeError, ValueError):
+        raise RetrieverError(
+            f"{who}: the vectors are not a matrix of numbers; expected one per text, all of one length."
+        ) from None
+    if matrix.ndim != 2 or len(matrix) != rows or matrix.shape[1] == 0:
+        raise RetrieverError(
+            f"{who}: {rows:,} texts gave an array of shape {matrix.shape}; expected one row per text, ({rows}, n)."
+        )
+    if not np.isfinite(matrix).all():
+        bad = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
+        raise RetrieverError(f"{who}: the vector in row {bad} is not finite; expected numbers alone.")
+    return matrix
+
+
+def _unit(matrix: npt.NDArray[np.floating[Any]]) -> Vectors:
+    wide = matrix.astype(np.float64, copy=False)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    unit: Vectors = np.divide(wide, lengths, out=np.zeros_like(wide), where=lengths > 1e-12).astype(
+        np.float32
+    )
+    return unit
+
+
+def _described(model: str | Embedder | Mapping[str, npt.ArrayLike]) -> str:
+    if isinstance(model, str):
+        return model
+    return _digest(model) if isinstance(model, Mapping) else describe_callable(model)
+
+
+def _digest(vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike) -> str:
+    mark = hashlib.sha256()
+    if isinstance(vectors, Mapping):
+        for key in sorted(vectors):
+            mark.update(repr(key).encode("utf-8", "surrogatepass"))
+            mark.update(np.asarray(vectors[key], np.float64).tobytes())
+    else:
+        mark.update(np.asarray(vectors, np.float64).tobytes())
+    return f"sha256:{mark.hexdigest()[:16]}"

@@ -1,0 +1,102 @@
+"""Hybrid: several retrievers' answers, fused into one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from steelyard.fusion.methods import fuse_lists, recipe
+from steelyard.ids import kind_of
+from steelyard.retrievers.base import (
+    Documents,
+    Ranked,
+    RetrieverError,
+    checked_corpus,
+    checked_index,
+    checked_queries,
+)
+from steelyard.retrievers.registry import Spec, from_spec
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Hybrid:
+    """Asks each of its retrievers for the first `depth` documents, and fuses the lists.
+
+    of: retrievers, names, or {name: settings}; two or more. A BM25 given by name stops its list where no
+        further document shares a word with the query (fill: false), so that chance does not vote.
+    fuse: the method, as `steelyard.fuse` has them: rrf, wsum, combmnz, borda, ...
+    depth: documents asked of each retriever; k where that is more.
+    norm, weights, parameters: of the method; weights one per retriever, parameters such as {"k": 60}.
+    name: the label of its row in a table.
+
+    Equal fused scores rank as the fusion has them: by document id, largest first.
+
+    >>> hybrid = Hybrid(of=["bm25-okapi", "random"], fuse="wsum", weights=[0.9, 0.1])
+    >>> hybrid.index({"d1": "red fox", "d2": "grey wolf", "d3": "brown bear"}).retrieve(["wolf"], k=1)[0][0][0]
+    'd2'
+    """
+
+    def __init__(
+        self,
+        of: Sequence[Spec] = ("bm25-okapi", "dense"),
+        fuse: str = "rrf",
+        depth: int = 100,
+        norm: str | None = None,
+        weights: Sequence[float] | None = None,
+        parameters: Mapping[str, float] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.label = name or "hybrid"
+        if isinstance(of, (str, Mapping)) or not isinstance(of, Sequence) or len(of) < 2:
+            raise RetrieverError(f"{self.label}: `of` is {of!r}; expected a list of two or more retrievers.")
+        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+            raise RetrieverError(f"{self.label}: depth is {depth!r}; expected a whole number, 1 or more.")
+        if parameters is not None and not isinstance(parameters, Mapping):
+            raise RetrieverError(
+                f"{self.label}: parameters is {kind_of(parameters)}; expected a mapping as {{k: 60}}."
+            )
+        self.parts = [_part(spec) for spec in of]
+        self.depth = depth
+        self._recipe = recipe(len(self.parts), fuse, norm, weights, **(parameters or {}))
+        self._documents: Documents | None = None
+
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Lets each retriever take the corpus in."""
+        documents = checked_corpus(corpus, self.label)
+        for part in self.parts:
+            part.index(corpus)
+        self._documents = documents
+        return self
+
+    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
+        """Per query, the best k of all that the retrievers found, with fused scores."""
+        checked_index(self._documents, self.label)
+        listed = checked_queries(queries, k, self.label)
+        answers = [part.retrieve(listed, max(k, self.depth)) for part in self.parts]
+        settings = self._recipe.settings()
+        return [fuse_lists(lists, **settings)[:k] for lists in zip(*answers, strict=True)]
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides its answers."""
+        return {
+            "retriever": "hybrid",
+            "of": [part.settings() for part in self.parts],
+            "fusion": self._recipe.settings(),
+            "depth": self.depth,
+        }
+
+    def size_in_bytes(self) -> int:
+        """What its retrievers take."""
+        return sum(part.size_in_bytes() for part in self.parts)
+
+
+def _part(spec: Spec) -> Any:
+    if isinstance(spec, str):
+        spec = {spec: None}
+    if isinstance(spec, Mapping) and len(spec) == 1:
+        name, settings = next(iter(spec.items()))
+        if str(name).startswith("bm25-"):
+            spec = {name: {"fill": False, **(settings or {})}}
+    return from_spec(spec)

@@ -1,0 +1,153 @@
+"""Rerank: a cheap retriever proposes, a careful scorer decides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from steelyard.ids import kind_of
+from steelyard.retrievers.base import (
+    Documents,
+    Ranked,
+    RetrieverError,
+    checked_corpus,
+    checked_index,
+    checked_queries,
+)
+from steelyard.retrievers.registry import Spec, from_spec
+from steelyard.retrievers.tokenizers import describe_callable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Scorer: TypeAlias = Callable[[str, list[str]], Sequence[float]]
+
+
+class Rerank:
+    """Orders a retriever's first `candidates` documents anew, by another score.
+
+    first: the retriever that proposes, its name, or {name: settings}.
+    score: a callable (query, texts) -> one number per text, more is better; a cross-encoder, that is anything
+        with `predict` on pairs of query and text, as sentence-transformers has it; `package.module:function`;
+        or `cross-encoder:FOLDER` for a local model of sentence-transformers.
+    candidates: how many documents are scored. A list of more than that goes on with the proposals that were
+        not, in their order, each a little below the last.
+    name: the label of its row in a table.
+
+    Equal scores keep the proposals' order.
+
+    >>> def shortest(query, texts):
+    ...     return [-len(text) for text in texts]
+    >>> rerank = Rerank(first="bm25-lucene", score=shortest, candidates=2)
+    >>> rerank.index({"d1": "a fox, a fox", "d2": "a fox", "d3": "it"}).retrieve(["fox"], k=3)
+    [[('d2', -5.0), ('d1', -12.0), ('d3', -13.0)]]
+    """
+
+    def __init__(
+        self, first: Spec, score: str | Scorer | Any, candidates: int = 50, name: str | None = None
+    ) -> None:
+        self.label = name or "rerank"
+        if isinstance(candidates, bool) or not isinstance(candidates, int) or candidates < 1:
+            raise RetrieverError(
+                f"{self.label}: candidates is {candidates!r}; expected a whole number, 1 or more."
+            )
+        self.first = from_spec(first)
+        self.candidates = candidates
+        self._given = score
+        self._score = _scorer(score, self.label)
+        self._texts: dict[str, str] = {}
+        self._documents: Documents | None = None
+
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Lets the first retriever take the corpus in, and keeps the texts."""
+        documents = checked_corpus(corpus, self.label)
+        self.first.index(corpus)
+        self._texts = dict(zip(documents.ids, documents.texts, strict=True))
+        self._documents = documents
+        return self
+
+    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
+        """Per query, the best k (document id, score) pairs."""
+        checked_index(self._documents, self.label)
+        listed = checked_queries(queries, k, self.label)
+        proposals = self.first.retrieve(listed, max(k, self.candidates))
+        return [self._reranked(query, found)[:k] for query, found in zip(listed, proposals, strict=True)]
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides its answers."""
+        score = self._given if isinstance(self._given, str) else describe_callable(self._given)
+        return {
+            "retriever": "rerank",
+            "first": self.first.settings(),
+            "score": score,
+            "candidates": self.candidates,
+        }
+
+    def size_in_bytes(self) -> int:
+        """What the first retriever takes; the texts are the corpus's own."""
+        return self.first.size_in_bytes()
+
+    def _reranked(self, query: str, proposals: Ranked) -> Ranked:
+        ids = [doc for doc, _ in proposals[: self.candidates]]
+        if not ids:
+            return []
+        unknown = next((doc for doc in ids if doc not in self._texts), None)
+        if unknown is not None:
+            raise RetrieverError(
+                f"{self.label}: {self.first.label} proposed document {unknown!r}, which the corpus does not have."
+            )
+        scores = self._checked(self._score(query, [self._texts[doc] for doc in ids]), len(ids), query)
+        best = sorted(zip(ids, scores, strict=True), key=lambda pair: -pair[1])
+        rest = [(doc, best[-1][1] - place) for place, (doc, _) in enumerate(proposals[self.candidates :], 1)]
+        return best + rest
+
+    def _checked(self, scores: Any, expected: int, query: str) -> list[float]:
+        try:
+            found = [float(score) for score in scores]
+        except (TypeError, ValueError):
+            raise RetrieverError(
+                f"{self.label}: the scorer gave {kind_of(scores)} for {query[:60]!r}; expected a number per text."
+            ) from None
+        if len(found) != expected:
+            raise RetrieverError(
+                f"{self.label}: the scorer gave {len(found)} scores for {expected} texts, for {query[:60]!r}."
+            )
+        if not all(map(math.isfinite, found)):
+            raise RetrieverError(
+                f"{self.label}: the scorer gave a score that is no finite number for {query[:60]!r}."
+            )
+        return found
+
+
+def _scorer(score: Any, who: str) -> Scorer:
+    if isinstance(score, str):
+        if score.startswith("cross-encoder:"):
+            from steelyard.retrievers.models import cross_encoder
+
+            return _of_pairs(cross_encoder(score.partition(":")[2], who))
+        score = _imported(score, who)
+    if hasattr(score, "predict"):
+        return _of_pairs(score)
+    if callable(score):
+        found: Scorer = score
+        return found
+    raise RetrieverError(
+        f"{who}: the scorer is {kind_of(score)}; expected a callable (query, texts) -> scores, a cross-encoder, "
+        "or `package.module:function`."
+    )
+
+
+def _of_pairs(encoder: Any) -> Scorer:
+    return lambda query, texts: encoder.predict([(query, text) for text in texts])
+
+
+def _imported(path: str, who: str) -> Any:
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise RetrieverError(
+            f"{who}: no scorer {path!r} ({error}); expected `package.module:function`, importable from here."
+        ) from error
