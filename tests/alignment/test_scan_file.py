@@ -353,3 +353,72 @@ def test_odd_files_compressed(reader: str, name: str, tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(ODD[name]))
     with reader_named(reader):
         assert scan_file(path, JUDGED, Ordering(), piece=64) is None
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("order", ["by rank", "shuffled", "two halves"])
+@pytest.mark.parametrize("long_ids", [False, True])
+def test_interleaved_files(reader: str, order: str, long_ids: bool) -> None:
+    rng = np.random.default_rng(3)
+    name = "a-query-with-a-long-name-{}" if long_ids else "q{}"
+    rows = [
+        (name.format(q), f"doc{d}", round(float(s), 3))
+        for q in range(9)
+        for d, s in enumerate(rng.random(70) * 9)
+    ]
+    if order == "by rank":
+        rows.sort(key=lambda row: row[1])
+    elif order == "shuffled":
+        rows = [rows[i] for i in rng.permutation(len(rows))]
+    else:
+        rows = rows[::2] + rows[1::2]
+    docs = judged_docs({name.format(q): ["doc3", "doc44", "none"] for q in (4, 2, 8, 77)})
+    text = "".join(f"{q} Q0 {d} 1 {s} t\n" for q, d, s in rows).encode()
+    expected = reference_hits(rows, docs, Ordering(), "t")
+    for piece in (50, 3000, 1 << 20):
+        for given_text in (text, text[:-1], text.replace(b" ", b"\t")):
+            found = scan_text(reader, given_text, docs, Ordering(), piece=piece, threads=2)
+            assert found is not None
+            assert found.same_as(expected)
+        assert scan_text(reader, text + b"q1 Q0\n", docs, Ordering(), piece=piece) is None
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    "score", ["{:.6f}", "{:.0f}", "{:.3e}", "{!r}", "-{:.4f}", "{:.7f}", "1234{:.2f}", "{:.1f}"]
+)
+@pytest.mark.parametrize("judged_every", [1, 50])
+def test_scores_of_every_form_in_long_lists(reader: str, score: str, judged_every: int) -> None:
+    rng = np.random.default_rng(4)
+    lines: list[str] = []
+    judged: dict[str, list[str]] = {}
+    for query in ("7", "30", "501", "60000"):
+        values = np.sort(rng.random(1200) * 120)[::-1]
+        docs = [f"D{i}" for i in rng.choice(10**6, 1200, replace=False)]
+        texts = [score.format(value) for value in values.tolist()]
+        lines += [
+            f"{query} Q0 {doc} {rank} {text} tag"
+            for rank, (doc, text) in enumerate(zip(docs, texts, strict=True))
+        ]
+        judged[query] = docs[::judged_every]
+    text = ("\n".join(lines) + "\n").encode()
+    docs_judged = judged_docs(judged)
+    for ties in ("docid-desc", "stable"):
+        expected = quick_reference(rows_of(text), docs_judged, Ordering(ties))
+        found = scan_text(reader, text, docs_judged, Ordering(ties))
+        assert found is not None
+        assert np.array_equal(np.column_stack([found.query, found.doc, found.rank]), expected)
+
+
+def quick_reference(rows, judged, ordering) -> np.ndarray:
+    """Query, document and rank of hits, for lists too long for the naive reader."""
+    expected = []
+    for number, query in enumerate(judged.query_ids):
+        docs = [(doc, score) for other, doc, score in rows if other == query]
+        if ordering.ties != "stable":
+            docs.sort(key=lambda row: row[0], reverse=True)
+        docs.sort(key=lambda row: row[1], reverse=True)
+        ranks = {doc: rank for rank, (doc, _) in enumerate(docs, start=1)}
+        places = range(*judged.starts[number : number + 2])
+        expected += sorted((number, place, ranks[judged.doc_ids[place]]) for place in places)
+    return np.array(sorted(expected, key=lambda hit: (hit[0], hit[2])))

@@ -16,6 +16,7 @@ from steelyard.alignment.ranking import Places, rank_list
 from steelyard.alignment.regular_lines import (
     MARGIN,
     Bytes,
+    Interleaved,
     Irregular,
     JudgedKeys,
     Raw,
@@ -112,12 +113,19 @@ def _place_regular(lines: RegularLines, wanted: Wanted, ordering: Ordering) -> B
         if query in repeating:
             ids = [lines.id_at(row) for row in range(begin, end)]
             rank_list(
-                places, number, ids, lines.scores.values(slice(begin, end)).tolist(), wanted.docs(number), ordering
+                places,
+                number,
+                ids,
+                lines.scores.values(slice(begin, end)).tolist(),
+                wanted.docs(number),
+                ordering,
             )
             continue
         places.lists += number, end - begin
         even = query not in uneven
-        places.top_scores.append(firsts[query] if even else float(lines.scores.values(slice(begin, end)).max()))
+        places.top_scores.append(
+            firsts[query] if even else float(lines.scores.values(slice(begin, end)).max())
+        )
         if query not in hits:
             continue
         docs = wanted.docs(number)
@@ -148,7 +156,8 @@ def _place_by_score(
     """Ranks of some rows of one query, which has no repeats, by counting the scores above and beside theirs."""
     scores = lines.scores.values(slice(begin, end))
     if ordering.single:
-        scores = scores.astype(np.float32)
+        with np.errstate(over="ignore"):
+            scores = scores.astype(np.float32)
     rising = np.sort(scores)
     mine = scores[np.array(hits) - begin]
     above = end - begin - np.searchsorted(rising, mine, side="right")
@@ -177,7 +186,7 @@ def read_any_block(block: bytes, wanted: Wanted, ordering: Ordering) -> BlockPla
         lines.pop()
     _check_bytes(block)
     found = BlockPlaces(Places(), [])
-    query, number = b"", -1
+    query, number, seen = b"", -1, set[bytes]()
     ids: list[bytes] = []
     scores: list[float] = []
     for line in lines:
@@ -187,6 +196,9 @@ def read_any_block(block: bytes, wanted: Wanted, ordering: Ordering) -> BlockPla
         if words[2] in (b"Q0", b"q0") and words[1] not in (b"Q0", b"q0"):
             raise OddError
         if words[0] != query:
+            if words[0] in seen:
+                raise Interleaved
+            seen.add(words[0])
             _close(found, query, number, ids, scores, wanted, ordering)
             query, ids, scores = words[0], [], []
             number = wanted.queries.get(query, -1)

@@ -40,7 +40,7 @@ def _word(byte: int) -> np.uint64:
 _ONES, _HIGH, _BLANKS, _ZEROS = map(_word, (0x01, 0x80, ord(" "), ord("0")))
 _NO_DIGIT = _word(0x10)  # set in blanks and points, once the zeros are taken out, and in no digit
 _BELOW_BLANK = _word(0x5F)
-_IN_NUMBERS = np.isin(np.arange(256), np.frombuffer(b" +-.0123456789Ee", dtype=np.uint8))
+_IN_NUMBERS = b" +-.0123456789Ee"
 _ABOVE_NINE = _word(0x76)  # added to a digit, leaves the highest bit of its byte clear
 _ALL, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
 _1, _4, _7, _8, _16, _32, _52 = map(np.uint64, (1, 4, 7, 8, 16, 32, 52))
@@ -49,6 +49,10 @@ _SPREAD, _SALT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 
 class Irregular(Exception):  # noqa: N818  (no error: another way of reading takes over)
     """A block that has to be read line by line."""
+
+
+class Interleaved(Exception):  # noqa: N818
+    """A query whose lines do not stand together."""
 
 
 class _LongerIds(Exception):  # noqa: N818
@@ -237,6 +241,7 @@ class _Queries:
         """Queries by their first and last lines; the lines between are checked later, all at once."""
         row, size, lines = 0, 1, len(starts)
         ids: list[bytes] = []
+        seen: set[bytes] = set()
         rows: list[int] = []
         prefixes: list[int] = []
         any_middle = False
@@ -246,8 +251,9 @@ class _Queries:
             prefix = len(words[0]) + len(words[1]) + 2 if len(words) == 3 else 0
             if not all(words) or words[0].startswith(b"#") or not 0 < prefix <= _MOST_PREFIX:
                 raise Irregular
-            if ids and ids[-1] == words[0]:
-                raise Irregular
+            if words[0] in seen:
+                raise Irregular if ids[-1] == words[0] else Interleaved
+            seen.add(words[0])
             any_middle = any_middle or words[1] not in (b"Q0", b"q0")
             ids.append(words[0])
             rows.append(row)
@@ -287,6 +293,21 @@ def _windows(data: Bytes, at: Ints, size: int) -> list[Words]:
         np.ndarray((len(data) - size + 1,), f"V{size}", data, 0, (1,))[at].view("<u8").reshape(-1, size // 8)
     )
     return [rows[:, i] for i in range(size // 8)]
+
+
+def first_words(text: bytes, starts: Ints) -> tuple[list[Words], Words] | None:
+    """The words that start some lines, with zeros after them, and their keys; None where one is empty or long."""
+    padded = np.frombuffer(text + bytes(16), dtype=np.uint8)
+    words: list[Words] = []
+    ended = np.zeros(len(starts), dtype=np.bool_)
+    for word in _windows(padded, starts, 16):
+        # Of any byte, whether it is at most a blank.
+        blanks = np.invert(((word & ~_HIGH) + _BELOW_BLANK) | word) & _HIGH
+        part = word & (((blanks & np.negative(blanks)) >> _7) - _1)
+        part[ended] = 0
+        ended |= blanks != 0
+        words.append(part)
+    return (words, _id_keys(words)) if ended.all() and words[0].all() else None
 
 
 def _read_ids(
@@ -452,7 +473,7 @@ def _read_numbers(data: Bytes, score_ends: Ints, words: list[Words]) -> tuple[Nu
         text[:, number] = (part & keep) | (_BLANKS & ~keep)
         bits += np.where(ended, _bit_length(last), 64) & going_on.view(np.int64)
         going_on &= np.where(ended, _NONE, _ALL)
-    if going_on.any() or not _IN_NUMBERS[text.view(np.uint8)].all():
+    if going_on.any() or text.tobytes().translate(None, _IN_NUMBERS):
         raise Irregular
     try:
         numbers = text.view("S24").ravel().astype(np.float64)

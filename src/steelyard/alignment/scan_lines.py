@@ -8,37 +8,33 @@ from __future__ import annotations
 
 import re
 import threading
-from array import array
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
 
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
+from steelyard.alignment.interleaved_lines import blocks_by_query
 from steelyard.alignment.line_blocks import BlockPlaces, OddError, Wanted, read_span, read_text
 from steelyard.alignment.ranking import Places
-from steelyard.alignment.regular_lines import Raw
+from steelyard.alignment.regular_lines import Bytes, Interleaved, Raw
 
 BLOCK = 1 << 21
 _BOM = b"\xef\xbb\xbf"
-
-
-class InterleavedError(Exception):
-    """The lines of a query do not stand together."""
 
 
 def scan_buffer(
     view: Raw, judged: JudgedDocs, ordering: Ordering, threads: int = 1, size: int | None = None
 ) -> Hits | None:
     """Hits of a whole file in memory; None where it is not a clean run."""
-    wanted = Wanted(judged)
+    wanted, data = Wanted(judged), np.frombuffer(view, dtype=np.uint8)
     try:
         _check_start(view)
         try:
-            places = _read_blocks(view, size or BLOCK, wanted, ordering, threads)
-        except InterleavedError:
+            places = _read_blocks(view, data, size or BLOCK, wanted, ordering, threads)
+        except Interleaved:
             places, seen = Places(), set[bytes]()
-            for block in _blocks_by_query(view, size or BLOCK):
+            for block in blocks_by_query(view, data, size or BLOCK):
                 _absorb(places, read_text(block, wanted, ordering), seen)
     except OddError:
         return None
@@ -58,7 +54,7 @@ def scan_chunks(
             _absorb(places, read_text(block, wanted, ordering), seen)
     except OddError:
         return None
-    except InterleavedError:
+    except Interleaved:
         return "interleaved"
     return places.to_hits(judged, ordering, _tag(head)) if head else None
 
@@ -68,7 +64,7 @@ def _absorb(places: Places, block: BlockPlaces, seen: set[bytes]) -> None:
     before = len(seen)
     seen.update(block.queries)
     if len(seen) != before + len(block.queries):
-        raise InterleavedError
+        raise Interleaved
 
 
 def _check_start(view: Raw) -> None:
@@ -82,9 +78,10 @@ def _tag(view: Raw) -> str | None:
     return words[5].decode() if len(words) > 5 else None
 
 
-def _read_blocks(view: Raw, size: int, wanted: Wanted, ordering: Ordering, threads: int) -> Places:
+def _read_blocks(
+    view: Raw, data: Bytes, size: int, wanted: Wanted, ordering: Ordering, threads: int
+) -> Places:
     """Every block read, by whichever thread is free; the results in the order of the file."""
-    data = np.frombuffer(view, dtype=np.uint8)
     # Once it has freed a block of this size, the C library keeps smaller ones for the next array of their kind.
     np.empty(1 << 24, dtype=np.uint8)
     results: dict[int, BlockPlaces] = {}
@@ -109,7 +106,7 @@ def _read_blocks(view: Raw, size: int, wanted: Wanted, ordering: Ordering, threa
     for other in others:
         other.join()
     # A file both odd and interleaved is odd.
-    for failure in sorted(failures, key=lambda error: isinstance(error, InterleavedError)):
+    for failure in sorted(failures, key=lambda error: isinstance(error, Interleaved)):
         raise failure
     places, seen = Places(), set[bytes]()
     for number in sorted(results):
@@ -170,26 +167,3 @@ def _last_query(data: bytes, known: int) -> int:
             return 0
         line = previous
     return 0
-
-
-def _blocks_by_query(view: Raw, size: int) -> Iterator[bytes]:
-    """The lines in the order of their queries, queries as they first come: eight bytes are held for each line."""
-    offsets: dict[bytes, array[int]] = {}
-    begin, length = 0, len(view)
-    while begin < length:
-        end = view.find(b"\n", begin) + 1 or length
-        words = view[begin:end].split(None, 1)
-        offsets.setdefault(words[0] if words else b"", array("q")).append(begin)
-        begin = end
-    held: list[bytes] = []
-    total = 0
-    for starts in offsets.values():
-        for start in starts:
-            end = view.find(b"\n", start) + 1
-            held.append(view[start:end] if end else view[start:] + b"\n")
-            total += len(held[-1])
-        if total >= size:
-            yield b"".join(held)
-            held, total = [], 0
-    if held:
-        yield b"".join(held)
