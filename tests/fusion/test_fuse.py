@@ -1,0 +1,178 @@
+"""fuse(): whole runs in every form, queries that some lack, ties, depth, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from plain_fusion import fused as plainly_fused
+
+import steelyard as sy
+from steelyard.fusion.methods import METHODS, fuse_lists
+
+A = {"q1": {"x": 3.0, "y": 2.0, "z": 1.0}, "q2": {"m": 5.0, "n": 4.0}}
+B = {"q1": {"y": 0.9, "w": 0.4}, "q3": {"k": 1.0, "j": 0.5}}
+
+
+def lists_of(run):
+    found = {}
+    for query, doc, score in run.frame.select("query_id", "doc_id", "score").iter_rows():
+        found.setdefault(query, []).append((doc, score))
+    return found
+
+
+def random_run(rng, queries, docs=12):
+    made = {}
+    for number in rng.permutation(queries):
+        if rng.random() < 0.8:
+            chosen = rng.permutation(docs)[: rng.integers(0, docs)]
+            made[f"q{number}"] = {f"d{n}": float(rng.integers(0, 6)) + 1 for n in chosen}
+    return made
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_many_queries_at_once_are_each_query_by_itself(method):
+    """Ties, empty lists and queries that some runs lack, against the plain reference one query at a time."""
+    rng = np.random.default_rng(3)
+    runs = [random_run(rng, 60) for _ in range(3)]
+    found = lists_of(sy.fuse(runs, method))
+    ranked = [lists_of(sy.Run(run)) for run in runs]
+    queries = {query for run in ranked for query in run}
+    assert found.keys() == queries
+    assert len(queries) > 50
+    for query in queries:
+        expected = plainly_fused([run.get(query, []) for run in ranked], method)
+        assert dict(found[query]) == pytest.approx(expected, abs=1e-12)
+        assert found[query] == fuse_lists([run.get(query, []) for run in ranked], method)
+
+
+def test_queries_that_a_run_lacks_are_fused_from_the_others_and_counted():
+    fused = sy.fuse([sy.Run(A, "a"), sy.Run(B, "b")])
+    assert lists_of(fused)["q2"] == [("m", 1 / 61), ("n", 1 / 62)]
+    assert fused.queries == ["q1", "q2", "q3"]
+    assert fused.notes == (
+        "run 'a' lacks 1 of 3 queries: fused from the runs that have them",
+        "run 'b' lacks 1 of 3 queries: fused from the runs that have them",
+    )
+    assert "lacks 1 of 3" in str(sy.evaluate({"q1": ["y"]}, fused, "RR").coverage)
+
+
+def test_the_fused_run_has_a_name_scores_and_the_tie_rule_of_evaluate():
+    fused = sy.fuse([sy.Run({"q": ["a", "b"]}, "one"), sy.Run({"q": ["b", "a"]}, "two")])
+    assert fused.name == "rrf(one,two)"
+    assert not fused.ordered
+    assert fused.frame["doc_id"].to_list() == ["b", "a"]
+    qrels = {"q": ["a"]}
+    assert sy.evaluate(qrels, fused, "RR")["RR"] == 0.5
+    assert sy.evaluate(qrels, fused, "RR", ties="docid-asc")["RR"] == 1.0
+    assert sy.fuse([A, B], name="mine").name == "mine"
+    assert sy.fuse([A] * 7).name == "rrf(7 runs)"
+
+
+def test_a_run_that_carries_its_own_order_is_ranked_by_it():
+    own = sy.Run({"q": [("a", 0.5), ("b", 0.5), ("c", 0.5)]}, "own")
+    by_scores = sy.Run({"q": {"a": 0.5, "b": 0.5, "c": 0.5}}, "scores")
+    assert dict(lists_of(sy.fuse([own, {"q": []}]))["q"])["a"] == 1 / 61
+    assert dict(lists_of(sy.fuse([by_scores, {"q": {}}]))["q"])["a"] == 1 / 63
+
+
+def test_distances_are_noticed():
+    """A retriever's answer whose scores rise down the list is fused by rank as it stands, and said."""
+    distances = sy.Run({"q": [("a", 0.1), ("b", 0.7)]}, "distances")
+    fused = sy.fuse([distances, sy.Run({"q": ["a"]}, "other")])
+    assert fused.notes == ("run 'distances' has scores that rise down a list: its own order gives the ranks",)
+    assert fused.frame["doc_id"].to_list() == ["a", "b"]
+
+
+def test_ranked_ids_are_fused_by_rank():
+    ranked = sy.Run({"q1": ["x", "y"]}, "ranked")
+    assert lists_of(sy.fuse([ranked, ranked], "borda"))["q1"] == [("x", 4.0), ("y", 2.0)]
+    assert lists_of(sy.fuse([ranked, A], "combsum", "rank"))["q1"][0] == ("x", 2.0)
+    with pytest.raises(
+        sy.SteelyardError, match=r"run 'ranked' has ranked ids without scores.*rrf.*norm='rank'"
+    ):
+        sy.fuse([sy.Run(A, "a"), ranked], "combsum")
+
+
+def test_documents_that_a_list_repeats_count_at_their_best_place():
+    again = sy.Run({"q": ["x", "x", "y", "x"]}, "again")
+    fused = sy.fuse([again, {"q": ["y"]}])
+    assert dict(lists_of(fused)["q"]) == {"y": 1 / 62 + 1 / 61, "x": 1 / 61}
+    assert fused.notes == ("run 'again' repeats 2 documents: the best place of each counts",)
+    import polars as pl
+
+    frame = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["x", "y", "x"], "score": [1.0, 2.0, 3.0]})
+    scored = sy.fuse([sy.Run(frame), {"q": {"z": 1.0}}], "combsum")
+    assert dict(lists_of(scored)["q"]) == {"x": 1.0, "y": 0.0, "z": 1.0}
+
+
+def test_depth_cuts_the_fused_lists():
+    fused = sy.fuse([A, B], depth=2)
+    assert [len(listed) for listed in lists_of(fused).values()] == [2, 2, 2]
+    assert lists_of(fused)["q1"] == lists_of(sy.fuse([A, B]))["q1"][:2]
+
+
+def test_a_query_with_nothing_in_any_list_stays_answered():
+    fused = sy.fuse([{"q": [], "r": ["a"]}, {"q": []}])
+    assert fused.queries == ["r", "q"]
+    assert sy.evaluate({"q": ["a"]}, fused, "RR").coverage.answered == 1
+    for method in METHODS:
+        assert len(sy.fuse([{"q": {}}, {"q": {}}], method)) == 0
+
+
+def test_a_run_of_weight_0_takes_no_part_and_is_named():
+    fused = sy.fuse([sy.Run(A, "a"), sy.Run(B, "b")], "wsum", weights=[1, 0])
+    assert lists_of(fused) == {"q1": [("x", 1.0), ("y", 0.5), ("z", 0.0)], "q2": [("m", 1.0), ("n", 0.0)]}
+    assert "run 'b' has weight 0 and takes no part" in fused.notes
+    assert fused.queries == ["q1", "q2", "q3"]
+
+
+def test_runs_of_one_name_are_told_apart_by_their_place():
+    fused = sy.fuse([sy.Run(A, "same"), sy.Run({"q1": {"x": 1}}, "same")])
+    assert fused.notes == ("run 2 ('same') lacks 1 of 2 queries: fused from the runs that have them",)
+
+
+def test_every_form_of_run(tmp_path):
+    path = tmp_path / "a.run"
+    sy.Run(A, "a").write(path, "trec-run")
+    expected = sy.fuse([A, B])
+    assert sy.fuse([path, sy.Run(B).frame]) == expected
+    assert sy.fuse({"one": A, "two": sy.Run(B, "b")}).name == "rrf(one,two)"
+    target = tmp_path / "fused.run"
+    expected.write(target, "trec-run")
+    assert sy.Run.read(target) == expected
+
+
+def test_inputs_are_left_as_they_are():
+    a, b = sy.Run(A, "a"), sy.Run(B, "b")
+    before = a.fingerprint, b.fingerprint
+    sy.fuse([a, b], "combmnz", "z")
+    assert (a.fingerprint, b.fingerprint) == before
+
+
+def test_lengths_and_texts_go_with_the_documents():
+    a = sy.Run({"q": ["x"]}, tokens={"x": 3})
+    b = sy.Run({"q": ["y"]}, tokens={"y": 4, "x": 9})
+    fused = sy.fuse([a, b])
+    assert fused.tokens == {"x": 3, "y": 4}
+    assert sy.evaluate({"q": ["y"]}, fused, "R(budget=4)")["R(budget=4)"] == 1.0
+    assert sy.fuse([A, B]).tokens is None
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        ([], "there is no run to fuse; give two or more"),
+        ([A], "there is one run to fuse; give two or more"),
+        ("a.run", "expected a list of runs"),
+        (None, "nothing"),
+    ],
+)
+def test_too_few_runs(runs, said):
+    with pytest.raises(sy.SteelyardError, match=said):
+        sy.fuse(runs)
+
+
+@pytest.mark.parametrize("depth", [0, -1, 2.5, True])
+def test_depth_has_to_be_a_number_of_documents(depth):
+    with pytest.raises(sy.SteelyardError, match="depth is"):
+        sy.fuse([A, B], depth=depth)
