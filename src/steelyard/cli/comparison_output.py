@@ -7,7 +7,7 @@ from pathlib import Path
 from steelyard.cli.output import Format, emit, say, write
 from steelyard.comparison.movers import Mover
 from steelyard.comparison.result import Comparison
-from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_tables
+from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_table
 
 
 def print_comparison(result: Comparison, format: Format, output: Path | None, movers: int = 0) -> None:
@@ -28,9 +28,10 @@ def print_comparison(result: Comparison, format: Format, output: Path | None, mo
         if result.tested:
             print()
             emit(pairs_table(result), None, format, None)
-        for heading, table in slice_tables(result):
-            print(f"\n{heading}")
-            emit(table, None, format, None)
+        sliced = slice_table(result)
+        if sliced is not None:
+            print()
+            emit(sliced, None, format, None)
         for line in remarks(result):
             say(line)
         if movers:

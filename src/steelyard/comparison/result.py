@@ -283,11 +283,9 @@ _PAIR_SCHEMA: dict[str, Any] = {
 
 
 def _reversals(slices: Sequence[Slice]) -> list[str]:
-    said = []
-    for cut in slices:
-        if cut.reverses is not None:
-            here, overall = cut.reverses
-            said.append(
-                f"On {cut.column}={cut.value} ({cut.queries:,} queries) the order turns: {here} is above {overall}, which leads it overall."
-            )
-    return said
+    turned = [
+        f"{cut.value} ({cut.reverses[0]} above {cut.reverses[1]})"
+        for cut in slices
+        if cut.reverses is not None
+    ]
+    return [f"The overall order turns within {slices[0].column} = {', '.join(turned)}."] if turned else []

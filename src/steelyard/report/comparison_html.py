@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_tables
+from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_table
 from steelyard.report.tables import Table
 
 if TYPE_CHECKING:
@@ -30,8 +30,9 @@ def comparison_html(comparison: Comparison) -> str:
     ]
     if comparison.tested:
         parts.append(table_html(pairs_table(comparison)))
-    for heading, table in slice_tables(comparison):
-        parts.append(f"<h4>{escape(heading)}</h4>{table_html(table)}")
+    sliced = slice_table(comparison)
+    if sliced is not None:
+        parts.append(table_html(sliced))
     parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in remarks(comparison)) + "</ul>")
     return fragment(parts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from steelyard.report.comparison_rows import pairs_table, remarks, slice_tables, title
+from steelyard.report.comparison_rows import pairs_table, remarks, slice_table, title
 from steelyard.report.pipe_table import pipe_table
 from steelyard.report.tables import escaped_latex, markdown
 
@@ -33,8 +33,9 @@ def comparison_markdown(comparison: Comparison) -> str:
         parts.append(composite_markdown(comparison, comparison.weights))
     if comparison.tested:
         parts += ["## Differences", markdown(pairs_table(comparison))]
-    for heading, table in slice_tables(comparison):
-        parts += [f"### {heading}", markdown(table)]
+    sliced = slice_table(comparison)
+    if sliced is not None:
+        parts += ["## Slices", markdown(sliced)]
     said = [comparison.verdict, *remarks(comparison)]
     return "\n\n".join([*parts, "## Reading this", "\n".join(f"- {line}" for line in said)])
 

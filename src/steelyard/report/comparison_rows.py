@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.comparison.board import COMPOSITE
 from steelyard.report.tables import Cell, Table
 
 if TYPE_CHECKING:
-    from steelyard.comparison.pairs import Pair
     from steelyard.comparison.result import Comparison
 
 _TITLES = {
@@ -48,10 +48,30 @@ def leaderboard_table(comparison: Comparison) -> Table:
 
 
 def pairs_table(comparison: Comparison) -> Table:
-    """Each measure and pair: difference, interval, p, stars, effect, wins, ties and losses.
+    """The tests: against a baseline, a row a run; otherwise a row a pair, on the measure that ranks the runs."""
+    return _against_baseline(comparison) if comparison.plan.baseline is not None else _every_two(comparison)
 
-    Without a baseline there are many pairs: those of the measure that ranks the runs are shown.
-    """
+
+def _against_baseline(comparison: Comparison) -> Table:
+    """Every measure's difference from the baseline, with its stars."""
+    baseline = comparison.plan.baseline
+    at = comparison.boards[0].k is not None
+    columns = [f"against {baseline}", *(["k"] if at else []), *comparison.keys]
+    found = {(pair.run, pair.measure): pair for pair in comparison.tested}
+    rows: list[list[Cell]] = []
+    for standing in comparison.standings:
+        if standing.run != baseline:
+            labels = [key if standing.k is None else f"{key} at {standing.k}" for key in comparison.keys]
+            cells = [
+                f"{found[standing.run, label].difference:+.4f} {found[standing.run, label].stars}".rstrip()
+                for label in labels
+            ]
+            rows.append([standing.run, *([standing.k] if at else []), *cells])
+    return Table(columns, rows)
+
+
+def _every_two(comparison: Comparison) -> Table:
+    """The pairs of the measure that ranks the runs: difference, interval, p, effect, wins, ties and losses."""
     columns = [
         "measure",
         "run",
@@ -64,6 +84,11 @@ def pairs_table(comparison: Comparison) -> Table:
         "d",
         "wins/ties/losses",
     ]
+    ranking = {
+        key if board.k is None else f"{key} at {board.k}"
+        for board in comparison.boards
+        for key in comparison.keys[:1]
+    }
     rows: list[list[Cell]] = [
         [
             pair.measure,
@@ -77,28 +102,21 @@ def pairs_table(comparison: Comparison) -> Table:
             "" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
             f"{pair.wins}/{pair.ties}/{pair.losses}",
         ]
-        for pair in _shown_pairs(comparison)
+        for pair in comparison.tested
+        if pair.measure in ranking
     ]
     return Table(columns, rows)
 
 
-def _shown_pairs(comparison: Comparison) -> list[Pair]:
-    """The pairs worth a row, measure by measure."""
-    measures = list(dict.fromkeys(pair.measure for pair in comparison.tested))
-    if comparison.plan.baseline is None:
-        measures = measures[:: len(comparison.keys)]
-    return [pair for measure in measures for pair in comparison.tested if pair.measure == measure]
-
-
-def slice_tables(comparison: Comparison) -> list[tuple[str, Table]]:
-    """One table a slice, runs best first."""
-    return [
-        (
-            f"{cut.column} = {cut.value} ({cut.queries:,} queries)",
-            Table(["run", *comparison.keys], [[run, *cut.means[run].values()] for run in cut.order]),
-        )
-        for cut in comparison.slices
-    ]
+def slice_table(comparison: Comparison) -> Table | None:
+    """The measure that ranks the runs, within each slice: a row a run, a column a slice."""
+    if not comparison.slices:
+        return None
+    key = comparison.keys[0]
+    heads = [f"{cut.value} ({cut.queries:,})" for cut in comparison.slices]
+    runs = list(dict.fromkeys(row.run for row in comparison.standings))
+    rows: list[list[Cell]] = [[run, *(cut.means[run][key] for cut in comparison.slices)] for run in runs]
+    return Table([f"{key} by {comparison.slices[0].column}", *heads], rows)
 
 
 def shown_p(p: float) -> str:
@@ -123,9 +141,9 @@ def remarks(comparison: Comparison) -> list[str]:
         said.append(
             f"p: paired {plan.test} test by query{corrected}. *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise."
         )
-        hidden = len(comparison.tested) - len(_shown_pairs(comparison))
-        if hidden:
-            said.append(f"{hidden:,} more tests, of the other measures, are in the JSON and in `pairs`.")
+        said.append(
+            "Every test, with intervals and effect sizes, is in the JSON, in `pairs` and in the report."
+        )
         said.append(
             "Runs in one group cannot be told apart by these queries; `ranks` is where a run may stand (95 %)."
         )
@@ -141,6 +159,28 @@ def remarks(comparison: Comparison) -> list[str]:
             said.append(
                 f"A weight of {flip.flips_at:.3g} for {name} (now {flip.weight:g}) would put {comparison.runs[flip.new_top]} on top."
             )
-    covered = {name: each.sentences() for name, each in comparison.coverage.items()}
-    said += [f"{name}: {' '.join(sentences)}" for name, sentences in covered.items() if sentences]
-    return said + list(comparison.notes)
+    return said + _coverage(comparison) + list(comparison.notes)
+
+
+def _coverage(comparison: Comparison) -> list[str]:
+    """What coverage has to say, once where it is the same for every run."""
+    said: dict[str, list[str]] = {}
+    for name, covered in comparison.coverage.items():
+        for sentence in replace(covered, unjudged=0).sentences():
+            said.setdefault(sentence, []).append(name)
+    everyone = [s for s, names in said.items() if len(names) == len(comparison.coverage)]
+    lines = [f"All runs: {' '.join(everyone)}"] if everyone else []
+    for name in comparison.coverage:
+        own = [s for s, names in said.items() if name in names and s not in everyone]
+        if own:
+            lines.append(f"{name}: {' '.join(own)}")
+    shares = {name: c.unjudged / c.documents for name, c in comparison.coverage.items() if c.documents}
+    if any(shares.values()):
+        least, most = min(shares, key=lambda name: shares[name]), max(shares, key=lambda name: shares[name])
+        span = (
+            f"{shares[least]:.0%} ({least}) to {shares[most]:.0%} ({most})"
+            if least != most
+            else f"{shares[least]:.0%}"
+        )
+        lines.append(f"Never judged: {span} of the documents that came back.")
+    return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_tables
+from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_table
 from steelyard.report.tables import plain
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ def comparison_text(comparison: Comparison) -> str:
     parts = [comparison.verdict, plain(leaderboard_table(comparison))]
     if comparison.tested:
         parts.append(plain(pairs_table(comparison)))
-    for heading, table in slice_tables(comparison):
-        parts.append(f"{heading}\n{plain(table)}")
+    sliced = slice_table(comparison)
+    if sliced is not None:
+        parts.append(plain(sliced))
     parts.append("\n".join(remarks(comparison)))
     return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,24 @@
+"""make bench: every benchmark in turn, each a table of times and ratios taken in one run."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+BENCHMARKS = {
+    "evaluation": "reading and measuring runs: files and memory",
+    "significance": "tests and intervals",
+    "bm25": "indexing and searching",
+    "report": "the page",
+}
+
+
+def main(wanted: list[str]) -> None:
+    """Run the benchmarks named, or all of them."""
+    for name in wanted or BENCHMARKS:
+        print(f"\n## {name}: {BENCHMARKS[name]}\n", flush=True)
+        import_module(f"benchmarks.{name}").main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
