@@ -122,6 +122,11 @@ class Scores:
             [f"Scores of {self.name!r} over {len(self.queries):,} queries", *lines, f"  {self.coverage}"]
         )
 
+    def _repr_html_(self) -> str:
+        from steelyard.report.scores_html import scores_html
+
+        return scores_html(self)
+
     def _key(self, measure: str | Measure) -> str:
         text = str(measure)
         if text in self.measures:

@@ -43,8 +43,13 @@ class ResultFolder:
     def subject(self) -> Subject:
         """What a page of this folder is about."""
         return subject_of(
-            *(self.path, self.record, self.comparison),
-            *(self.queries, self.columns, self.documents, self.absent),
+            self.path,
+            self.record,
+            self.comparison,
+            self.queries,
+            self.columns,
+            self.documents,
+            self.absent,
         )
 
     def to_html(
@@ -94,13 +99,11 @@ def subject_of(
     facts = [
         ("Dataset", f"{dataset['name']}, {dataset['documents']:,} documents"),
         ("Fingerprint of the dataset", str(dataset["fingerprint"])),
-        *((f"Fingerprint of {row['run']}", str(row["fingerprint"])) for row in rows),
         ("Depth", f"{record['settings']['depth']:,} documents asked of every retriever"),
         (
             "Test",
             f"{comparison.plan.test}, correction {comparison.plan.correction}, seed {comparison.plan.seed}",
         ),
-        *((f"Settings of {row['run']}", _said(row["settings"])) for row in rows if row["settings"]),
         ("Machine", ", ".join(str(part) for part in machine.values())),
         ("Measured by", f"Steelyard {record['steelyard']}"),
     ]
@@ -112,6 +115,7 @@ def subject_of(
         documents=documents,
         costs=rows,
         errors={row["run"]: row["errors"] for row in rows if row["errors"]},
+        made={str(row["run"]): (_said(row["settings"]), str(row["fingerprint"])) for row in rows},
         facts=facts,
         command=f"steelyard report {_quoted(folder)} -o report.html",
         absent=absent,

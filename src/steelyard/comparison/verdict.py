@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.comparison.board import COMPOSITE
+from steelyard.comparison.pairs import apart
 from steelyard.statistics import power_analysis
 
 if TYPE_CHECKING:
@@ -28,11 +29,13 @@ def verdict(comparison: Comparison) -> str:
     lead = abs(top.means[column.key] - second.means[column.key])
     values = board.of(column.key)
     first, next_ = board.runs.index(top.run), board.runs.index(second.run)
-    together = [row.run for row in rows if row.group == top.group]
+    sure = apart(board, comparison.plan, comparison.tested)
+    others = [
+        row.run for row in rows[1:] if not sure[first, board.runs.index(row.run)] < comparison.plan.alpha
+    ]
     said = f"{top.run} leads on {what}{at} with {top.means[column.key]:.4f}, {lead:.4f} ahead of {second.run}"
-    if len(together) == 1:
+    if not others:
         return f"{said}; the data can tell it from every other run."
     power = power_analysis(values[first] - values[next_], alpha=comparison.plan.alpha, separated=False)
-    others = [run for run in together if run != top.run]
     named = others[0] if len(others) == 1 else f"{', '.join(others[:-1])} and {others[-1]}"
     return f"{said}, but the data cannot tell it from {named}. Of the first two: {power.sentence}"

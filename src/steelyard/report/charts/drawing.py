@@ -18,7 +18,7 @@ from steelyard.report.page.failures import Look
 from steelyard.report.page.subject import Subject
 
 RAMP = ["#eaf3f1", "#a9d3cc", "#5aa9a0", "#1f7a72", "#0b4f4a"]
-"""Light to dark: cells below the middle carry dark text, those above it white."""
+"""Little to much. A page in the dark has its own; so a chart asks for the range by name."""
 
 LEVELS = {
     "< 0.001": "#0b4f4a",
@@ -27,14 +27,18 @@ LEVELS = {
     "0.05 or more": "#f1f1ee",
     "no test": "#d9d9d6",
 }
-DARK_LEVELS = ("< 0.001", "< 0.01")
-INK, PAPER = "#14211f", "#ffffff"
+STRONG_LEVELS = ("< 0.001", "< 0.01")
+INKS = {"inkLow": "#000000", "inkHigh": "#ffffff", "inkAt": 0.72}
+"""Text on cells that hold little and much, and where one becomes the other; a page in the dark sets them anew."""
 
 CATEGORIES = [
     *("#0072b2", "#d55e00", "#00805a", "#b0468f", "#8a6d00"),
     *("#5b4bb7", "#c0392b", "#3d7ea6", "#6a7b0f", "#7a5c46"),
 ]
 """Colours of runs, told apart with any colour vision, each legible on white."""
+
+CONFIG = {"range": {"category": CATEGORIES, "ramp": RAMP, "ordinal": list(LEVELS.values())}}
+"""The colours that charts ask for by name, on white."""
 
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
 
@@ -100,7 +104,14 @@ def _bars(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart |
     about = "Means with their 95 % intervals."
     if baseline is not None:
         about += " The dashed line is the baseline; stars mark a real difference from it (*** p < 0.001, ** p < 0.01, * p < 0.05)."
-    return _chosen("means", "Means", about, alt.layer(*layers), rows, height=len(runs) * ROW_HEIGHT + 10)
+    return _chosen(
+        "means",
+        "Means",
+        about,
+        alt.layer(*layers),
+        rows,
+        height=max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 10),
+    )
 
 
 def _curves(rows: list[Row], runs: Sequence[str]) -> Chart | None:
@@ -123,7 +134,7 @@ def _diversity(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     )
 
 
-def _lines(chart: alt.Chart, rows: list[Row], runs: Sequence[str]) -> alt.LayerChart:
+def _lines(chart: Any, rows: list[Row], runs: Sequence[str]) -> Any:
     """Lines with bands against k, runs told apart by colour and shape."""
     cutoffs = sorted({row["k"] for row in rows})
     picked = alt.selection_point(name="picked", fields=["run"], bind="legend")
@@ -137,7 +148,7 @@ def _lines(chart: alt.Chart, rows: list[Row], runs: Sequence[str]) -> alt.LayerC
     band = base.mark_area().encode(
         y=alt.Y("low:Q", title=None),
         y2="high:Q",
-        opacity=alt.condition(picked, alt.value(0.13), alt.value(0.03)),
+        opacity=alt.condition(picked, alt.value(0.09), alt.value(0.02)),
     )
     line = base.mark_line(strokeWidth=2).encode(y="value:Q", opacity=faint)
     points = base.mark_point(filled=True, size=55, opacity=1).encode(
@@ -159,14 +170,21 @@ def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart | None:
             color=alt.Color(
                 "share:Q",
                 title="queries",
-                scale=alt.Scale(range=RAMP, domainMin=0),
+                scale=alt.Scale(range="ramp", domainMin=0),
                 legend=alt.Legend(format=".0%", orient="top"),
             ),
             tooltip=_tips("run", "left", "right", "queries", "share"),
         )
     )
-    about = "Where a run's queries lie: the darker, the more of them have about that value."
-    return _chosen("distribution", "Query by query", about, chart, rows, height=len(runs) * ROW_HEIGHT + 70)
+    about = "Where a run's queries lie: the stronger the colour, the more of them have about that value."
+    return _chosen(
+        "distribution",
+        "Query by query",
+        about,
+        chart,
+        rows,
+        height=max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 70),
+    )
 
 
 def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
@@ -185,16 +203,20 @@ def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         interpolate="step-after", strokeDash=[5, 4], strokeWidth=1.5, color="#7a7a74"
     )
     points = base.mark_point(size=130, strokeWidth=2).encode(
-        color=_colour(runs, legend=False),
+        color=_colour(runs),
         shape=alt.Shape(
             "front:N",
             title=None,
             scale=alt.Scale(domain=["on the front", "beaten"], range=["diamond", "circle"]),
-            legend=alt.Legend(orient="top"),
+            legend=None,
         ),
         tooltip=_tips("run", "value", "milliseconds", "front"),
     )
-    names = base.mark_text(align="left", dx=11, dy=-8).encode(text="run:N")
+    names = (
+        base.transform_filter(alt.datum.front == "on the front")
+        .mark_text(align="left", dx=4, dy=-13)
+        .encode(text="run:N")
+    )
     about = "Up and to the left is better. Runs on the front (diamonds) are beaten by none in both value and time."
     return _chosen("trade", "Against time", about, alt.layer(front, points, names), rows)
 
@@ -214,17 +236,15 @@ def _slices(rows: list[Row], columns: Mapping[str, Any], runs: Sequence[str]) ->
         )
     )
     cells = base.mark_rect(cornerRadius=2).encode(
-        color=alt.Color("shade:Q", legend=None, scale=alt.Scale(range=RAMP, domain=[0, 1])),
+        color=alt.Color("shade:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1])),
         tooltip=_tips("run", "slice", "value", "queries"),
     )
-    text = base.mark_text(fontSize=11).encode(
-        text=alt.Text("value:Q", format=".3~g"), color=_ink("datum.shade > 0.55")
-    )
+    text = base.mark_text(fontSize=11).encode(text="said:N", color=_ink("datum.shade > inkAt"))
     tallest = max(len({row["slice"] for row in rows if row["column"] == name}) for name in columns)
-    about = "Means within each kind of query (how many in brackets); the darker, the better."
+    about = "Means within each kind of query (how many in brackets); the stronger, the better, and ● the best of each."
     return _chosen(
         *("slices", "By kind of query", about, alt.layer(cells, text), rows),
-        height=tallest * ROW_HEIGHT + 110,
+        height=max(LINE_HEIGHT, tallest * ROW_HEIGHT + 110),
         column=column,
         columns=tuple(columns),
     )
@@ -238,20 +258,20 @@ def _p_values(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         color=alt.Color(
             "level:N",
             title="p",
-            scale=alt.Scale(domain=list(LEVELS), range=list(LEVELS.values())),
+            scale=alt.Scale(domain=list(LEVELS), range="ordinal"),
             legend=alt.Legend(orient="top", symbolStrokeWidth=1, symbolStrokeColor="#8a8a84"),
         ),
         tooltip=_tips("run", "against", "difference", "p"),
     )
-    dark = " || ".join(f"datum.level === '{level}'" for level in DARK_LEVELS)
+    strong = " || ".join(f"datum.level === '{level}'" for level in STRONG_LEVELS)
     text = (
         base.transform_calculate(
             said="!isValid(datum.p) ? '' : datum.p < 0.001 ? '<.001' : format(datum.p, '.3f')"
         )
         .mark_text(fontSize=11)
-        .encode(text="said:N", color=_ink(dark))
+        .encode(text="said:N", color=_ink(strong))
     )
-    about = "The p-value of every two runs, adjusted for all tests of the table: dark cells are differences the data can tell."
+    about = "The p-value of every two runs, adjusted for all tests of the table: strong cells are differences the data can tell."
     return _chosen(
         "p-values", "Which differences are real", about, alt.layer(cells, text), rows, height=_square(runs)
     )
@@ -262,11 +282,11 @@ def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         return None
     base = _all(rows).encode(x=_runs_across("against", runs), y=_runs_down("run", list(runs)))
     cells = base.mark_rect(cornerRadius=2).encode(
-        color=alt.Color("share:Q", legend=None, scale=alt.Scale(range=RAMP, domain=[0, 1])),
+        color=alt.Color("share:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1])),
         tooltip=_tips("run", "against", "share"),
     )
     text = base.mark_text(fontSize=11).encode(
-        text=alt.Text("share:Q", format=".0%"), color=_ink("datum.share > 0.55")
+        text=alt.Text("share:Q", format=".0%"), color=_ink("datum.share > inkAt")
     )
     height = _square(runs)
     about = f"How much of their first {made.OVERLAP_DEPTH} documents two runs share. Runs that agree little may be worth fusing."
@@ -274,7 +294,7 @@ def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart | None:
 
 
 def _square(runs: Sequence[str]) -> int:
-    return len(runs) * ROW_HEIGHT + 130
+    return max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 130)
 
 
 def _chosen(
@@ -293,15 +313,15 @@ def _chosen(
     parameters = [{"name": "measure", "value": measures[0]}]
     if column is not None:
         parameters.append({"name": "column", "value": columns[0]})
-    spec["params"] = [*parameters, *spec.get("params", [])]
+    spec["params"] = [*parameters, *spec["params"]]
     return Chart(name, title, about, spec, height, measures, columns)
 
 
-def _all(rows: list[Row]) -> alt.Chart:
-    return alt.Chart(alt.Data(values=rows))
+def _all(rows: list[Row]) -> Any:
+    return alt.Chart(alt.InlineData(values=rows))
 
 
-def _measured(rows: list[Row]) -> alt.Chart:
+def _measured(rows: list[Row]) -> Any:
     """A chart of the rows whose measure is the one chosen."""
     return _all(rows).transform_filter("datum.measure === measure")
 
@@ -314,6 +334,8 @@ def _spec(chart: Any, height: int) -> dict[str, Any]:
     spec: dict[str, Any] = fitted.to_dict(validate=False)
     spec.pop("$schema", None)
     spec.pop("config", None)
+    inks = [{"name": name, "value": colour} for name, colour in INKS.items()]
+    spec["params"] = [*inks, *spec.get("params", [])]
     return spec
 
 
@@ -342,8 +364,8 @@ def _shape(runs: Sequence[str]) -> alt.Shape:
     return alt.Shape("run:N", title=None, sort=list(runs), scale=alt.Scale(domain=list(runs), range=shapes))
 
 
-def _ink(dark: str) -> Any:
-    return alt.condition(dark, alt.value(PAPER), alt.value(INK))
+def _ink(strong: str) -> Any:
+    return alt.condition(strong, alt.value(alt.expr("inkHigh")), alt.value(alt.expr("inkLow")))
 
 
 def _tips(*fields: str) -> list[alt.Tooltip]:
@@ -351,8 +373,6 @@ def _tips(*fields: str) -> list[alt.Tooltip]:
     kinds = {"run": "N", "against": "N", "slice": "N", "stars": "N", "front": "N"}
     formats = {"share": ".1%", "p": ".3g", "milliseconds": ".3~g", **dict.fromkeys(numbers, ".4~f")}
     return [
-        alt.Tooltip(
-            f"{name}:{kinds.get(name, 'Q')}", **({"format": formats[name]} if name in formats else {})
-        )
+        alt.Tooltip(f"{name}:{kinds.get(name, 'Q')}", format=formats.get(name, alt.Undefined))
         for name in fields
     ]

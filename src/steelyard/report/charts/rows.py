@@ -116,8 +116,7 @@ def _against_k(comparison: Comparison, looks: Sequence[Look], meant: Measure, la
                 found = _values(meant @ k, each, comparison)
             except MeasureError:
                 return []
-            mean, low, high = _band(found)
-            rows.append({"measure": label, "run": run, "k": k, "value": mean, "low": low, "high": high})
+            rows.append({"measure": label, "run": run, "k": k, **_band(found, meant)})
     return rows
 
 
@@ -130,14 +129,15 @@ def _values(meant: Measure, each: Look, comparison: Comparison) -> Floats:
     return found[each.alignment.answered] if rules.missing == "skip" else found
 
 
-def _band(found: Floats) -> tuple[float | None, float | None, float | None]:
-    """The mean and the ends of its interval, by the normal distribution."""
+def _band(found: Floats, meant: Measure) -> Row:
+    """The mean and the ends of its interval, by the normal distribution, within the measure's range."""
     kept = found[~np.isnan(found)]
     if not len(kept):
-        return None, None, None
+        return {"value": None, "low": None, "high": None}
     mean = float(kept.mean())
     reach = NORMAL * float(kept.std(ddof=1)) / len(kept) ** 0.5 if len(kept) > 1 else 0.0
-    return _rounded(mean), _rounded(mean - reach), _rounded(mean + reach)
+    low, high = max(mean - reach, meant.definition.low), min(mean + reach, meant.definition.high)
+    return {"value": _rounded(mean), "low": _finite(low), "high": _finite(high)}
 
 
 def distribution_rows(comparison: Comparison) -> list[Row]:
@@ -242,13 +242,24 @@ def slice_rows(subject: Subject, columns: Mapping[str, Mapping[str, object]]) ->
 
 
 def _shaded(rows: list[Row], column: Column) -> list[Row]:
+    """The rows with a shade for each, and its value as text, the best of a slice marked."""
     known = [row["value"] for row in rows if row["value"] is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     made = []
     for row in rows:
         part = 0.5 if row["value"] is None or high == low else (row["value"] - low) / (high - low)
-        made.append({**row, "shade": _rounded(1 - part if column.better == "less" else part)})
+        rivals = [
+            other["value"] for other in rows if other["slice"] == row["slice"] and other["value"] is not None
+        ]
+        best = (min if column.better == "less" else max)(rivals, default=None)
+        mark = " ●" if row["value"] == best and any(value != best for value in rivals) else ""
+        said = "" if row["value"] is None else f"{_short(row['value'])}{mark}"
+        made.append({**row, "said": said, "shade": _rounded(1 - part if column.better == "less" else part)})
     return made
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.01 else f"{value:.1e}"
 
 
 def _in_order(labels: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.formats.atomic import write_file
-from steelyard.report.charts.drawing import CATEGORIES, Chart
+from steelyard.report.charts.drawing import CONFIG, Chart
 
 WIDTH = 760
 SCALE = 2
@@ -15,7 +15,7 @@ SCALE = 2
 _CONFIG: dict[str, Any] = {
     "background": "#ffffff",
     "font": "Helvetica, Arial, sans-serif",
-    "range": {"category": CATEGORIES},
+    **CONFIG,
     "view": {"stroke": None},
     "axis": {"gridColor": "#e6e6e2", "domainColor": "#8a8a84", "tickColor": "#8a8a84", "labelFontSize": 12},
     "legend": {"labelFontSize": 12},

@@ -220,25 +220,27 @@ class _Judgments:
     def entry(self, query: str, shelf: Shelf, listed: Iterable[Iterable[tuple[str, Any]]]) -> dict[str, Any]:
         """What is judged: documents that a list shows, and the relevant ones that none shows."""
         shown = {doc for rows in listed for doc, _ in rows}
-        rows, hidden, relevant = [], 0, 0
+        rows: list[list[Any]] = []
+        hidden = relevant = absent = 0
         for number in self._numbers(query):
             doc, grade = self.doc_ids[number], self.grades[number]
             relevant += grade > 0
             if doc not in shown and grade <= 0:
                 continue
-            if doc not in shown and sum(row[4] for row in rows) >= MISSING_SHOWN:
-                hidden += 1
-                continue
+            if doc not in shown:
+                absent += 1
+                if absent > MISSING_SHOWN:
+                    hidden += 1
+                    continue
             rows.append(
                 [
                     shelf.place(doc),
                     int(grade) if grade == int(grade) else grade,
                     self.targets.get(number, []),
                     [rank[number] for rank in self.ranks],
-                    int(doc not in shown),
                 ]
             )
-        return {"judged": [row[:4] for row in rows], "relevant": int(relevant), "hidden": hidden}
+        return {"judged": rows, "relevant": int(relevant), "hidden": hidden}
 
     def _numbers(self, query: str) -> Iterator[int]:
         number = self.place[query]

@@ -34,6 +34,8 @@ SUMMARY_LIMIT = 8_000_000
 _SPARE = 120_000
 """Room for the numbers of the queries whose lists are there."""
 
+_SNIPPET = "window.vegaEmbed = vegaEmbed;"
+
 _EXTRA = ("jinja2", "altair", "vl_convert")
 
 
@@ -59,6 +61,7 @@ def page_html(subject: Subject, *, everything: bool = False) -> str:
         "version": __version__,
         "view": view_of(subject),
         "charts": charts,
+        "depth": DEPTH if subject.comparison.source is not None else None,
         "allowed": Markup(" ".join(map(script_hash, (script, *([vega] if vega else []))))),
         "style": Markup(page_style()),
         "script": Markup(script),
@@ -129,8 +132,6 @@ def _left_out(subject: Subject, kept: Kept, found: Lists) -> list[str]:
         said.append(f"{found.cut_texts:,} documents are cut to their first {TEXT_LIMIT:,} characters.")
     if said:
         said.append("`steelyard report RESULT --all` leaves nothing of this out.")
-    if found.queries:
-        said.append(f"Lists show the first {DEPTH} documents; the numbers are of the whole lists.")
     return said
 
 
@@ -151,7 +152,7 @@ def _vega() -> str:
     """The script that draws charts in the browser: Vega, Vega-Lite and Vega-Embed, as vl-convert bundles them."""
     import vl_convert
 
-    bundle: str = vl_convert.javascript_bundle()
+    bundle: str = vl_convert.javascript_bundle(_SNIPPET)
     return re.sub(r"</(?=script)", r"<\\/", bundle.replace("\r\n", "\n"), flags=re.IGNORECASE)
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.hits import Floats, Ints
+from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.comparison.board import Board
 from steelyard.report.charts.rows import Shown, shown_measures, slice_columns
 from steelyard.report.page.embedding import packed
 from steelyard.report.page.failures import Look, low_cutoff
 from steelyard.report.page.subject import Subject
+from steelyard.report.page.view import is_time
 from steelyard.statistics.quantiles import student_quantile
 
 QUERY_TEXT_LIMIT = 400
@@ -43,7 +44,10 @@ def summary_of(subject: Subject, looks: Sequence[Look], kept: Kept) -> dict[str,
         else comparison.runs.index(comparison.plan.baseline),
         "leader": comparison.runs.index(comparison.standings[0].run),
         "second": comparison.runs.index(comparison.standings[1].run) if len(comparison.runs) > 1 else -1,
-        "measures": [{"label": each.label, "better": each.column.better} for each in measures],
+        "measures": [
+            {"label": each.label, "better": each.column.better, "unit": "s" if is_time(each.column) else ""}
+            for each in measures
+        ],
         "values": packed(_values(measures, places), "f4"),
         "queries": names,
         "texts": [_cut(subject.queries.get(name, ""), kept.everything) for name in names],
@@ -102,13 +106,10 @@ def _weighable(board: Board, k: int | None, weights: Mapping[str, float]) -> dic
         ],
         axis=1,
     )
-    whole = ~np.isnan(turned).any(axis=1)
+    whole: Bools = np.asarray(~np.isnan(turned).any(axis=1))
     means = [
-        [
-            float(turned[run, part, whole[run]].mean()) if whole[run].any() else 0.0
-            for part in range(turned.shape[1])
-        ]
-        for run in range(len(board.runs))
+        (parts[:, there].mean(axis=1) if there.any() else np.zeros(len(parts))).tolist()
+        for parts, there in zip(turned, whole, strict=True)
     ]
     everywhere = whole.all(axis=0)
     size = int(everywhere.sum())

@@ -17,8 +17,8 @@ class Subject:
     """A comparison with the texts to show, the costs, and how it was made.
 
     `queries` are texts by id and `columns` what else is known of them; `documents` are title and
-    text by id; `costs` one mapping a run; `facts` pairs of what and which (dataset, machine,
-    fingerprints); `errors` a run's failures by query; `command` makes the page again; `absent`
+    text by id; `costs` one mapping a run; `made` each run's settings and fingerprint; `facts` pairs of
+    what and which (dataset, machine); `errors` a run's failures by query; `command` makes the page again; `absent`
     says what is not there and why.
     """
 
@@ -29,6 +29,7 @@ class Subject:
     documents: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     costs: Sequence[Mapping[str, Any]] = ()
     errors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    made: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     facts: Sequence[tuple[str, str]] = ()
     command: str = ""
     absent: tuple[str, ...] = ()
@@ -60,10 +61,11 @@ def comparison_subject(comparison: Comparison, dataset: Dataset | None = None) -
             "`comparison.to_html(path, dataset)` shows their texts."
         )
     costs = []
+    made: dict[str, tuple[str, str]] = {}
     if source is not None:
         held = {name: source.run(name) for name in comparison.runs}
         facts.append(("Fingerprint of the judgments", source.qrels.fingerprint))
-        facts += [(f"Fingerprint of {name}", run.fingerprint) for name, run in held.items()]
+        made = {name: ("", run.fingerprint) for name, run in held.items()}
         for name, run in held.items():
             taken = list((run.seconds or {}).values())
             costs.append({"run": name, "mean_seconds": sum(taken) / len(taken) if taken else None})
@@ -76,6 +78,7 @@ def comparison_subject(comparison: Comparison, dataset: Dataset | None = None) -
         columns=columns,
         documents=documents,
         costs=costs,
+        made=made,
         facts=facts,
         command='comparison.to_html("report.html")',
         absent=tuple(absent),

@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard.comparison.board import COMPOSITE, Board, Column
 from steelyard.comparison.leaderboard import Standing
-from steelyard.comparison.pairs import Pair
+from steelyard.comparison.pairs import Pair, apart
 from steelyard.comparison.result import Comparison
 from steelyard.explanation import _POLICY_TEXT as POLICY_TEXT
 from steelyard.explanation import explain
@@ -22,7 +22,7 @@ def view_of(subject: Subject) -> dict[str, Any]:
     comparison = subject.comparison
     return {
         "title": subject.title,
-        "verdict": comparison.verdict,
+        "verdict": _sentences(comparison.verdict),
         "lead": lead(comparison),
         "numbers": numbers(subject),
         "columns": [_head(comparison, column) for column in comparison.boards[0].columns],
@@ -40,9 +40,16 @@ def view_of(subject: Subject) -> dict[str, Any]:
         "dialect": comparison.dialect,
         "policies": policies(comparison),
         "coverage": _coverage(comparison),
+        "made": [(run, *subject.made[run]) for run in comparison.runs if run in subject.made],
         "facts": subject.facts,
         "command": subject.command,
     }
+
+
+def _sentences(verdict: str) -> tuple[str, str]:
+    """The verdict proper, and what it adds on telling the first two apart."""
+    first, found, rest = verdict.partition(". Of the first two: ")
+    return (f"{first}.", f"Of the first two: {rest}") if found else (verdict, "")
 
 
 def lead(comparison: Comparison) -> list[tuple[str, str]]:
@@ -54,18 +61,25 @@ def lead(comparison: Comparison) -> list[tuple[str, str]]:
     if not mine:
         return []
     pair = mine[0]
-    rows = comparison.standings
-    tied = [row.run for row in rows if row.k == rows[0].k and row.group == rows[0].group and row.run != top]
+    tied = _tied(comparison)
     said = [
         (f"{pair.run} against {pair.baseline}", f"{pair.difference:+.4f}"),
         ("95 % interval", f"{pair.low:+.4f} to {pair.high:+.4f}"),
         ("p, adjusted", f"{shown_p(pair.p_adjusted)} {pair.stars if pair.stars != 'ns' else '(ns)'}".strip()),
         ("Won, tied, lost", f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"),
-        ("Tied with the leader", ", ".join(tied) if tied else "no run"),
+        ("Not told from the leader", ", ".join(tied) if tied else "no run"),
     ]
-    if pair.needed:
+    if pair.needed and not pair.p_adjusted < comparison.plan.alpha:
         said.append(("Queries needed to tell", f"about {pair.needed:,}"))
     return said
+
+
+def _tied(comparison: Comparison) -> list[str]:
+    """The runs that the data cannot tell from the leader, best first."""
+    board, top = comparison.boards[0], comparison.standings[0].run
+    sure = apart(board, comparison.plan, comparison.tested)[board.runs.index(top)]
+    rows = [row.run for row in comparison.standings if row.k == board.k and row.run != top]
+    return [run for run in rows if not sure[board.runs.index(run)] < comparison.plan.alpha]
 
 
 def numbers(subject: Subject) -> list[tuple[str, str]]:
@@ -81,9 +95,14 @@ def shown(column: Column, value: float | None) -> str:
     """A mean as text: four places, milliseconds for times."""
     if value is None or value != value:
         return "–"
-    if column.measure is not None and column.measure.name == "Latency":
+    if is_time(column):
         return f"{value * 1e3:.3g} ms"
     return f"{value:.4f}" if abs(value) >= 1e-4 or value == 0 else f"{value:.1e}"
+
+
+def is_time(column: Column) -> bool:
+    """Whether a measure's values are seconds."""
+    return column.measure is not None and column.measure.name == "Latency"
 
 
 def _head(comparison: Comparison, column: Column) -> dict[str, str]:
@@ -138,8 +157,10 @@ def _best(rows: Sequence[Standing], column: Column) -> float | None:
 
 
 def _span(rows: Sequence[Standing], column: Column) -> tuple[float, float] | None:
-    """The range that a column's interval bars share."""
-    ends = [end for row in rows for end in (row.intervals[column.key] or ()) if end == end]
+    """The range that a column's interval bars share: that of the first group, which is where runs are close."""
+    near = [row for row in rows if row.group == rows[0].group]
+    chosen = near if len(near) > 1 else rows
+    ends = [end for row in chosen for end in (row.intervals[column.key] or ()) if end == end]
     return (min(ends), max(ends)) if ends and max(ends) > min(ends) else None
 
 
@@ -151,7 +172,7 @@ def _bar(row: Standing, column: Column, span: tuple[float, float] | None) -> dic
     low, high = span
 
     def at(value: float) -> float:
-        return round(100 * (value - low) / (high - low), 2)
+        return round(min(100.0, max(0.0, 100 * (value - low) / (high - low))), 2)
 
     said = f"95 % interval {shown(column, interval[0])} to {shown(column, interval[1])}"
     return {
@@ -160,6 +181,7 @@ def _bar(row: Standing, column: Column, span: tuple[float, float] | None) -> dic
         "from": at(interval[0]),
         "to": at(interval[1]),
         "mean": round(at(mean) - 1, 2),
+        "off": not low <= mean <= high,
         "said": said,
     }
 

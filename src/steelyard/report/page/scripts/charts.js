@@ -83,7 +83,7 @@ async function draw(figure, state) {
   drawing ??= loadVega();
   const embed = await drawing;
   const spec = { ...figure.chart.spec };
-  const chosen = wanted(figure, state);
+  const chosen = { ...wanted(figure, state), ...colours().inks };
   spec.params = (spec.params ?? []).map((each) => (chosen[each.name] === undefined ? each : { ...each, value: chosen[each.name] }));
   const stage = figure.element.querySelector(".drawing");
   const result = await embed(stage, spec, { actions: false, ast: true, renderer: "svg", config: config(), tooltip: { theme: isDark() ? "dark" : "light" } });
@@ -115,22 +115,32 @@ const LIGHT = {
   ink: "#1c2524",
   soft: "#56615f",
   line: "#e4e2db",
+  inks: { inkLow: "#000000", inkHigh: "#ffffff", inkAt: 0.72 },
+  ramp: ["#eaf3f1", "#a9d3cc", "#5aa9a0", "#1f7a72", "#0b4f4a"],
+  levels: ["#0b4f4a", "#1f7a72", "#8cc4bc", "#f1f1ee", "#d9d9d6"],
   runs: ["#0072b2", "#d55e00", "#00805a", "#b0468f", "#8a6d00", "#5b4bb7", "#c0392b", "#3d7ea6", "#6a7b0f", "#7a5c46"],
 };
 const DARK = {
   ink: "#e4eae8",
   soft: "#a2afac",
   line: "#2c3739",
+  inks: { inkLow: "#ffffff", inkHigh: "#000000", inkAt: 0.5 },
+  ramp: ["#1d2a2c", "#205450", "#2e7f78", "#4fa9a0", "#8be0d6"],
+  levels: ["#8be0d6", "#4fa9a0", "#205450", "#1d2629", "#33393b"],
   runs: ["#58b4e9", "#ff9a4d", "#3fcf9f", "#ea8fc8", "#e5c646", "#a99cf5", "#ff8073", "#8fc1dd", "#bfd14a", "#cfa98c"],
 };
 
+function colours() {
+  return isDark() ? DARK : LIGHT;
+}
+
 function config() {
-  const { ink, soft, line, runs } = isDark() ? DARK : LIGHT;
+  const { ink, soft, line, runs, ramp, levels } = colours();
   const text = { labelColor: ink, titleColor: soft, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" };
   return {
     background: "transparent",
     font: "system-ui, sans-serif",
-    range: { category: runs },
+    range: { category: runs, ramp, ordinal: levels },
     view: { stroke: null },
     axis: { ...text, gridColor: line, domainColor: soft, tickColor: soft },
     legend: text,

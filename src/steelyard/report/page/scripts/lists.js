@@ -14,9 +14,9 @@ export function documentAt(place) {
 
 export const LABELS = Object.freeze({
   gold: ["◆", "gold"],
-  again: ["◇", "gold, repeat"],
+  again: ["◇", "gold"],
   distractor: ["✖", "distractor"],
-  repeat: ["↻", "repeat"],
+  repeat: ["↻", "duplicate"],
   judged: ["○", "not relevant"],
   unjudged: ["?", "unjudged"],
 });

@@ -15,7 +15,7 @@ export function drawMoves(stage, canvas) {
     );
     for (const item of columns[at].querySelectorAll("li[data-doc]")) {
       const other = right.get(item.dataset.doc);
-      if (other) canvas.append(line(item, other, frame, stage));
+      if (other && !item.hidden && !other.hidden) canvas.append(line(item, other, frame, stage));
     }
   }
 }

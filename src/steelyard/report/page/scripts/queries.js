@@ -4,7 +4,7 @@ import { chosenPair, measureNamed } from "./data.js";
 import { append, byId, make, option } from "./dom.js";
 import { failureTags } from "./query.js";
 import { FILTERS, choose, sliceOf, winner } from "./selection.js";
-import { counted, number, signed, visible } from "./text.js";
+import { counted, inUnits, signed, visible } from "./text.js";
 
 const ROWS = 25;
 
@@ -89,11 +89,10 @@ function setUpControls(data, store) {
 function fillTable(data, state, store, shown) {
   const measure = measureNamed(data, state.measure);
   const [run, against] = chosenPair(data, state);
-  const columns = [["query", "Query", ""]];
-  if (against >= 0) columns.push(["change", "Change", "number"], ["difference", "Difference", "number"]);
-  data.runs.forEach((name, at) => columns.push([`run:${at}`, name, "number"]));
-  const heads = columns.filter(([name]) => name !== "change").map(([name, text, kind]) => headOf(name, text, kind, state, store));
+  const heads = [headOf("query", "Query", "", state, store)];
   if (data.judged) heads.push(make("th", { scope: "col" }, "What happened to ", make("bdi", {}, visible(data.runs[run]))));
+  if (against >= 0) heads.push(headOf("difference", "Difference", "number", state, store));
+  data.runs.forEach((name, at) => heads.push(headOf(`run:${at}`, name, "number", state, store)));
   const top = topValue(data, measure, shown);
   const rows = shown.map((query) => rowOf(data, query, measure, run, against, top));
   const table = byId("queries-table");
@@ -132,15 +131,15 @@ function rowOf(data, query, measure, run, against, top) {
     text ? make("bdi", { class: "id" }, visible(data.queries[query])) : null,
   );
   const cells = [make("th", { scope: "row" }, opener)];
+  if (data.judged) cells.push(make("td", { class: "failures" }, failureTags(data, run, query)));
   if (against >= 0) cells.push(differenceCell(data, measure, run, against, query));
   const best = winner(data, measure, query);
   data.runs.forEach((_, each) => {
     const value = data.value(measure, each, query);
-    const cell = make("td", { class: each === best ? "number value best" : "number value" }, make("span", {}, number(value, 3)));
+    const cell = make("td", { class: each === best ? "number value best" : "number value" }, make("span", {}, inUnits(data.measures[measure], value, 3)));
     cell.style.setProperty("--part", String(Number.isNaN(value) ? 0 : Math.max(0, Math.min(1, value / top))));
     cells.push(cell);
   });
-  if (data.judged) cells.push(make("td", { class: "failures" }, failureTags(data, run, query)));
   return make("tr", {}, cells);
 }
 
@@ -149,7 +148,9 @@ function differenceCell(data, measure, run, against, query) {
   const gain = data.worth(measure, run, query) - data.worth(measure, against, query);
   const kind = gain > 0 ? "gain" : gain < 0 ? "loss" : "same";
   const shape = gain > 0 ? "▲" : gain < 0 ? "▼" : "=";
-  return make("td", { class: `number difference ${kind}` }, make("span", {}, `${signed(difference, 3)} `), make("span", { class: "shape" }, shape));
+  const unit = data.measures[measure].unit === "s";
+  const said = unit ? `${signed(difference * 1000, 2)} ms ` : `${signed(difference, 3)} `;
+  return make("td", { class: `number difference ${kind}` }, make("span", {}, said), make("span", { class: "shape" }, shape));
 }
 
 function showPages(store, page, pages, count, from) {

@@ -5,7 +5,7 @@ import { append, byId, make } from "./dom.js";
 import { LABELS, documentAt, labelled, listsOf, missing } from "./lists.js";
 import { drawMoves } from "./moves.js";
 import { sliceOf } from "./selection.js";
-import { number, parts, terms, visible } from "./text.js";
+import { inUnits, parts, terms, visible } from "./text.js";
 
 const SIDE_BY_SIDE = 3;
 const FIRST_SHOWN = 10;
@@ -106,7 +106,7 @@ function shownRuns(data, state, query) {
 
 function atAGlance(data, state, store, query, shown) {
   const head = ["List", "Run", "What happened", ...data.measures.map((measure) => measure.label)];
-  const best = data.measures.map((_, measure) => Math.max(...data.runs.map((__, run) => data.worth(measure, run, query))));
+  const best = data.measures.map((_, measure) => bestOf(data.runs.map((__, run) => data.worth(measure, run, query))));
   const rows = data.runs.map((name, run) => {
     const box = make("input", { type: "checkbox", "aria-label": `show the list of ${visible(name)}` });
     box.checked = shown.includes(run);
@@ -126,7 +126,7 @@ function atAGlance(data, state, store, query, shown) {
         make(
           "td",
           { class: data.worth(measure, run, query) === best[measure] ? "number best" : "number" },
-          number(data.value(measure, run, query), 3),
+          inUnits(data.measures[measure], data.value(measure, run, query), 3),
         ),
       ),
     );
@@ -137,6 +137,12 @@ function atAGlance(data, state, store, query, shown) {
     { class: "scroll", tabindex: 0, role: "region", "aria-label": "Each run on this query" },
     make("table", { class: "glance" }, make("thead", {}, make("tr", {}, heads)), make("tbody", {}, rows)),
   );
+}
+
+// The best of some values, or NaN where they are all the same.
+function bestOf(values) {
+  const best = Math.max(...values);
+  return values.every((value) => value === best) ? NaN : best;
 }
 
 export function failureTags(data, run, query) {
@@ -198,7 +204,7 @@ function card(item, wanted, before, cutoff) {
   const { id, title, text, cut } = documentAt(item.doc);
   const [shape, word] = LABELS[item.kind];
   const grade = item.kind === "gold" || item.kind === "again" ? ` ${item.grade}` : "";
-  const since = item.since ? `, as at ${item.since}` : "";
+  const since = item.since ? `, repeats rank ${item.since}` : "";
   const head = make(
     "div",
     { class: "head" },
@@ -210,7 +216,7 @@ function card(item, wanted, before, cutoff) {
   const holder = make("li", { value: item.rank, class: item.rank === cutoff ? "last-in" : "", "data-doc": item.doc, "data-kind": item.kind }, head);
   append(holder, [make("div", { class: "title", dir: "auto" }, marked(visible(title || id), wanted))]);
   if (title) append(holder, [make("bdi", { class: "id" }, visible(id))]);
-  if (item.targets.length) append(holder, [make("div", { class: "targets" }, "for ", make("bdi", {}, visible(item.targets.join(", "))))]);
+  if (item.targets.length && item.grade > 0) append(holder, [make("div", { class: "targets" }, "for ", make("bdi", {}, visible(item.targets.join(", "))))]);
   if (text) append(holder, textOf(text, cut, wanted));
   else if (text === null) append(holder, [make("div", { class: "absent" }, "its text is not in the result")]);
   return holder;

@@ -74,6 +74,12 @@ export function number(value, digits = 4) {
   return value.toFixed(digits);
 }
 
+// A value in the units of its measure: seconds are shown as milliseconds.
+export function inUnits(measure, value, digits = 4) {
+  if (measure.unit !== "s" || Number.isNaN(value)) return number(value, digits);
+  return `${Number((value * 1000).toPrecision(3))} ms`;
+}
+
 export function signed(value, digits = 4) {
   if (Number.isNaN(value)) return "–";
   return `${value > 0 ? "+" : value < 0 ? "−" : "±"}${number(Math.abs(value), digits)}`;
