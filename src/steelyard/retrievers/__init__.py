@@ -19,21 +19,25 @@ if TYPE_CHECKING:
     from steelyard.retrievers.base import RetrieverError as RetrieverError
     from steelyard.retrievers.bm25 import BM25 as BM25
     from steelyard.retrievers.dense import Dense as Dense
+    from steelyard.retrievers.graph_flow import GraphFlow as GraphFlow
     from steelyard.retrievers.hybrid import Hybrid as Hybrid
     from steelyard.retrievers.registry import retriever as retriever
     from steelyard.retrievers.registry import retriever_names as retriever_names
     from steelyard.retrievers.rerank import Rerank as Rerank
     from steelyard.retrievers.shuffle import Random as Random
+    from steelyard.retrievers.swarm import SwarmRerank as SwarmRerank
 
 _HOMES = {
     "BM25": "bm25",
     "Dense": "dense",
+    "GraphFlow": "graph_flow",
     "Hybrid": "hybrid",
     "Random": "shuffle",
     "Ranked": "base",
     "Rerank": "rerank",
     "Retriever": "base",
     "RetrieverError": "base",
+    "SwarmRerank": "swarm",
     "retriever": "registry",
     "retriever_names": "registry",
 }

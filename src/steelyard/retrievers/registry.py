@@ -25,6 +25,20 @@ _KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "dense": ("dense", "Dense", {}),
     "hybrid": ("hybrid", "Hybrid", {}),
     "rerank": ("rerank", "Rerank", {}),
+    "graph-flow": ("graph_flow", "GraphFlow", {}),
+    "swarm-rerank": ("swarm", "SwarmRerank", {}),
+    "python": ("adapters.function", "Python", {}),
+    "callable": ("adapters.function", "Python", {}),
+    "langchain": ("adapters.langchain", "LangChain", {}),
+    "llama-index": ("adapters.llama_index", "LlamaIndex", {}),
+    "haystack": ("adapters.haystack", "Haystack", {}),
+    "http": ("adapters.endpoint", "Http", {}),
+    "elasticsearch": ("adapters.elasticsearch", "Elasticsearch", {}),
+    "opensearch": ("adapters.elasticsearch", "Elasticsearch", {}),
+    "qdrant": ("adapters.qdrant", "Qdrant", {}),
+    "tantivy": ("adapters.tantivy", "Tantivy", {}),
+    "bm25s": ("adapters.bm25s", "BM25S", {}),
+    "pyterrier": ("adapters.pyterrier", "PyTerrier", {}),
 }
 
 

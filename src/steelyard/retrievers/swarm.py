@@ -1,0 +1,168 @@
+"""SwarmRerank: dense candidates, ordered anew by a swarm of agents that walks their graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.errors import did_you_mean
+from steelyard.retrievers.base import Ranked, RetrieverError, checked_queries
+from steelyard.retrievers.checks import number, whole
+from steelyard.retrievers.dense import Dense, Embedder
+from steelyard.retrievers.graph import Floats
+from steelyard.retrievers.graph_index import GraphIndex, GraphPlan
+from steelyard.retrievers.graph_walks import query_draws
+from steelyard.retrievers.swarm_walks import ALWAYS, REASONS, SwarmRules, company, votes
+from steelyard.retrievers.topk import ranked, top_k
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class SwarmRerank:
+    """The documents nearest to the query, reranked by agents that walk the graph between them.
+
+    At each step an agent follows an edge or, when a router says so, leaps to any candidate; either way the
+    next document is drawn in proportion to exp(temperature x score), the score being reward x its fit to the
+    query + similarity x its similarity to where the agent stands + diversity / (1 + its pheromone). Each agent
+    lays pheromone where it arrives, and half of all pheromone decays at each step, so that the swarm spreads.
+    In the end a candidate scores votes x the agents' votes + quality x the mean fit of itself and the
+    candidates it is linked with + dense x its own fit. Fit is similarity to the query, from 0 for the last
+    candidate to 1 for the first.
+
+    candidates, agents, steps: how many; 0 agents do not vote.
+    leap_when: reasons to leap, any of `irrelevant` (the path's fit is below `relevance`), `dead-end` (no edge
+        leads to another candidate) and `over-visited` (more pheromone than `crowding`); `always`; or none.
+    votes, quality, dense: the weights of the final score.
+    graph, neighbours, both_ways, embedding, seed, name: as GraphFlow has them.
+
+    Plain semantic search is agents=0, quality=0; leaping alone is leap_when="always", quality=0. Documents that
+    are no candidates follow by similarity, with scores of 0 or less. A query's walk depends on the seed and its
+    text, not on what else is asked.
+
+    >>> corpus = {"d1": "the red fox", "d2": "a fox and its den", "d3": "dens of badgers", "d4": "the owl"}
+    >>> swarm = SwarmRerank(candidates=3, agents=5, graph="neighbours", neighbours=1).index(corpus)
+    >>> [doc for doc, score in swarm.retrieve(["fox"], k=2)[0]]
+    ['d1', 'd2']
+    """
+
+    def __init__(
+        self,
+        candidates: int = 50,
+        agents: int = 20,
+        steps: int = 10,
+        temperature: float = 20.0,
+        reward: float = 1.0,
+        similarity: float = 0.5,
+        diversity: float = 0.5,
+        leap_when: str | Sequence[str] = REASONS,
+        relevance: float = 0.4,
+        crowding: float = 2.0,
+        decay: float = 0.5,
+        votes: float = 0.25,
+        quality: float = 0.5,
+        dense: float = 0.25,
+        graph: str = "auto",
+        neighbours: int = 10,
+        both_ways: bool = False,
+        embedding: str | Embedder | Dense = "lsa",
+        seed: int = 0,
+        name: str | None = None,
+    ) -> None:
+        who = self.label = name or "swarm-rerank"
+        self.candidates = whole(who, "candidates", candidates, 1)
+        self.agents = whole(who, "agents", agents)
+        self.steps = whole(who, "steps", steps)
+        self.rules = SwarmRules(
+            temperature=number(who, "temperature", temperature),
+            reward=number(who, "reward", reward),
+            similarity=number(who, "similarity", similarity),
+            diversity=number(who, "diversity", diversity),
+            leap_when=_reasons(leap_when, who),
+            relevance=number(who, "relevance", relevance),
+            crowding=number(who, "crowding", crowding),
+            decay=number(who, "decay", decay, 0.0, 1.0),
+        )
+        self.weights = {
+            "votes": number(who, "votes", votes),
+            "quality": number(who, "quality", quality),
+            "dense": number(who, "dense", dense),
+        }
+        if not any(self.weights.values()):
+            raise RetrieverError(f"{who}: votes, quality and dense are all 0; give one of them a weight.")
+        self.seed = whole(who, "seed", seed)
+        self._plan = GraphPlan(embedding, graph, neighbours, both_ways, who)
+        self._index: GraphIndex | None = None
+
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Embeds a corpus and makes its graph; a second call forgets the first."""
+        self._index = self._plan.index(corpus)
+        return self
+
+    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
+        """Per query, the best k (document id, score) pairs."""
+        if self._index is None:
+            raise RetrieverError(f"{self.label}: nothing is indexed; call index(corpus) before retrieve().")
+        index = self._index
+        listed = checked_queries(queries, k, self.label)
+        answers = []
+        among = min(self.candidates, len(index))
+        for block in index.blocks(listed, among * max(3 * among, 3 * self.agents, self.steps)):
+            for row in self._scores(index, block):
+                places = top_k(row, k)
+                answers.append(ranked(index.documents.ids, places, row[places]))
+        return answers
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides its answers."""
+        return {
+            "retriever": "swarm-rerank",
+            "candidates": self.candidates,
+            "agents": self.agents,
+            "steps": self.steps,
+            **{key: value for key, value in vars(self.rules).items() if key != "leap_when"},
+            "leap_when": list(self.rules.leap_when),
+            **self.weights,
+            **self._plan.settings(),
+            "seed": self.seed,
+        }
+
+    def size_in_bytes(self) -> int:
+        """The embeddings and the graph."""
+        return 0 if self._index is None else self._index.size_in_bytes()
+
+    def _scores(self, index: GraphIndex, queries: list[str]) -> Floats:
+        """Every document's final score: queries x documents."""
+        similarities = index.similarities(queries)
+        chosen = np.stack([top_k(row, self.candidates) for row in similarities])
+        nearest = np.take_along_axis(similarities, chosen, axis=1)
+        span = nearest[:, :1] - nearest[:, -1:]
+        fit = (similarities - nearest[:, -1:]) / np.where(span > 0, span, 1.0)
+        among = np.take_along_axis(fit, chosen, axis=1)
+        scores = self.weights["dense"] * fit
+        if self.agents or self.weights["quality"]:
+            edges = np.stack([index.graph.among(places) for places in chosen])
+            added = self.weights["quality"] * company(edges, among)
+            if self.agents:
+                added += self.weights["votes"] * self._votes(index, queries, chosen, edges, among)
+            np.put_along_axis(scores, chosen, np.take_along_axis(scores, chosen, axis=1) + added, axis=1)
+        return scores
+
+    def _votes(self, index: GraphIndex, queries: list[str], chosen: Any, edges: Any, fit: Floats) -> Floats:
+        vectors = index.dense.vectors[chosen].astype(np.float64)
+        similarity = vectors @ vectors.transpose(0, 2, 1)
+        draws = np.stack([query_draws(self.seed, query, (self.steps, self.agents)) for query in queries])
+        return votes(edges, similarity, fit, draws, self.rules)
+
+
+def _reasons(leap_when: str | Sequence[str], who: str) -> tuple[str, ...]:
+    listed = (leap_when,) if isinstance(leap_when, str) else tuple(leap_when)
+    for reason in listed:
+        if reason not in (*REASONS, ALWAYS):
+            hint = did_you_mean(str(reason), (*REASONS, ALWAYS))
+            raise RetrieverError(
+                f"{who}: no reason to leap {reason!r}.{hint} Known: {', '.join((*REASONS, ALWAYS))}."
+            )
+    return listed
