@@ -119,9 +119,8 @@ class BenchResult:
 
     def remarks(self) -> list[str]:
         """What a reader should know of how the runs came about."""
-        said = [
-            f"Times of {row.run} are from an earlier run of this bench." for row in self.rows if row.cached
-        ]
+        cached = [row.run for row in self.rows if row.cached]
+        said = [f"Answers and times from before, not asked again: {', '.join(cached)}."] if cached else []
         for row in self.rows:
             if row.errors:
                 query, error = next(iter(row.errors.items()))
