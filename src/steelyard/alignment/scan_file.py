@@ -16,7 +16,8 @@ from typing import IO, Any
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
 from steelyard.alignment.native import hits_from, kernel, options
 
-_PIECE = 1 << 24
+_PIECE = 1 << 23
+_MOST_PORTABLE_THREADS = 4  # more would only wait for the interpreter
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
 _INTERLEAVED = 2
 
@@ -52,7 +53,7 @@ def _scan_open(
     if native is None:
         from steelyard.alignment.scan_lines import scan_buffer
 
-        return scan_buffer(view, judged, ordering, threads, piece)
+        return scan_buffer(view, judged, ordering, min(threads, _MOST_PORTABLE_THREADS), piece)
     wanted = native.Judged(judged.query_ids, judged.starts, judged.doc_ids)
     answer = native.scan(view, wanted, *options(ordering), threads, piece or _PIECE)
     if answer == _INTERLEAVED:
