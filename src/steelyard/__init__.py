@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from steelyard.datasets import Dataset as Dataset
     from steelyard.errors import SteelyardError as SteelyardError
     from steelyard.evaluation import evaluate as evaluate
+    from steelyard.evidence.evidence import Evidence as Evidence
     from steelyard.explanation import explain as explain
     from steelyard.fusion.fuse import fuse as fuse
     from steelyard.fusion.tune import Tuned as Tuned
@@ -37,6 +38,7 @@ _HOMES = {
     "BenchResult": "steelyard.bench.result",
     "Dataset": "steelyard.datasets",
     "Comparison": "steelyard.comparison.result",
+    "Evidence": "steelyard.evidence.evidence",
     "Measure": "steelyard.measures.grammar",
     "Qrels": "steelyard.judgments",
     "Run": "steelyard.runs",

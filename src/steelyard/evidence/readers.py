@@ -1,0 +1,306 @@
+"""Evidence from files: MultiHop-RAG, tables of spans, AutoRAG, ragas, and Steelyard's own JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import InputError, did_you_mean
+from steelyard.evidence.evidence import Evidence
+from steelyard.formats.delimited import read_table
+from steelyard.formats.files import table_format
+from steelyard.formats.lists import query_ids
+from steelyard.formats.source import Source
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Record = Mapping[str, Any]
+
+_DOCUMENTS = ("doc_id", "document_id", "corpus_id", "document", "source")
+_STARTS, _ENDS = ("start", "start_index"), ("end", "end_index")
+_CONTENTS = ("content", "contents", "text")
+
+
+def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) -> Evidence:
+    """The evidence of a file, in the format named or found from the names it holds."""
+    source = Source(path)
+    content = _content(source)
+    known = format or _format_of(content, path)
+    if known not in _READERS:
+        raise InputError(
+            f"there is no evidence format {known!r}.{did_you_mean(known, _READERS)} Known: {', '.join(_READERS)}."
+        )
+    reader = _READERS[known]
+    taken = list(signature(reader).parameters)[1:]
+    for name in options:
+        if name not in taken:
+            raise InputError(
+                f"{path}: format {known} has no option {name!r}.{did_you_mean(name, taken)} "
+                f"It has: {', '.join(taken) or 'none'}."
+            )
+    try:
+        return reader(content, **options)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def read_chunks(path: str | Path) -> pl.DataFrame:
+    """Chunks of a file, as `Evidence.judge` takes them: JSON, JSON lines, CSV, TSV or Parquet, a row a chunk.
+
+    AutoRAG's corpus (doc_id, contents, path, start_end_idx) becomes chunks of the documents that its
+    paths name. Its index of the end is that of the last character, so the end is one more; equal indices
+    mean that the place is not known. What AutoRAG puts before a chunk's own text (the file's name) is left out.
+    """
+    import polars as pl
+
+    content = _content(Source(Path(path)))
+    if isinstance(content, Mapping):
+        raise InputError(
+            f"{path} is one JSON object; expected a list of chunks, each with chunk_id, doc_id, start, end and text."
+        )
+    frame = content if isinstance(content, pl.DataFrame) else pl.DataFrame(list(content), strict=False)
+    if "start_end_idx" not in frame.columns:
+        return frame
+    first, last = (pl.col("start_end_idx").list.get(at, null_on_oob=True) for at in (0, 1))
+    known = last > first
+    placed = frame.with_columns(
+        start=pl.when(known).then(first),
+        end=pl.when(known).then(last + 1),
+    )
+    own = pl.col("contents").str.slice(
+        pl.col("contents").str.len_chars().cast(pl.Int64) - (pl.col("end") - pl.col("start"))
+    )
+    text = pl.when(pl.col("end") > pl.col("start")).then(own).otherwise(pl.col("contents"))
+    document = pl.coalesce(pl.col("path"), pl.col("doc_id")) if "path" in frame.columns else pl.col("doc_id")
+    return placed.select(
+        pl.col("doc_id").alias("chunk_id"), document.alias("doc_id"), "start", "end", text.alias("text")
+    )
+
+
+def _content(source: Source) -> Any:
+    """A mapping (one JSON object), a frame (Parquet) or a list of records."""
+    kind = table_format(source)
+    if kind == "parquet":
+        return source.parquet
+    if kind in ("csv", "tsv"):
+        return read_table(source, "," if kind == "csv" else "\t").to_dicts()
+    if kind == "json":
+        return _records(source.json, source.path)
+    if kind == "jsonl":
+        lines = [line for line in source.text.split("\n") if line.strip()]
+        several = len(lines) > 1 and all(
+            line.lstrip().startswith("{") and line.rstrip().endswith("}") for line in lines[:2]
+        )
+        if several:
+            return source.jsonl
+        whole = source.json
+        return [whole] if _is_record(whole) else whole
+    raise InputError(
+        f"{source.path} is not JSON, JSON lines, CSV, TSV or Parquet; evidence is read from these."
+    )
+
+
+def _records(content: Any, path: Path) -> list[Record]:
+    if not isinstance(content, list) or not all(isinstance(record, dict) for record in content):
+        raise InputError(
+            f"{path} holds a list of something other than objects; expected one object a question."
+        )
+    return content
+
+
+def _is_record(content: Any) -> bool:
+    named = ("evidence_list", "reference_contexts", "references", "targets", "start_index")
+    return isinstance(content, dict) and any(name in content for name in named)
+
+
+def _format_of(content: Any, path: Path) -> str:
+    if isinstance(content, dict):
+        return "json"
+    names = (
+        set(content.columns)
+        if hasattr(content, "columns")
+        else {name for record in content for name in record}
+    )
+    for name, format in (
+        ("evidence_list", "multihop-rag"),
+        ("reference_contexts", "ragas"),
+        ("retrieval_gt", "autorag"),
+        ("references", "spans"),
+        ("targets", "json"),
+    ):
+        if name in names:
+            return format
+    if names & set(_STARTS) and names & set(_ENDS):
+        return "spans"
+    raise InputError(
+        f"{path} holds {', '.join(sorted(map(str, names))[:10]) or 'nothing'}, which is no evidence; expected evidence_list "
+        "(MultiHop-RAG), references or start_index and end_index (spans), retrieval_gt (AutoRAG), "
+        "reference_contexts (ragas) or targets. format= insists."
+    )
+
+
+def _own(content: Any) -> Evidence:
+    """The mapping that Evidence takes; or records of query_id and targets, `null: true` for a null query."""
+    if isinstance(content, Mapping):
+        return Evidence(content)
+    records = _rows(content)
+    queries, notes = _queries(records)
+    given = {query: record.get("targets") or [] for query, record in zip(queries, records, strict=True)}
+    null = [query for query, record in zip(queries, records, strict=True) if record.get("null") is True]
+    return _noted(Evidence(given, null), notes)
+
+
+def _multihop(content: Any) -> Evidence:
+    """A question's facts, each a target; a question of type null_query is null."""
+    records = _rows(content)
+    queries, notes = _queries(records)
+    given: dict[str, Any] = {}
+    for query, record in zip(queries, records, strict=True):
+        facts = [{"fact": _text(piece, "fact", query)} for piece in record.get("evidence_list") or []]
+        given[query] = (
+            None if not facts and str(record.get("question_type", "")).startswith("null") else facts
+        )
+    return _noted(Evidence(given), notes)
+
+
+def _ragas(content: Any) -> Evidence:
+    """A sample's reference contexts, each a target."""
+    records = _rows(content)
+    queries, notes = _queries(records)
+    given = {
+        query: [{"fact": text} for text in _listed(record.get("reference_contexts"), query)]
+        for query, record in zip(queries, records, strict=True)
+    }
+    return _noted(Evidence(given), notes)
+
+
+def _spans(content: Any, doc_id: str | None = None) -> Evidence:
+    """A row a question, its references a list of spans; or a row a span.
+
+    The document is the reference's own, the row's (doc_id, corpus_id, ...), or the column `doc_id` names.
+    """
+    records = _rows(content)
+    columns = (doc_id,) if doc_id else _DOCUMENTS
+    if any("references" in record for record in records):
+        queries, notes = _queries(records)
+        given = {}
+        for query, record in zip(queries, records, strict=True):
+            owner = _first(record, columns)
+            given[query] = [
+                _span(reference, owner, columns, query)
+                for reference in _listed(record.get("references"), query)
+            ]
+        return _noted(Evidence(given), notes)
+    gathered: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for number, record in enumerate(records, start=1):
+        query = str(_first(record, ("query_id", "qid", "question", "query")) or "")
+        if not query:
+            raise InputError(f"row {number:,} names no query; expected query_id, doc_id, start and end.")
+        targets = gathered.setdefault(query, {})
+        label = str(record.get("target") or f"row {number}")
+        targets.setdefault(label, []).append(_span(record, None, columns, query))
+    return Evidence({query: list(targets.values()) for query, targets in gathered.items()})
+
+
+def _autorag(content: Any, corpus: str | Path | None = None) -> Evidence:
+    """AutoRAG's groups: each a target, any document of which is enough.
+
+    With `corpus`, its corpus file, a document that has a place in its source (path and start_end_idx)
+    is evidence by that span, so that it survives re-chunking; without, by its id.
+    """
+    records = _rows(content)
+    queries, notes = _queries(records)
+    places: dict[str, dict[str, Any]] = {}
+    if corpus is not None:
+        for row in read_chunks(corpus).iter_rows(named=True):
+            spanned = row.get("start") is not None
+            named = str(row.get("chunk_id") or row["doc_id"])
+            places[named] = (
+                {"doc_id": str(row["doc_id"]), "start": row["start"], "end": row["end"]}
+                if spanned
+                else {"doc_id": named}
+            )
+    given: dict[str, Any] = {}
+    for query, record in zip(queries, records, strict=True):
+        groups = [group for group in record.get("retrieval_gt") or [] if group]
+        targets = []
+        for group in groups:
+            ids = [group] if isinstance(group, str) else list(group)
+            lost = [doc for doc in ids if corpus is not None and doc not in places]
+            if lost:
+                raise InputError(f"query {query!r} names the document {lost[0]!r}, which is not in {corpus}.")
+            targets.append([places.get(doc, {"doc_id": doc}) for doc in ids])
+        given[query] = targets or None
+    return _noted(Evidence(given), notes)
+
+
+_READERS: dict[str, Callable[..., Evidence]] = {
+    "json": _own,
+    "multihop-rag": _multihop,
+    "spans": _spans,
+    "autorag": _autorag,
+    "ragas": _ragas,
+}
+
+
+def _rows(content: Any) -> Sequence[Record]:
+    rows: Sequence[Record] = content.to_dicts() if hasattr(content, "to_dicts") else content
+    if isinstance(rows, Mapping) or not rows:
+        raise InputError("expected one record a question, and there are none.")
+    return rows
+
+
+def _queries(records: Sequence[Record]) -> tuple[list[str], tuple[str, ...]]:
+    names = dict.fromkeys(name for record in records for name in record)
+    return query_ids({name: [record.get(name) for record in records] for name in names}, None, len(records))
+
+
+def _noted(evidence: Evidence, notes: tuple[str, ...]) -> Evidence:
+    evidence.notes = (*notes, *evidence.notes)
+    return evidence
+
+
+def _listed(value: Any, query: str) -> list[Any]:
+    """A list, which a table of text holds as JSON."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise InputError(f"query {query!r}: its list is not JSON ({error.msg}).") from None
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise InputError(f"query {query!r}: expected a list, got {value!r:.60}.")
+    return value
+
+
+def _first(record: Record, names: Sequence[str]) -> Any:
+    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
+
+
+def _span(record: Any, owner: Any, columns: Sequence[str], query: str) -> dict[str, Any]:
+    if not isinstance(record, Mapping):
+        raise InputError(
+            f"query {query!r}: {record!r:.60} is not a span; expected start_index and end_index."
+        )
+    start, end = (_number(_first(record, names)) for names in (_STARTS, _ENDS))
+    document = owner if _first(record, columns) is None else _first(record, columns)
+    span = {"doc_id": document, "start": start, "end": end}
+    content = _first(record, _CONTENTS)
+    return {**span, "content": content} if content is not None else span
+
+
+def _number(value: Any) -> Any:
+    """The whole number that a table holds as text; anything else as it is, for the checks to refuse."""
+    return int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
+
+
+def _text(piece: Any, field: str, query: str) -> str:
+    value = piece.get(field) if isinstance(piece, Mapping) else None
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"query {query!r} lists evidence without a text in {field!r}: {piece!r:.60}.")
+    return value

@@ -1,0 +1,174 @@
+"""Evidence read from files, each tool's own form; on real data, every judgment against the plain loop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from plain_projection import judged
+
+import steelyard as sy
+from steelyard.errors import InputError
+from steelyard.evidence.readers import read_chunks
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+needs_spans = pytest.mark.skipif(
+    not (DATA / "chunk-spans").is_dir(), reason="shared data chunk-spans is not here"
+)
+needs_autorag = pytest.mark.skipif(not (DATA / "autorag").is_dir(), reason="shared data autorag is not here")
+
+
+def written(path: Path, content: Any) -> Path:
+    text = content if isinstance(content, str) else json.dumps(content)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_multihop_rag(tmp_path: Path) -> None:
+    questions = [
+        {
+            "query": "One?",
+            "question_type": "inference_query",
+            "evidence_list": [{"fact": "A b.", "url": "u"}, {"fact": "C d."}],
+        },
+        {"query": "Two?", "question_type": "null_query", "evidence_list": []},
+    ]
+    ev = sy.Evidence.read(written(tmp_path / "MultiHopRAG.json", questions))
+    assert repr(ev) == "Evidence: 2 queries, 2 targets (2 facts), 1 null query"
+    assert ev.judge({"c": "It said: A  b."}).frame.row(0) == ("0", "c", 1, "1")
+    questions[1]["question_type"] = "inference_query"
+    with pytest.raises(InputError, match="query '1': no evidence, and not marked null"):
+        sy.Evidence.read(written(tmp_path / "bad.json", questions))
+
+
+def test_spans_as_references_and_as_rows(tmp_path: Path) -> None:
+    references = [{"content": "balance", "start_index": 4, "end_index": 11}]
+    lines = json.dumps({"query_id": "q", "references": references, "corpus_id": "book"}) + "\n"
+    table = pl.DataFrame({"query_id": ["q"], "references": [json.dumps(references)], "corpus_id": ["book"]})
+    flat = "query_id,doc_id,start_index,end_index,content\nq,book,4,11,balance\n"
+    table.write_csv(tmp_path / "a.csv")
+    wanted = sy.Evidence({"q": [{"doc_id": "book", "start": 4, "end": 11, "content": "balance"}]})
+    assert sy.Evidence.read(tmp_path / "a.csv") == wanted
+    assert sy.Evidence.read(written(tmp_path / "b.jsonl", lines)) == wanted
+    assert sy.Evidence.read(written(tmp_path / "c.csv", flat)) == wanted
+
+
+def test_rows_of_one_target_are_any_of(tmp_path: Path) -> None:
+    flat = "query_id,doc_id,start,end,target\nq,a,0,5,1\nq,b,3,9,1\nq,b,10,12,2\n"
+    ev = sy.Evidence.read(written(tmp_path / "spans.csv", flat))
+    assert [len(target) for target in ev.targets["q"]] == [2, 1]
+
+
+def test_ragas_and_own_json(tmp_path: Path) -> None:
+    samples = [{"user_input": "One?", "reference_contexts": ["A b.", "C d."]}]
+    assert len(sy.Evidence.read(written(tmp_path / "ragas.json", samples))) == 2
+    own = {"q1": [[{"fact": "A b."}, {"doc_id": "d7"}]], "q2": None}
+    assert sy.Evidence.read(written(tmp_path / "own.json", own)) == sy.Evidence(own)
+    lines = [{"query_id": "q1", "targets": own["q1"]}, {"query_id": "q2", "targets": [], "null": True}]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    assert sy.Evidence.read(written(tmp_path / "own.jsonl", text)) == sy.Evidence(own)
+
+
+def test_files_that_are_no_evidence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="which is no evidence"):
+        sy.Evidence.read(written(tmp_path / "a.json", [{"title": "x"}]))
+    with pytest.raises(InputError, match="Did you mean spans"):
+        sy.Evidence.read(written(tmp_path / "b.json", [{"references": []}]), format="span")
+    with pytest.raises(InputError, match="has no option 'corpus'"):
+        sy.Evidence.read(written(tmp_path / "c.json", [{"evidence_list": []}]), corpus="x")
+    with pytest.raises(InputError, match="the span 9 to 3 of document 'b' is reversed"):
+        sy.Evidence.read(written(tmp_path / "d.csv", "query_id,doc_id,start,end\nq,b,9,3\n"))
+    with pytest.raises(InputError, match="its list is not JSON"):
+        sy.Evidence.read(written(tmp_path / "e.csv", "query_id,doc_id,references\nq,b,[{]\n"))
+
+
+@needs_autorag
+def test_autorag_groups_by_id() -> None:
+    ev = sy.Evidence.read(DATA / "autorag" / "qa_data_sample.parquet")
+    corpus = pl.read_parquet(DATA / "autorag" / "corpus_data_sample.parquet")
+    qrels = ev.judge(corpus.select("doc_id", "contents"))
+    assert (
+        qrels.frame.sort("query_id", "doc_id")
+        .drop("target")
+        .equals(
+            sy.Qrels.read(DATA / "autorag" / "qa_data_sample.parquet")
+            .frame.sort("query_id", "doc_id")
+            .drop("target")
+        )
+    )
+
+
+@needs_autorag
+def test_autorag_spans_survive_another_chunking() -> None:
+    folder = DATA / "autorag" / "korean"
+    ev = sy.Evidence.read(folder / "qa.parquet", corpus=folder / "corpus.parquet")
+    chunks = read_chunks(folder / "corpus.parquet")
+    own = ev.judge(chunks, overlap="whole").frame
+    assert set(own.select("query_id", "doc_id").iter_rows()) == {
+        (query, doc)
+        for query, groups in pl.read_parquet(folder / "qa.parquet").select("qid", "retrieval_gt").iter_rows()
+        for group in groups
+        for doc in group
+    }
+    end = int(chunks["end"].max())  # type: ignore[arg-type]
+    coarse = [
+        {"chunk_id": str(a), "doc_id": chunks["doc_id"][0], "start": a, "end": a + 2000}
+        for a in range(0, end, 2000)
+    ]
+    evidence = {
+        query: [
+            [{"doc_id": way.doc_id, "start": way.start, "end": way.end} for way in target]
+            for target in targets
+        ]
+        for query, targets in ev.targets.items()
+    }
+    found = set(ev.judge(coarse).frame.select("query_id", "doc_id", "target").iter_rows())
+    assert found == judged(evidence, coarse)
+
+
+@needs_spans
+@pytest.mark.parametrize("overlap", ["any", "majority", "whole"])
+@pytest.mark.parametrize(("size", "step"), [(400, 400), (1000, 800), (3000, 3000)])
+def test_every_projected_span_equals_the_plain_loop(overlap: Any, size: int, step: int) -> None:
+    ev = sy.Evidence.read(DATA / "chunk-spans" / "questions_df.csv")
+    assert (len(ev.queries), len(ev)) == (472, 790)
+    texts = {
+        path.stem: path.read_bytes().decode() for path in (DATA / "chunk-spans" / "corpora").glob("*.md")
+    }
+    chunks = [
+        {
+            "chunk_id": f"{doc}/{a}",
+            "doc_id": doc,
+            "start": a,
+            "end": min(a + size, len(text)),
+            "text": text[a : a + size],
+        }
+        for doc, text in texts.items()
+        for a in range(0, len(text), step)
+    ]
+    evidence = {
+        query: [
+            [{"doc_id": way.doc_id, "start": way.start, "end": way.end} for way in target]
+            for target in targets
+        ]
+        for query, targets in ev.targets.items()
+    }
+    found = ev.judge(chunks, overlap=overlap, documents=texts)
+    assert set(found.frame.select("query_id", "doc_id", "target").iter_rows()) == judged(
+        evidence, chunks, overlap=overlap
+    )
+
+
+@needs_spans
+def test_one_chunk_a_text_finds_everything() -> None:
+    ev = sy.Evidence.read(DATA / "chunk-spans" / "questions_df.csv")
+    texts = {
+        path.stem: path.read_bytes().decode() for path in (DATA / "chunk-spans" / "corpora").glob("*.md")
+    }
+    found = ev.project(texts, overlap="whole", documents=texts)
+    assert found.split.height == found.unfound.height == 0
+    run = {query: list(texts) for query in ev.queries}
+    assert sy.evaluate(found.qrels, run, ["R", "R(per=target)"]).means == {"R": 1.0, "R(per=target)": 1.0}
