@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +94,7 @@ def search(index: SparseIndex, queries: Sequence[Sequence[str]], k: int, matchin
     """
     find = index.vocabulary.get
     terms = [[term for token in query if (term := find(token)) is not None] for query in queries]
+    k = min(int(k), index.documents)
     native = kernel()
     if native is None:
         return [_portable_search(index, query, k, matching) for query in terms]
@@ -105,7 +106,7 @@ def search(index: SparseIndex, queries: Sequence[Sequence[str]], k: int, matchin
     )
     ends = np.cumsum(np.frombuffer(sizes, np.int64)).tolist()
     found, values = np.frombuffer(docs, np.int32), np.frombuffer(scores, np.float64)
-    return [(found[a:b], values[a:b]) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+    return [(found[a:b], values[a:b]) for a, b in pairwise([0, *ends])]
 
 
 def _portable_search(index: SparseIndex, terms: list[int], k: int, matching: bool) -> Answer:

