@@ -1,0 +1,195 @@
+"""Calling somebody's function: one query or a batch, with k or without, now or awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, cast
+
+from steelyard.ids import kind_of
+from steelyard.retrievers.base import RetrieverError
+
+Batch = Literal["auto"] | bool
+K_NAMES = ("k", "top_k", "topk", "n", "limit", "size", "depth", "num_results", "n_results", "max_results")
+_BATCH_NAMES = {"queries", "questions", "batch", "texts", "inputs", "query_list", "query_texts"}
+_METHODS = ("retrieve", "search", "invoke")
+
+
+def method_of(found: Any, who: str, names: Sequence[str] = _METHODS) -> Callable[..., Any]:
+    """What to call of an object: itself where it is a function, or its first method of these names.
+
+    >>> method_of(len, "python") is len
+    True
+    """
+    methods = [] if inspect.isroutine(found) else [getattr(found, name, None) for name in names]
+    for method in (*methods, found):
+        if callable(method):
+            return cast("Callable[..., Any]", method)
+    raise RetrieverError(
+        f"{who}: {kind_of(found)} cannot be called and has none of {', '.join(names)}; "
+        "expected a function, a class, or an object with one of them."
+    )
+
+
+def ask_each(ask: Callable[[str], Any], queries: Sequence[str], concurrency: int) -> list[Any]:
+    """One answer per query, with so many of them out at once, each in a thread.
+
+    >>> ask_each(str.upper, ["a", "b"], 2)
+    ['A', 'B']
+    """
+    if concurrency == 1 or len(queries) < 2:
+        return [ask(query) for query in queries]
+    with ThreadPoolExecutor(min(concurrency, len(queries))) as pool:
+        return list(pool.map(ask, queries))
+
+
+def checked_concurrency(concurrency: int, who: str) -> int:
+    """How many queries may be out at once."""
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise RetrieverError(f"{who}: `concurrency` is {concurrency!r}; expected a whole number, 1 or more.")
+    return concurrency
+
+
+class Caller:
+    """Calls a function for some queries and gives one raw answer for each.
+
+    batch: whether the function takes a list of queries. `auto` looks at its first parameter: annotated as a
+        list, or called queries, questions, texts or batch, it is a batch; anything else is one query.
+    concurrency: how many queries are out at once when several are asked: tasks where the function is async,
+        threads where it is not.
+
+    k goes to the parameter called k, top_k, n, limit or another usual name, or else to a second parameter that
+    has no default; a function with neither is called with the query alone.
+
+    >>> Caller(lambda query, top_k=5: [query] * top_k, "python")(["a", "b"], 2)
+    [['a', 'a'], ['b', 'b']]
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        who: str,
+        batch: Batch = "auto",
+        concurrency: int = 1,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        if batch not in ("auto", True, False):
+            raise RetrieverError(f"{who}: `batch` is {batch!r}; expected true, false or auto.")
+        self._function = function
+        self._who = who
+        self._concurrency = checked_concurrency(concurrency, who)
+        self._arguments = dict(arguments or {})
+        parameters = _parameters(function)
+        self.batch = _takes_batch(parameters) if batch == "auto" else bool(batch)
+        self._k = _k_parameter(parameters, self._arguments)
+        self._loop: Loop | None = None
+
+    def __call__(self, queries: Sequence[str], k: int) -> list[Any]:
+        """One raw answer per query."""
+        if self.batch:
+            return self._checked_batch(self._settled([self._call(list(queries), k)])[0], len(queries))
+        threads = 1 if inspect.iscoroutinefunction(self._function) else self._concurrency
+        return self._settled(ask_each(lambda query: self._call(query, k), queries, threads))
+
+    def _call(self, asked: str | list[str], k: int) -> Any:
+        if self._k is None:
+            return self._function(asked, **self._arguments)
+        if self._k == "":
+            return self._function(asked, k, **self._arguments)
+        return self._function(asked, **{self._k: k, **self._arguments})
+
+    def _settled(self, answers: list[Any]) -> list[Any]:
+        """The answers, those that must be awaited awaited, so many at a time."""
+        if not any(inspect.isawaitable(answer) for answer in answers):
+            return answers
+        self._loop = self._loop or Loop()
+        return cast("list[Any]", self._loop.run(_awaited(answers, self._concurrency)))
+
+    def _checked_batch(self, answers: Any, expected: int) -> list[Any]:
+        if isinstance(answers, (Mapping, str)) or not hasattr(answers, "__len__"):
+            raise RetrieverError(
+                f"{self._who}: asked a batch of {expected}, it gave {kind_of(answers)}; expected a list with one "
+                "answer per query. Set `batch: false` if it takes one query at a time."
+            )
+        if len(answers) != expected:
+            raise RetrieverError(
+                f"{self._who}: asked a batch of {expected}, it gave {len(answers)} answers; expected one each. "
+                "Set `batch: false` if it takes one query at a time."
+            )
+        return list(answers)
+
+
+class Loop:
+    """An event loop for all calls: an async client that was opened in one call lives on to the next.
+
+    It runs in the calling thread, which costs least; where a loop is running there already, as in a notebook,
+    in a thread beside it.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._one_at_a_time = threading.Lock()
+        weakref.finalize(self, self._loop.close)
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """The result of a coroutine."""
+        with self._one_at_a_time:
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                return self._loop.run_until_complete(work)
+            with ThreadPoolExecutor(1) as beside:
+                return beside.submit(self._loop.run_until_complete, work).result()
+
+
+async def _awaited(answers: Sequence[Any], concurrency: int) -> list[Any]:
+    gate = asyncio.Semaphore(concurrency)
+
+    async def one(answer: Any) -> Any:
+        async with gate:
+            return await answer if inspect.isawaitable(answer) else answer
+
+    settled = await asyncio.gather(*map(one, answers), return_exceptions=True)
+    for answer in settled:
+        if isinstance(answer, BaseException):
+            raise answer
+    return list(settled)
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
+
+
+def _takes_batch(parameters: Sequence[inspect.Parameter]) -> bool:
+    if not parameters:
+        return False
+    annotation = parameters[0].annotation
+    if annotation is not inspect.Parameter.empty:
+        text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+        text = str(annotation) if "[" in str(annotation) else text
+        head = text.split("[")[0].rpartition(".")[2].strip("'\" ").lower()
+        if head in ("list", "sequence", "iterable", "collection", "tuple"):
+            return True
+        if head in ("str", "text"):
+            return False
+    return parameters[0].name in _BATCH_NAMES
+
+
+def _k_parameter(parameters: Sequence[inspect.Parameter], given: Mapping[str, Any]) -> str | None:
+    """The name k goes by; "" where it is the second, whatever its name; None where there is none."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    for place, parameter in enumerate(parameters):
+        if place and parameter.name in K_NAMES and parameter.name not in given:
+            return "" if parameter.kind == inspect.Parameter.POSITIONAL_ONLY else parameter.name
+    if len(parameters) > 1 and parameters[1].name not in given:
+        second = parameters[1]
+        if second.kind in positional and second.default is inspect.Parameter.empty:
+            return ""
+    return None

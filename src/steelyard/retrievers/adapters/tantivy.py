@@ -1,0 +1,112 @@
+"""tantivy: BM25 by tantivy, over the corpus or in an index on disk."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.retrievers.adapters.doc_ids import DocIds
+from steelyard.retrievers.adapters.packages import package
+from steelyard.retrievers.adapters.wrapped import Wrapped
+from steelyard.retrievers.base import RetrieverError, checked_corpus
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_WORD = re.compile(r"[^\W_]+")
+_HEAP = 128_000_000
+
+
+class Tantivy(Wrapped):
+    """Tantivy's BM25 (k1 1.2, b 0.75, both fixed there).
+
+    tokenizer: of the corpus: `en_stem` (English stems), `default` (words in lower case), `whitespace` or `raw`.
+    target: the folder of an index that is there already; nothing is written to it.
+    fields: of that index, what is searched, names separated by spaces.
+    id: of that index, the stored field that has the id.
+    folder: what a relative target is relative to; the working directory by default.
+    version: of what that index holds.
+    name: the label of its row in a table.
+
+    The words of a query are searched as words, whatever tantivy's query language would make of them. The corpus
+    is indexed by one thread, so that the same corpus gives the same list. Documents without any of the words
+    are not in it.
+    """
+
+    def __init__(
+        self,
+        target: str | Path | None = None,
+        tokenizer: str = "en_stem",
+        fields: str = "text",
+        id: str = "id",
+        folder: str | Path | None = None,
+        version: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        label = name or "tantivy"
+        self._package = package("tantivy", "tantivy", "tantivy")
+        self._tokenizer = tokenizer
+        self._fields = fields.split() if target is not None else ["text"]
+        self._id = id if target is not None else "id"
+        self._folder: Path | None = None if target is None else Path(folder or ".") / target
+        self._opened = None if self._folder is None else self._open(self._folder, label)
+        self._own = target is None
+        seen: dict[str, Any] = {"retriever": "tantivy", "package": self._package.__version__}
+        if target is None:
+            seen["tokenizer"] = tokenizer
+        else:
+            seen |= {"target": str(target), "fields": self._fields, "version": version}
+        super().__init__(label, DocIds(self._id, label), seen)
+
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Indexes the corpus in a folder that goes with the retriever; with a target, nothing is indexed."""
+        if not self._own:
+            return self
+        documents = checked_corpus(corpus, self.label)
+        schema = self._package.SchemaBuilder()
+        schema.add_text_field("id", stored=True, tokenizer_name="raw")
+        schema.add_text_field("text", tokenizer_name=self._tokenizer)
+        folder = Path(tempfile.mkdtemp(prefix="steelyard-tantivy-"))
+        weakref.finalize(self, shutil.rmtree, folder, True)
+        index = self._package.Index(schema.build(), path=str(folder))
+        try:
+            writer = index.writer(_HEAP, 1)
+            for doc, text in zip(documents.ids, documents.texts, strict=True):
+                writer.add_document(self._package.Document(id=doc, text=text))
+            writer.commit()
+        except ValueError as error:
+            raise RetrieverError(f"{self.label}: tantivy did not index the corpus: {error}.") from error
+        writer.wait_merging_threads()
+        index.reload()
+        self._opened, self._folder = index, folder
+        return self
+
+    def size_in_bytes(self) -> int:
+        """The files of the index."""
+        if self._folder is None:
+            return 0
+        return sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
+
+    def _ask(self, queries: list[str], k: int) -> list[Any]:
+        if self._opened is None:
+            raise RetrieverError(f"{self.label}: nothing is indexed; call index(corpus) before retrieve().")
+        searcher = self._opened.searcher()
+        answers = []
+        for query in queries:
+            words = " ".join(_WORD.findall(query.lower()))
+            hits = searcher.search(self._opened.parse_query(words, self._fields), k).hits if words else []
+            answers.append([(self._record(searcher.doc(address)), score) for score, address in hits])
+        return answers
+
+    def _record(self, document: Any) -> dict[str, Any]:
+        return {key: values[0] for key, values in document.to_dict().items() if values}
+
+    def _open(self, folder: Path, who: str) -> Any:
+        if not folder.is_dir() or not self._package.Index.exists(str(folder)):
+            raise RetrieverError(f"{who}: there is no tantivy index in {folder}.")
+        return self._package.Index.open(str(folder))

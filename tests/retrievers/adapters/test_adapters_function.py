@@ -1,0 +1,362 @@
+"""Any callable takes part, whatever it takes and gives."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.errors import SteelyardError
+from steelyard.retrievers.adapters import Python
+from steelyard.retrievers.base import Retriever, RetrieverError
+from steelyard.retrievers.registry import retriever
+
+
+def one(answer, k=10, **settings):
+    """What a function that gives this answer retrieves for one query."""
+    return Python(lambda query: answer, name="mine", **settings).retrieve(["a question"], k)[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (None, []),
+        ([], []),
+        (["d1", "d2"], [("d1", 1.0), ("d2", 0.5)]),
+        ([7, np.int64(8)], [("7", 1.0), ("8", 0.5)]),
+        (np.array(["d1", "d2"]), [("d1", 1.0), ("d2", 0.5)]),
+        ([("d1", 0.5), ("d2", 2)], [("d1", 0.5), ("d2", 2.0)]),
+        ([["d1", np.float32(0.5)]], [("d1", 0.5)]),
+        ({"d1": 0.5, "d2": 2}, [("d2", 2.0), ("d1", 0.5)]),
+        ([{"id": "d1", "score": 3}], [("d1", 3.0)]),
+        ([{"_id": "d1", "_score": 3}], [("d1", 3.0)]),
+        ([{"docno": 5}], [("5", 1.0)]),
+        ([SimpleNamespace(id=UUID(int=7), score=1)], [("00000000-0000-0000-0000-000000000007", 1.0)]),
+        ([(SimpleNamespace(doc_id="d1"), 0.25)], [("d1", 0.25)]),
+        ({"ids": ["d1", "d2"], "scores": [3, 1]}, [("d1", 3.0), ("d2", 1.0)]),
+        ({"ids": ["d1", "d2"]}, [("d1", 1.0), ("d2", 0.5)]),
+        ({"results": [{"id": "d1", "score": 3}], "took": "5ms"}, [("d1", 3.0)]),
+        ((doc for doc in ("d1", "d2")), [("d1", 1.0), ("d2", 0.5)]),
+        ([("d1", 3.0), ("d2", None)], [("d1", 1.0), ("d2", 0.5)]),
+    ],
+)
+def test_every_shape_of_answer_is_read(answer, expected):
+    assert one(answer) == expected
+
+
+def test_repeats_are_kept_and_the_order_is_the_callables():
+    assert one([("d2", 0.1), ("d1", 0.9), ("d2", 0.1)]) == [("d2", 0.1), ("d1", 0.9), ("d2", 0.1)]
+
+
+def test_no_more_than_k_are_taken_and_an_endless_answer_ends():
+    def endless(query):
+        number = 0
+        while True:
+            yield f"d{number}"
+            number += 1
+
+    assert [doc for doc, _ in Python(endless).retrieve(["q"], k=3)[0]] == ["d0", "d1", "d2"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("d1", "is a str"),
+        (5, "is a int"),
+        ([("d1", float("nan"))], "score of document 1 .* is nan"),
+        ({"d1": float("nan")}, "'d1' .* is nan"),
+        ([("d1", float("inf"))], "is inf"),
+        ([("d1", "0.5")], "is '0.5'; expected a number"),
+        ([("d1", True)], "is True"),
+        ([("d1", 1, 2)], "a tuple of 3"),
+        ([True], "True is a bool"),
+        ([None], "document 1 .* has no 'id'"),
+        (
+            [{"id": "d1"}, {"text": "x", "metadata": {"source": "s", "page": 1}}],
+            "document 2 of the answer to",
+        ),
+        ([{"text": "x", "metadata": {"source": "s", "page": 1}}], r"text, metadata \(source, page\)"),
+        ({"answer": "none"}, "neither of id to score"),
+        ({"ids": ["d1"], "scores": []}, "1 ids and other than 1 scores"),
+    ],
+)
+def test_what_is_no_answer_says_where_and_what(answer, said):
+    with pytest.raises(SteelyardError, match=said):
+        one(answer)
+
+
+@given(
+    st.lists(st.tuples(st.text(min_size=1), st.floats(allow_nan=False, allow_infinity=False)), max_size=8),
+    st.integers(1, 10),
+)
+def test_pairs_come_back_as_they_are(pairs, k):
+    assert one(pairs, k) == pairs[:k]
+    assert one([{"id": doc, "score": score} for doc, score in pairs], k) == pairs[:k]
+
+
+def test_a_function_may_take_k_by_any_usual_name_or_as_its_second():
+    def by_name(query, *, filters=None, top_k=3):
+        return ["d"] * top_k
+
+    def by_place(query, how_many):
+        return ["d"] * how_many
+
+    def positional(query, k, /):
+        return ["d"] * k
+
+    def without(query, threshold=0.5):
+        assert threshold == 0.5
+        return ["d"] * 9
+
+    for function in (by_name, by_place, positional, without):
+        assert len(Python(function).retrieve(["q"], k=2)[0]) == 2, function.__name__
+
+
+def test_batches_are_told_by_the_first_parameter_or_by_the_setting():
+    def annotated(asked: list[str], k: int) -> list[list[str]]:
+        return [[query] for query in asked]
+
+    def named(queries):
+        return [[query] for query in queries]
+
+    def neither(x):
+        return [x] if isinstance(x, str) else [[query] for query in x]
+
+    def misleading(queries: str):
+        return [queries]
+
+    for function in (annotated, named, neither, misleading):
+        found = Python(function).retrieve(["a", "b"], k=5)
+        assert found == [[("a", 1.0)], [("b", 1.0)]], function.__name__
+    assert Python(annotated).settings()["batch"] is True
+    assert Python(neither).settings()["batch"] is False
+    assert Python(neither, batch=True).retrieve(["a", "b"]) == [[("a", 1.0)], [("b", 1.0)]]
+    assert Python(misleading).settings()["batch"] is False
+
+
+def test_a_batch_answered_in_the_wrong_number_is_refused():
+    with pytest.raises(RetrieverError, match="batch of 2, it gave 1 answers"):
+        Python(lambda queries: [["d1"]]).retrieve(["a", "b"])
+    with pytest.raises(RetrieverError, match="it gave a dict"):
+        Python(lambda queries: {"d1": 1.0}).retrieve(["a", "b"])
+
+
+def test_async_functions_are_awaited_so_many_at_a_time():
+    out, most = 0, 0
+
+    async def search(query, k):
+        nonlocal out, most
+        out += 1
+        most = max(most, out)
+        await asyncio.sleep(0.005)
+        out -= 1
+        return [query]
+
+    found = Python(search, concurrency=3).retrieve([f"q{n}" for n in range(7)])
+    assert found == [[(f"q{n}", 1.0)] for n in range(7)]
+    assert most == 3
+
+
+def test_async_functions_keep_one_loop_and_work_where_a_loop_runs():
+    loops = set()
+
+    async def search(query):
+        loops.add(asyncio.get_running_loop())
+        return [query]
+
+    adapter = Python(search)
+
+    async def notebook():
+        return adapter.retrieve(["a"])
+
+    assert asyncio.run(notebook()) == adapter.retrieve(["a"]) == [[("a", 1.0)]]
+    assert len(loops) == 1
+
+
+def test_an_async_batch_and_an_async_failure():
+    async def batch(queries):
+        return [[query] for query in queries]
+
+    async def fails(query):
+        if query == "bad":
+            raise KeyError("no such thing")
+        return [query]
+
+    assert Python(batch).retrieve(["a", "b"]) == [[("a", 1.0)], [("b", 1.0)]]
+    with pytest.raises(KeyError, match="no such thing"):
+        Python(fails, concurrency=2).retrieve(["good", "bad", "good"])
+
+
+def test_concurrency_of_a_plain_function_is_threads():
+    both = threading.Barrier(2, timeout=20)
+
+    def search(query):
+        both.wait()
+        return [query]
+
+    assert Python(search, concurrency=2).retrieve(["a", "b"]) == [[("a", 1.0)], [("b", 1.0)]]
+
+
+def test_objects_with_a_method_and_classes_with_arguments():
+    class Engine:
+        def __init__(self, doc="d1"):
+            self.doc = doc
+
+        def search(self, query, limit=10):
+            return [self.doc] * min(limit, 2)
+
+    assert Python(Engine()).retrieve(["q"])[0] == [("d1", 1.0), ("d1", 0.5)]
+    assert Python(Engine, arguments={"doc": "d9"}).retrieve(["q"], k=1)[0] == [("d9", 1.0)]
+    with pytest.raises(RetrieverError, match="calling Engine failed with TypeError.*`arguments`"):
+        Python(Engine, arguments={"dog": 1})
+
+
+def test_arguments_of_a_function_go_with_every_call():
+    def search(query, boost, k=10):
+        return [(query, boost)] * k
+
+    assert Python(search, arguments={"boost": 2.5}).retrieve(["q"], k=1)[0] == [("q", 2.5)]
+    assert len(Python(search, arguments={"boost": 1, "k": 2}).retrieve(["q"], k=5)[0]) == 2
+
+
+def test_ids_by_text_find_the_corpus_and_count_strangers_as_strangers(corpus):
+    def search(query):
+        return [{"text": corpus["d2"] + "\n"}, {"text": "a text of nobody's"}]
+
+    adapter = Python(search, id="hash", name="mine").index(corpus)
+    found = adapter.retrieve(["q"])[0]
+    assert found[0] == ("d2", 1.0)
+    assert found[1][0].startswith("sha256:")
+    assert adapter.size_in_bytes() > 0
+    with pytest.raises(RetrieverError, match="call index"):
+        Python(search, id="hash").retrieve(["q"])
+    with pytest.raises(RetrieverError, match="needs the text of document 1"):
+        Python(lambda query: [{"body_text": "x"}], id="hash").index(corpus).retrieve(["q"])
+
+
+def test_ids_by_text_know_texts_with_and_without_their_titles():
+    from steelyard.datasets.corpus import Corpus
+
+    corpus = Corpus.of({"d1": {"title": "Fox", "text": "It runs."}, "d2": "It sleeps."})
+    adapter = Python(
+        lambda query: [{"text": "It runs."}, {"text": "Fox\nIt runs."}, {"text": "It sleeps."}], id="hash"
+    )
+    assert [doc for doc, _ in adapter.index(corpus).retrieve(["q"])[0]] == ["d1", "d1", "d2"]
+
+
+def test_ids_by_path_go_through_keys_attributes_and_places():
+    document = SimpleNamespace(meta={"source": "d7", "tags": ["d8"], "a.b": "d9"})
+    for path, expected in [("metadata.source", "d7"), ("meta.tags[0]", "d8"), ("meta['a.b']", "d9")]:
+        assert one([document], id=path) == [(expected, 1.0)]
+    with pytest.raises(RetrieverError, match=r"has no 'metadata.sauce'; it has meta \(source, tags, a.b\)"):
+        one([document], id="metadata.sauce")
+    with pytest.raises(RetrieverError, match="stops making sense"):
+        one([document], id="meta[source")
+
+
+def test_score_by_path():
+    assert one([{"id": "d1", "rank": {"value": 4}}], score="rank.value") == [("d1", 4.0)]
+    with pytest.raises(RetrieverError, match="the score 'value'.*It has id, rank"):
+        one([{"id": "d1", "rank": 4}], score="value")
+
+
+def test_it_is_a_retriever_and_questions_are_checked():
+    adapter = Python(lambda query: ["d1"], name="mine")
+    assert isinstance(adapter, Retriever)
+    assert (adapter.label, adapter.size_in_bytes(), adapter.retrieve([])) == ("mine", 0, [])
+    with pytest.raises(SteelyardError, match="k is 0"):
+        adapter.retrieve(["q"], k=0)
+    with pytest.raises(SteelyardError, match="takes a list of queries"):
+        adapter.retrieve("q")
+
+
+def test_a_retriever_of_this_kind_gets_the_corpus(corpus):
+    from steelyard.retrievers import BM25
+
+    plain = BM25().index(corpus)
+    adapter = Python("steelyard.retrievers.bm25:BM25").index(corpus)
+    assert adapter.retrieve(["red fox"], k=2) == plain.retrieve(["red fox"], k=2)
+    assert adapter.size_in_bytes() == plain.size_in_bytes()
+    assert adapter.settings()["of"] == plain.settings()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"batch": "yes"}, "`batch` is 'yes'"),
+        ({"concurrency": 0}, "`concurrency` is 0"),
+        ({"id": ""}, "`id` is ''"),
+        ({"target": object()}, "cannot be called"),
+        ({"target": None}, "name what to ask"),
+        ({"target": "json.dumps"}, "no `package.module:attribute`"),
+    ],
+)
+def test_settings_are_checked(settings, said):
+    with pytest.raises(RetrieverError, match=said):
+        Python(**{"target": lambda query: [], **settings})
+
+
+def test_a_module_beside_the_bench_file_is_found(module):
+    folder = module("steelyard_test_search", "def retrieve(query, k):\n    return [query] * k\n")
+    target = "steelyard_test_search:retrieve"
+    adapter = retriever("python", {"target": target, "folder": str(folder)})
+    assert adapter.label == target
+    assert adapter.retrieve(["q"], k=2)[0] == [("q", 1.0), ("q", 0.5)]
+    assert str(folder) not in str(adapter.settings())
+
+
+def test_settings_follow_the_code_and_the_version(module):
+    folder = module("steelyard_test_code", "def retrieve(query):\n    return ['d1']\n")
+    target = "steelyard_test_code:retrieve"
+    first = Python(target, folder=folder).settings()
+    assert first == Python(target, folder=folder).settings()
+    assert first != Python(target, folder=folder, version="2").settings()
+    module("steelyard_test_code", "def retrieve(query):\n    return ['d2']\n")
+    assert first["code"] != Python(target, folder=folder).settings()["code"]
+
+
+def test_an_object_nobody_can_see_into_is_new_every_time_unless_it_has_a_version():
+    def made(doc, **settings):
+        return Python(lambda query: [doc], name="mine", **settings)
+
+    assert made("d1").settings() != made("d1").settings()
+    assert made("d1", version="1").settings() == made("d1", version="1").settings()
+
+
+def test_missing_modules_and_attributes_name_the_nearest(module):
+    folder = module("steelyard_test_near", "def retrieve(query):\n    return []\n")
+    with pytest.raises(RetrieverError, match="Did you mean retrieve"):
+        Python("steelyard_test_near:retreive", folder=folder)
+    with pytest.raises(
+        RetrieverError, match="no module 'steelyard_test_nera'. Did you mean steelyard_test_near"
+    ):
+        Python("steelyard_test_nera:retrieve", folder=folder)
+    with pytest.raises(
+        RetrieverError, match="no module 'steelyard.retrievers.bm52'.*steelyard.retrievers.bm25"
+    ):
+        Python("steelyard.retrievers.bm52:BM25")
+
+
+def test_a_module_that_fails_to_load_says_why(module):
+    folder = module("steelyard_test_broken", "raise ValueError('no model file')\n")
+    with pytest.raises(RetrieverError, match="loading module .* failed with ValueError: no model file"):
+        Python("steelyard_test_broken:retrieve", folder=folder)
+    folder = module("steelyard_test_needs", "import steelyard_test_absent\n")
+    with pytest.raises(RetrieverError, match="needs 'steelyard_test_absent', which is not installed"):
+        Python("steelyard_test_needs:retrieve", folder=folder)
+
+
+def test_a_namesake_loaded_before_does_not_stand_in(module, tmp_path):
+    folder = module("steelyard_test_twin", "def retrieve(query):\n    return ['first']\n")
+    Python("steelyard_test_twin:retrieve", folder=folder)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "steelyard_test_twin.py").write_text("def retrieve(query):\n    return ['second']\n")
+    with pytest.raises(RetrieverError, match="was loaded from .* before"):
+        Python("steelyard_test_twin:retrieve", folder=other)
