@@ -28,11 +28,11 @@ def draw(scores: Floats, allowed: Bools, temperature: float, draws: Floats) -> I
     best = masked.max(axis=-1, keepdims=True)
     weights = np.exp(masked - np.where(np.isfinite(best), best, 0.0))
     reached = np.cumsum(weights, axis=-1)
-    passed = reached <= (draws * reached[..., -1])[..., None]
-    chosen = np.minimum(passed.sum(axis=-1), scores.shape[-1] - 1)
-    # A draw that rounds up to the whole must not pick a cell of no weight at the end of its row.
-    last = scores.shape[-1] - 1 - np.argmax(allowed[..., ::-1], axis=-1)
-    return np.where(allowed.any(axis=-1), np.minimum(chosen, last), -1)
+    total = reached[..., -1]
+    # A draw that rounds up to the whole must not run past the last cell that has weight.
+    goal = np.minimum(draws * total, np.nextafter(total, 0.0))
+    passed = np.count_nonzero(reached <= goal[..., None], axis=-1)
+    return np.where(total > 0, passed, -1)
 
 
 def visits(
