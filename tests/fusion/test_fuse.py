@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from plain_fusion import fused as plainly_fused
@@ -176,3 +178,18 @@ def test_too_few_runs(runs, said):
 def test_depth_has_to_be_a_number_of_documents(depth):
     with pytest.raises(sy.SteelyardError, match="depth is"):
         sy.fuse([A, B], depth=depth)
+
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data" / "docs-rag"
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the docs-rag data is not beside the project")
+def test_three_real_pipelines_are_better_together():
+    """Up to three documents each, one query empty: nDCG@10 .6285, .6811 and .7147 alone."""
+    runs = [DATA / "runs" / f"retrieve_{name}.trec" for name in ("base", "level_two", "level_three")]
+    alone = [sy.evaluate(DATA / "qrels.tsv", run, "nDCG@10")["nDCG@10"] for run in runs]
+    assert alone == pytest.approx([0.6285, 0.6811, 0.7147], abs=5e-5)
+    for method, together in (("rrf", 0.7230), ("combsum", 0.7213), ("condorcet", 0.7228)):
+        assert sy.evaluate(DATA / "qrels.tsv", sy.fuse(runs, method), "nDCG@10")["nDCG@10"] == pytest.approx(
+            together, abs=5e-5
+        )

@@ -6,6 +6,7 @@ have the document. Sums run over the lists that have it, unless said.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,12 @@ from steelyard.fusion.pool import Pool
 
 def rrf(pool: Pool, weights: Floats, *, k: float = 60) -> Floats:
     """Sum of w / (k + r)."""
-    return _summed(pool, weights[:, None] / (k + np.maximum(pool.rank, 1)))
+    return _summed(weights, _of_ranks(pool, lambda r: 1 / (k + r)))
 
 
 def combsum(pool: Pool, weights: Floats) -> Floats:
     """Sum of w s."""
-    return _summed(pool, weights[:, None] * pool.value)
+    return _summed(weights, np.where(pool.found, pool.value, 0.0))
 
 
 def combmnz(pool: Pool, weights: Floats) -> Floats:
@@ -64,7 +65,7 @@ def borda(pool: Pool, weights: Floats) -> Floats:
     candidates = np.repeat(pool.candidates, pool.candidates)
     shared = np.repeat((pool.candidates - pool.lengths + 1) / 2, pool.candidates, axis=1)
     points = np.where(pool.found, candidates - pool.rank + 1, shared)
-    return _in_any_order(weights[:, None] * points)
+    return _summed(weights, points)
 
 
 def isr(pool: Pool, weights: Floats) -> Floats:
@@ -80,8 +81,7 @@ def logn_isr(pool: Pool, weights: Floats, *, sigma: float = 0.01) -> Floats:
 
 def rbc(pool: Pool, weights: Floats, *, phi: float = 0.8) -> Floats:
     """Sum of w (1 - phi) phi^(r - 1)."""
-    shares: Floats = (1 - phi) * np.power(phi, np.maximum(pool.rank, 1) - 1.0)
-    return _summed(pool, weights[:, None] * shares)
+    return _summed(weights, _of_ranks(pool, lambda r: (1 - phi) * np.power(phi, r - 1)))
 
 
 def condorcet(pool: Pool, weights: Floats) -> Floats:
@@ -110,17 +110,20 @@ def _lists_with(pool: Pool) -> Floats:
 
 
 def _inverse_squares(pool: Pool, weights: Floats) -> Floats:
-    return _summed(pool, weights[:, None] / np.maximum(pool.rank, 1.0) ** 2)
+    return _summed(weights, _of_ranks(pool, lambda r: 1 / r**2))
 
 
-def _summed(pool: Pool, parts: Floats) -> Floats:
-    """The sum over the lists that have the document; the others add nothing."""
-    return _in_any_order(np.where(pool.found, parts, 0.0))
+def _of_ranks(pool: Pool, worth: Callable[[Floats], Floats]) -> Floats:
+    """What each list's rank of each candidate is worth; 0 where the list does not have it."""
+    deepest = int(pool.rank.max(initial=0))
+    table = np.concatenate([[0.0], worth(np.arange(1.0, deepest + 1))])
+    return table[pool.rank]
 
 
-def _in_any_order(parts: Floats) -> Floats:
-    """The sum over lists, smallest part first: the order of the runs does not change its last bit."""
-    total = np.zeros(parts.shape[1])
-    for part in np.sort(parts, axis=0):
+def _summed(weights: Floats, parts: Floats) -> Floats:
+    """The weighted sum over lists, smallest part first: the order of the runs does not change its last bit."""
+    weighted = weights[:, None] * parts
+    total: Floats = np.zeros(parts.shape[1])
+    for part in np.sort(weighted, axis=0) if len(parts) > 2 else weighted:
         total += part
     return total
