@@ -77,13 +77,7 @@ def test_a_bad_hybrid_is_refused(wrong: dict[str, Any], message: str) -> None:
 def test_rerank_orders_the_candidates_and_keeps_the_rest() -> None:
     rerank = Rerank(first=BM25("lucene"), score=longest, candidates=2).index(CORPUS)
     found = rerank.retrieve(["fox"], k=4)[0]
-    assert [doc for doc, _ in found] == ["d1", "d3", "d2", "d4"] or [doc for doc, _ in found][:2] == [
-        "d3",
-        "d1",
-    ]
-    scores = [score for _, score in found]
-    assert scores[:2] == [21.0, 21.0]
-    assert scores[2:] == [20.0, 19.0]
+    assert found == [("d3", 25.0), ("d1", 21.0), ("d2", 20.0), ("d4", 19.0)]
     assert rerank.retrieve(["fox"], k=1)[0] == found[:1]
 
 
@@ -183,6 +177,10 @@ def test_every_name_keeps_the_protocol(name: str) -> None:
     assert made.retrieve(["red fox", "owl"], k=2) == answers
 
 
+def test_a_text_alone_is_the_first_setting() -> None:
+    assert retriever("dense", "lsa").settings() == Dense().settings()
+
+
 def test_names_and_settings_are_listed() -> None:
     assert set(OWN) | {"rerank"} <= set(retriever_names())
     assert "variant" not in retriever_settings("bm25-plus")
@@ -196,6 +194,12 @@ def test_unknown_names_and_settings_are_refused() -> None:
         retriever("bm25-okapi", {"K1": 1.2})
     with pytest.raises(RetrieverError, match="no setting 'variant'"):
         retriever("bm25-okapi", {"variant": "plus"})
+    with pytest.raises(RetrieverError, match="rerank: needs the setting score"):
+        retriever("rerank", {"first": "random"})
+    with pytest.raises(RetrieverError, match="the settings are a int"):
+        retriever("random", 42)  # type: ignore[arg-type]
+    with pytest.raises(RetrieverError, match="no retriever 7"):
+        retriever(7)  # type: ignore[arg-type]
 
 
 def test_the_package_names_what_it_has() -> None:

@@ -97,6 +97,6 @@ def _part(spec: Spec) -> Any:
         spec = {spec: None}
     if isinstance(spec, Mapping) and len(spec) == 1:
         name, settings = next(iter(spec.items()))
-        if str(name).startswith("bm25-"):
+        if str(name).startswith("bm25-") and isinstance(settings, Mapping | None):
             spec = {name: {"fill": False, **(settings or {})}}
     return from_spec(spec)

@@ -11,7 +11,7 @@ from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
 from steelyard.retrievers.base import Retriever, RetrieverError
 
-Spec: TypeAlias = "str | Mapping[str, Mapping[str, Any] | None] | Retriever"
+Spec: TypeAlias = "str | Mapping[str, Mapping[str, Any] | str | None] | Retriever"
 
 # name: where its class is (module of this package, class), and the settings that the name stands for.
 _KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -47,19 +47,30 @@ def retriever_names() -> list[str]:
     return list(_KNOWN)
 
 
-def retriever(name: str, settings: Mapping[str, Any] | None = None) -> Retriever:
+def retriever(name: str, settings: Mapping[str, Any] | str | None = None) -> Retriever:
     """A retriever by its name, with settings of its class; a setting `name` is the label of its row.
+
+    A text in place of the settings is the first of them, as in `python: my_package.search:retrieve`.
 
     >>> retriever("bm25-plus", {"k1": 1.2}).label
     'bm25-plus'
     """
     cls, preset = _class_of(name)
+    allowed = {
+        key: parameter for key, parameter in inspect.signature(cls).parameters.items() if key not in preset
+    }
+    if isinstance(settings, str):
+        settings = {next(iter(allowed)): settings}
+    if not isinstance(settings, Mapping | None):
+        raise RetrieverError(f"{name}: the settings are {kind_of(settings)}; expected {{setting: value}}.")
     given = dict(settings or {})
-    allowed = [key for key in inspect.signature(cls).parameters if key not in preset]
     for key in given:
         if key not in allowed:
             hint = did_you_mean(str(key), allowed)
             raise RetrieverError(f"{name}: no setting {key!r}.{hint} It has: {', '.join(allowed)}.")
+    for key, parameter in allowed.items():
+        if parameter.default is parameter.empty and key not in given:
+            raise RetrieverError(f"{name}: needs the setting {key}. It has: {', '.join(allowed)}.")
     return cast(Retriever, cls(**preset, **given))
 
 
@@ -95,8 +106,7 @@ def from_spec(spec: Spec) -> Retriever:
 
 def _class_of(name: str) -> tuple[type, dict[str, Any]]:
     if name not in _KNOWN:
-        raise RetrieverError(
-            f"no retriever {name!r}.{did_you_mean(name, _KNOWN)} Known: {', '.join(_KNOWN)}."
-        )
+        hint = did_you_mean(str(name), _KNOWN)
+        raise RetrieverError(f"no retriever {name!r}.{hint} Known: {', '.join(_KNOWN)}.")
     module, cls, preset = _KNOWN[name]
     return getattr(import_module(f"steelyard.retrievers.{module}"), cls), preset
