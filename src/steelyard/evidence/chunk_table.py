@@ -173,6 +173,8 @@ def _labels(frame: pl.DataFrame, column: str | None) -> pl.Series:
 
 
 def _check_unique(table: pl.DataFrame) -> None:
+    if table["chunk_id"].n_unique() == table.height:
+        return
     twice = table.filter(pl.col("chunk_id").is_duplicated())["chunk_id"].unique(maintain_order=True).to_list()
     if twice:
         raise InputError(

@@ -24,7 +24,7 @@ from steelyard.evidence.normalise import Matching, words_of
 if TYPE_CHECKING:
     import polars as pl
 
-PIECE = 64
+PIECE = 32
 """Characters of a fact that the automaton holds."""
 BATCH = 48_000_000
 """Characters of text that are looked through at once."""

@@ -256,6 +256,8 @@ def _hashes(ways: Ways, chosen: Bools, chunks: pl.DataFrame) -> tuple[Ints, Ints
 def _named(ways: Ways, chosen: Bools, chunks: pl.DataFrame, column: str) -> tuple[Ints, Ints]:
     """Ways that name a chunk, a parent, a document or a page, and the chunks of that name."""
     places = np.flatnonzero(chosen)
+    if not len(places):
+        return places, places
     wanted, codes = _codes([getattr(ways.way[place], column) for place in places.tolist()], chunks[column])
     left, chunk = equal_codes(wanted, codes)
     return places[left], chunk
@@ -265,7 +267,8 @@ def _conditions(ways: Ways, way: Ints, chunk: Ints, chunks: pl.DataFrame) -> Boo
     """The pairs that also meet the other conditions of their way."""
     held = np.ones(len(way), dtype=bool)
     for column in ("chunk_id", "doc_id", "parent", "page"):
-        values = [getattr(each, column) for each in ways.way]
+        # The join of spans has met their documents.
+        values = [None if column == "doc_id" and each.is_span else getattr(each, column) for each in ways.way]
         asked = np.array([value is not None for value in values], dtype=bool)
         if asked.any():
             wanted, codes = _codes(values, chunks[column])
