@@ -94,3 +94,14 @@ def test_links_asked_of_a_corpus_without_any_say_what_to_do():
 def test_an_unknown_graph_names_the_nearest():
     with pytest.raises(SteelyardError, match="no graph 'neighbors'. Did you mean neighbours"):
         checked_source("neighbors", "graph-flow")
+
+
+def test_blocks_do_not_change_the_neighbours(monkeypatch):
+    vectors = np.random.default_rng(0).standard_normal((40, 5))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    whole = from_neighbours(vectors, 6)
+    monkeypatch.setattr("steelyard.retrievers.graph._BLOCK_CELLS", 100)
+    assert as_sets(from_neighbours(vectors, 6)) == as_sets(whole)
+    for place, row in enumerate(vectors @ vectors.T):
+        others = sorted((other for other in range(40) if other != place), key=lambda other: -row[other])
+        assert set(whole.neighbours(place).tolist()) == set(others[:6])

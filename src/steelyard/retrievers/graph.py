@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from steelyard.errors import did_you_mean
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.topk import top_k
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -101,7 +102,7 @@ def from_neighbours(vectors: Floats, k: int) -> DocumentGraph:
         similarity = vectors[first : first + rows] @ vectors.T
         here = np.arange(len(similarity))
         similarity[here, first + here] = -np.inf
-        found[first : first + rows] = np.argsort(-similarity, axis=1, kind="stable")[:, :most]
+        found[first : first + rows] = [top_k(row, most) for row in similarity]
     origin = np.repeat(np.arange(documents), most)
     return _of_edges(np.stack([origin, found.ravel()], axis=1), documents)
 
