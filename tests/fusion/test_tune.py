@@ -223,6 +223,8 @@ def test_progress_is_told():
     [
         ({"folds": 1}, "folds is 1; expected 2 or more"),
         ({"folds": 11}, "10 judged queries cannot be dealt into 11 folds"),
+        ({"seed": None}, "seed is None"),
+        ({"measure": "R(budget=9)"}, "not lengths, texts or times"),
         ({"measure": "NumRet"}, "neither higher nor lower"),
         ({"measure": "nDGC@10"}, "nDCG"),
         ({"grid": {"kk": [1]}}, "rrf has no 'kk' to tune; there is k, weights. Did you mean k"),
@@ -238,6 +240,20 @@ def test_what_cannot_be_tuned_is_said(asked, said):
     qrels, runs = collection(15, queries=10)
     with pytest.raises(sy.SteelyardError, match=said):
         sy.tune(qrels, runs, **asked)
+
+
+def test_runs_of_one_name_keep_their_own_values():
+    qrels, runs = collection(18, queries=10)
+    tuned = sy.tune(qrels, [sy.Run(run, "same") for run in runs], name="same", folds=2)
+    assert list(tuned.scores) == ["same", "untuned-rrf", "same (1)", "same (2)"]
+    assert tuned.scores["same (2)"] == sy.evaluate(qrels, runs[1], "nDCG@10")["nDCG@10"]
+
+
+def test_lists_that_are_all_empty_score_0():
+    empty = sy.Run({"q1": {}, "q2": {}})
+    for method in ("rrf", "wsum"):
+        tuned = sy.tune({"q1": ["a"], "q2": ["b"]}, [empty, empty], method, folds=2)
+        assert (tuned.held_out, tuned.optimism, len(tuned.run)) == (0, 0, 0)
 
 
 def test_judgments_of_other_queries():

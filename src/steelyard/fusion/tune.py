@@ -83,8 +83,10 @@ def tune(
     values_of = {
         label: held_out,
         f"untuned-{own.method.name}": _values(own.scores(judged.pool), judged, meant),
-        **{one: evaluate(truth, run, meant).values(meant) for one, run in _named(held).items()},
     }
+    for place, run in enumerate(held, 1):
+        one = run.name if run.name not in values_of else f"{run.name} ({place})"
+        values_of[one] = evaluate(truth, run, meant).values(meant)
     return Tuned(
         method=own.method.name,
         measure=str(meant),
@@ -145,6 +147,10 @@ def _dealt(judged: JudgedPool, folds: int, seed: int) -> Ints:
         raise InputError(
             f"folds is {folds!r}; expected 2 or more: what is chosen on some is scored on the others."
         )
+    if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
+        raise InputError(
+            f"seed is {seed!r}; expected a whole number, 0 or more, so that the folds can be dealt again."
+        )
     if len(queries) < folds:
         raise InputError(
             f"{len(queries)} judged queries cannot be dealt into {folds} folds; use fewer folds."
@@ -184,15 +190,12 @@ def _tried(
 
 
 def _values(score: Floats, judged: JudgedPool, measure: Measure) -> Floats:
-    return values(measure, judged.alignment(score))
-
-
-def _named(runs: Sequence[Run]) -> dict[str, Run]:
-    """The runs by name; a second one of a name has its place added."""
-    names: dict[str, Run] = {}
-    for place, run in enumerate(runs, 1):
-        names[run.name if run.name not in names else f"{run.name} ({place})"] = run
-    return names
+    try:
+        return values(measure, judged.alignment(score))
+    except MeasureError as error:
+        raise MeasureError(
+            f"nothing can be tuned for {measure}: tune() knows ranks, grades and scores, not lengths, texts or times."
+        ) from error
 
 
 def _held_out_run(
