@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def chunk_table(
 ) -> pl.DataFrame:
     """The chunks as a frame: chunk_id, doc_id, start, end, text, page, parent; null where not known.
 
-    `chunks` is a list of dicts, a frame, or a mapping of chunk id to text or to a dict. Where there is
+    `chunks` is a list of dicts (or of chunking's Chunk), a frame, or a mapping of chunk id to text or to a dict. Where there is
     no chunk_id the doc_id is the chunk's; where there is no doc_id a chunk is its own document. A chunk
     without start and end is its whole document. `parent` is a column, a function of the chunk id, or a
     pattern whose first group is the parent. With `documents` every chunk's text is held against them.
@@ -102,7 +103,7 @@ def _frame_of(chunks: Any) -> pl.DataFrame:
         and not hasattr(chunks, "columns")
         and not hasattr(chunks, "collect")
     ):
-        rows = list(chunks)
+        rows = [vars(row) if is_dataclass(row) else row for row in chunks]
         bad = next((row for row in rows if not isinstance(row, Mapping)), None)
         if bad is not None:
             raise InputError(

@@ -1,0 +1,104 @@
+"""Roll-up: a run of chunks as a run of their documents, pages, or whatever a chunk belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from steelyard.errors import InputError, problem_report
+from steelyard.ids import text_ids
+from steelyard.runs import Run
+
+
+def roll_up(
+    run: Any,
+    parents: Mapping[str, str] | Callable[[str], str] | Any,
+    how: Literal["best", "sum", "first"] = "best",
+    level: str = "doc_id",
+) -> Run:
+    """Every query's documents, ranked by their chunks.
+
+    `parents` is a mapping of chunk id to parent, a function, or the chunks as `Evidence.judge` takes
+    them, of which `level` names the column: doc_id, parent, or page (as document#page). how='best'
+    scores a document by its best chunk, 'sum' by the sum over its chunks that came back, 'first' keeps
+    the place of its first chunk. Documents of equal score stand as their first chunks do. Times stay;
+    token counts and texts, which are the chunks', do not.
+
+    >>> run = Run({"q": [("a#1", 5.0), ("b#1", 4.0), ("b#2", 3.0)]})
+    >>> roll_up(run, lambda chunk: chunk[0]).frame.rows()
+    [('q', 'a', 1, 5.0), ('q', 'b', 2, 4.0)]
+    >>> roll_up(run, lambda chunk: chunk[0], "sum").frame["doc_id"].to_list()
+    ['b', 'a']
+    """
+    import polars as pl
+
+    if how not in ("best", "sum", "first"):
+        raise InputError(f"how is {how!r}; expected 'best', 'sum' or 'first'.")
+    given = Run.of(run)
+    frame = given.frame
+    scored = frame.height > 0 and frame["score"].null_count() == 0
+    if how == "sum" and frame.height and not scored:
+        raise InputError(f"run {given.name!r} has no scores to sum up; use how='best' or 'first'.")
+    chunks = frame["doc_id"].unique(maintain_order=True).to_list()
+    owner = _owners(chunks, parents, level)
+    placed = frame.with_columns(
+        parent=pl.col("doc_id").replace_strict(list(owner), list(owner.values()), return_dtype=pl.String)
+    )
+    value = (
+        pl.col("score").sum()
+        if how == "sum"
+        else pl.col("score").max()
+        if how == "best"
+        else pl.col("score").first()
+    )
+    rolled = placed.group_by("query_id", "parent", maintain_order=True).agg(
+        score=value, first=pl.col("rank").min()
+    )
+    if scored and how != "first":
+        rolled = rolled.sort("score", "first", descending=[True, False], maintain_order=True)
+    else:
+        rolled = rolled.sort("first", maintain_order=True)
+    lists: dict[str, list[Any]] = {query: [] for query in given.queries}
+    for query, parent, score in rolled.select("query_id", "parent", "score").iter_rows():
+        lists[query].append((parent, score) if scored else parent)
+    return Run(lists, name=given.name, seconds=given.seconds)
+
+
+def _owners(chunks: list[str], parents: Any, level: str) -> dict[str, str]:
+    """The parent of every chunk that came back; a chunk without one is an error."""
+    if callable(parents) and not isinstance(parents, Mapping):
+        found = {chunk: parents(chunk) for chunk in chunks}
+    elif isinstance(parents, Mapping) and all(isinstance(value, str) for value in parents.values()):
+        found = {chunk: parents.get(chunk) for chunk in chunks}
+    else:
+        found = _of_table(chunks, parents, level)
+    lost = [repr(chunk) for chunk, parent in found.items() if parent is None or parent == ""]
+    if lost:
+        raise InputError(
+            problem_report(
+                f"{len(lost):,} of {len(chunks):,} chunks of the run have no parent:",
+                lost,
+                "Name the parent of every chunk; the run may be of another chunking.",
+            )
+        )
+    return dict(zip(found, text_ids(found.values(), "parent", "the roll-up"), strict=True))
+
+
+def _of_table(chunks: list[str], parents: Any, level: str) -> dict[str, Any]:
+    from steelyard.evidence.chunk_table import chunk_table
+
+    table = chunk_table(parents)
+    if level not in ("doc_id", "parent", "page"):
+        raise InputError(f"level is {level!r}; expected 'doc_id', 'parent' or 'page'.")
+    rows = table.select("chunk_id", "doc_id", level if level != "doc_id" else "parent").iter_rows()
+    known = {
+        chunk: doc
+        if level == "doc_id"
+        else other
+        if level == "parent"
+        else None
+        if other is None
+        else f"{doc}#{other}"
+        for chunk, doc, other in rows
+    }
+    return {chunk: known.get(chunk) for chunk in chunks}
