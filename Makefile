@@ -10,20 +10,20 @@ demo: $(VENV)/.installed
 	$(BIN)/steelyard demo
 
 test: $(VENV)/.tested lint
-	$(BIN)/python -m pytest -m "not slow and not browser"
-	STEELYARD_NATIVE=0 $(BIN)/python -m pytest -m "not slow and not browser" tests/alignment tests/golden tests/formats
+	$(BIN)/python -m pytest -n auto -m "not slow and not browser and not adapters"
+	STEELYARD_NATIVE=0 $(BIN)/python -m pytest -n auto -m "not slow" tests/alignment tests/retrievers/test_bm25.py
 
-test-all: $(VENV)/.tested
-	$(BIN)/python -m pytest -m "slow or browser"
+test-all: $(VENV)/.tested-all
+	$(BIN)/python -m pytest -n auto -m "slow or browser or adapters"
 	$(MAKE) test-lowest
 
 # The lowest versions that pyproject.toml allows, without the kernel and without the peers.
 test-lowest:
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
-	.venv-lowest/bin/python -m pip install --quiet $$($(PYTHON) .ci/lowest.py) pytest hypothesis tomli
+	.venv-lowest/bin/python -m pip install --quiet $$($(PYTHON) .ci/lowest.py) pytest hypothesis lz4 cbor2 zstandard
 	STEELYARD_PURE=1 .venv-lowest/bin/python -m pip install --quiet --no-deps .
-	.venv-lowest/bin/python -m pytest -m "not slow and not browser"
+	.venv-lowest/bin/python -m pytest -m "not slow and not browser and not adapters" --ignore=README.md --ignore=docs
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
@@ -43,6 +43,10 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml $(KERNEL)
 
 $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group test --group lint
+	touch $@
+
+$(VENV)/.tested-all: $(VENV)/.tested
+	$(BIN)/python -m pip install --quiet --group adapters
 	touch $@
 
 clean:

@@ -22,6 +22,7 @@ READERS = [
     ),
     "portable",
 ]
+BUILT = ("native", "portable") if native_available() else ("portable",)
 TIES = ["docid-desc", "docid-asc", "stable", "expected"]
 DUPLICATES = ["hold", "collapse", "error"]
 

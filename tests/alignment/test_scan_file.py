@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from readers import DUPLICATES, READERS, TIES, reader_named, scan_text
+from readers import BUILT, DUPLICATES, READERS, TIES, reader_named, scan_text
 from reference import judged_docs, reference_hits
 
 from steelyard.alignment.hits import Ordering
@@ -118,7 +118,7 @@ def test_generated_files(
     ]
     text = (end.join(lines) + (end if last_break else "")).encode()
     expected = reference_hits([(q, d, float(s)) for q, d, s in rows], JUDGED, ordering, "t" if tail else None)
-    for reader in ("native", "portable"):
+    for reader in BUILT:
         found = scan_text(reader, text, JUDGED, ordering, piece=piece, threads=threads)
         assert found is not None
         assert found.same_as(expected)
@@ -153,7 +153,7 @@ def test_long_regular_files(lists, places, levels, shuffled, repeats, piece, wid
     text = ("\n".join(lines) + "\n").encode()
     docs = judged_docs(judged)
     expected = reference_hits(rows_of(text), docs, Ordering(), "bm25")
-    for reader in ("native", "portable"):
+    for reader in BUILT:
         found = scan_text(reader, text, docs, Ordering(), piece=piece, threads=2)
         assert found is not None
         assert found.same_as(expected)
@@ -247,7 +247,7 @@ def test_junk_gives_nothing_or_the_truth(junk, at, piece):
     clean = b"".join(b"q1 Q0 d%d %d %.3f tag\n" % (i, i, 50 - i / 2) for i in range(20))
     text = clean[:at] + junk + clean[at:]
     assume(not text.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")))
-    for reader in ("native", "portable"):
+    for reader in BUILT:
         found = scan_text(reader, text, JUDGED, Ordering(), piece=piece)
         if found is not None:
             assert found.same_as(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from readers import DUPLICATES, READERS, TIES, scan_dict
+from readers import BUILT, DUPLICATES, READERS, TIES, scan_dict
 from reference import judged_docs, reference_hits
 
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
@@ -55,7 +55,7 @@ def reference(run: dict[str, list[tuple[str, float]]], ordering: Ordering, **kwa
 def test_dicts_of_scores(run, ties, duplicates, single):
     ordering = Ordering(ties, duplicates, single)
     expected = reference({query: list(docs.items()) for query, docs in run.items()}, ordering)
-    for reader in ("native", "portable"):
+    for reader in BUILT:
         found = scan_dict(reader, run, JUDGED, ordering)
         if found is None:
             # Only numbers too large to compare as they are may be left to the careful way.
@@ -81,7 +81,7 @@ def test_ranked_lists_keep_their_order(run, ties, duplicates, single, as_pairs):
     ]
     expected = reference(falling, Ordering("stable", duplicates), top_score=np.array(tops, dtype=np.float64))
     given_run = run if as_pairs else {query: [doc for doc, _ in docs] for query, docs in run.items()}
-    for reader in ("native", "portable"):
+    for reader in BUILT:
         found = scan_dict(reader, given_run, JUDGED, Ordering(ties, duplicates, single))
         if found is not None or not as_pairs:
             assert found is not None

@@ -62,7 +62,14 @@ def test_a_bench_measures_compares_and_writes(dataset, tmp_path):
     assert result.comparison.leaderboard["RR"].to_list() == [1.0, 0.5]
     assert all(row.p50_seconds >= 0 and row.index_bytes == 7 and row.queries == 6 for row in result.rows)
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names >= {"result.json", "scores.parquet", "pairs.parquet", "runs", "leaderboard.md", "report.html"}
+    assert names >= {
+        "result.json",
+        "scores.parquet",
+        "pairs.parquet",
+        "runs",
+        "leaderboard.md",
+        "report.html",
+    }
     scores = pl.read_parquet(tmp_path / "out" / "scores.parquet")
     assert scores.columns == ["run", "query_id", "measure", "value"]
     means = scores.filter(pl.col("measure") == "RR").group_by("run").agg(pl.col("value").mean())
@@ -82,7 +89,11 @@ def test_what_was_asked_is_not_asked_again(dataset, tmp_path):
     assert changed.asked > 0
     assert [row.cached for row in result.rows] == [True, False]
     fresh = Lookup("a")
-    sy.bench({"dataset": dataset, "retrievers": [fresh], "measures": ["RR"], "depth": 4}, output=tmp_path, fresh=True)
+    sy.bench(
+        {"dataset": dataset, "retrievers": [fresh], "measures": ["RR"], "depth": 4},
+        output=tmp_path,
+        fresh=True,
+    )
     assert fresh.asked > 0
 
 
@@ -210,3 +221,23 @@ def test_lines_are_those_of_the_file(tmp_path):
 def test_two_retrievers_with_one_name_are_refused(dataset, tmp_path):
     with pytest.raises(InputError, match="two retrievers are called 'x'"):
         run(dataset, tmp_path, Lookup("x"), Lookup("x", shift=1))
+
+
+def test_a_retriever_that_cannot_index_does_not_stop_the_others(dataset, tmp_path):
+    class Broken(Lookup):
+        def index(self, corpus):
+            raise OSError("the model is not there")
+
+    result = run(dataset, tmp_path, Broken("broken"), Lookup("sound"))
+    assert {row.run: row.means["RR"] for row in result.comparison.standings} == {"sound": 1.0, "broken": 0.0}
+    assert result.rows[0].errors["q0"] == "indexing failed: OSError: the model is not there"
+
+
+def test_what_failed_is_asked_again(dataset, tmp_path):
+    run(dataset, tmp_path, Lookup("a", fails=(2,), same=True))
+    mended = Lookup("a", fails=(2,), same=True)
+    mended.fails = ()
+    mended.settings = lambda: {"shift": 0, "fails": [2], "same": True}
+    result = run(dataset, tmp_path, mended)
+    assert result.rows[0].errors == {}
+    assert result.comparison.leaderboard["RR"].to_list() == [1.0]

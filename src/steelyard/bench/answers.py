@@ -21,8 +21,8 @@ class Answers:
     cost: dict[str, Any] = field(default_factory=dict)
 
     def done(self, query: str) -> bool:
-        """Whether the query was asked already."""
-        return query in self.lists or query in self.errors
+        """Whether the query was answered; one that failed is asked again."""
+        return query in self.lists
 
 
 def key_of(dataset: str, name: str, settings: dict[str, Any], depth: int) -> str:
@@ -53,6 +53,7 @@ class AnswerStore:
                 elif "error" in kept:
                     answers.errors[kept["query"]] = kept["error"]
                 else:
+                    answers.errors.pop(kept["query"], None)
                     answers.lists[kept["query"]] = [(doc, score) for doc, score in kept["list"]]
                     answers.seconds[kept["query"]] = kept["seconds"]
             except (ValueError, KeyError, TypeError):

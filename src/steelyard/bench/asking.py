@@ -24,6 +24,7 @@ class Contestant:
     retriever: Retriever
     answers: Answers
     store: AnswerStore
+    broken: str | None = None
 
     def waiting(self, queries: Sequence[str]) -> list[str]:
         """The queries it has not been asked."""
@@ -36,8 +37,10 @@ def index_all(contestants: Sequence[Contestant], corpus: Mapping[str, str], watc
         watch(f"indexing {contestant.spec.label}", number, len(contestants))
         with PeakMemory() as memory:
             start = perf_counter()
-            contestant.retriever.index(corpus)
+            contestant.broken = _indexed(contestant.retriever, corpus)
             taken = perf_counter() - start
+        if contestant.broken is not None:
+            continue
         cost = {
             "index_seconds": taken,
             "index_bytes": contestant.retriever.size_in_bytes(),
@@ -52,6 +55,10 @@ def ask_all(
 ) -> None:
     """Ask every waiting query of every retriever in turn; who goes first changes with every query."""
     texts = list(queries.values())
+    for contestant in contestants:
+        if contestant.broken is not None:
+            contestant.answers.errors |= dict.fromkeys(contestant.waiting(list(queries)), contestant.broken)
+    contestants = [contestant for contestant in contestants if contestant.broken is None]
     for contestant in contestants:
         for text in texts[:warmup]:
             _ask(contestant.retriever, text, depth)
@@ -72,7 +79,7 @@ def throughput(
     contestants: Sequence[Contestant], queries: Mapping[str, str], depth: int, watch: Watch
 ) -> None:
     """Queries a second when all are asked at once."""
-    for number, contestant in enumerate(contestants):
+    for number, contestant in enumerate(c for c in contestants if c.broken is None):
         watch(f"asking {contestant.spec.label} all at once", number, len(contestants))
         start = perf_counter()
         try:
@@ -93,9 +100,21 @@ def _note(contestant: Contestant, query: str, text: str, depth: int) -> None:
         contestant.answers.errors[query] = error
         contestant.store.add({"query": query, "error": error})
         return
+    contestant.answers.errors.pop(query, None)
     contestant.answers.lists[query] = answer
     contestant.answers.seconds[query] = taken
     contestant.store.add({"query": query, "seconds": taken, "list": answer})
+
+
+def _indexed(retriever: Retriever, corpus: Mapping[str, str]) -> str | None:
+    """Index the corpus; what went wrong, if anything did."""
+    try:
+        retriever.index(corpus)
+    except SteelyardError as error:
+        return f"indexing failed: {error}"
+    except Exception as error:
+        return f"indexing failed: {type(error).__name__}: {error}"
+    return None
 
 
 def _ask(retriever: Retriever, text: str, depth: int) -> tuple[list[tuple[str, float | None]], str | None]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from steelyard.errors import SteelyardError
 from steelyard.retrievers.base import Retriever
-from steelyard.retrievers.registry import retriever
+from steelyard.retrievers.registry import retriever, retriever_settings
 
 RUN = "run"
 LISTS = frozenset({"of", "weights"})
@@ -108,6 +108,8 @@ def _spec(
         given["of"] = [_referred(part, entries) for part in given["of"]]
     if "first" in given:
         given["first"] = _referred(given["first"], entries)
+    if "folder" in retriever_settings(name):
+        given.setdefault("folder", str(folder))
     built = retriever(name, given)
     label = built.label
     if point and "name" not in settings:
