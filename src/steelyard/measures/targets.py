@@ -6,7 +6,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
-from steelyard.measures.binary import recall
+from steelyard.measures.binary import recall, share
 from steelyard.measures.registry import measure
 
 
@@ -49,3 +49,22 @@ def targets_found(a: Alignment, k: int | None, rel: float) -> Floats:
     hit, target, grade = a.hit_targets
     found = np.unique(target[(grade >= rel) & a.within(k)[hit]])
     return np.bincount(a.targets.query[found], minlength=a.size).astype(np.float64)
+
+
+@measure("NewTargets", aliases=("new_targets",), high=np.inf)
+def new_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """New targets at each rank over the rank, summed, over the number of targets.
+
+    NewTargets@k = sum over ranks r up to k of (targets first found at r) / r, / min(|T|, k). A document
+    that brings several targets gains for each; one that brings none that was not found above gains
+    nothing. The best value is 1 where one document has all the targets, and above 1 where these are
+    more than k.
+
+    rel: the lowest grade at which a document satisfies a target.
+    No target, or none found: 0.
+    """
+    alone, owner = a.by_target(rel)
+    first = 1 / alone.first(alone.within(k))
+    gained = np.bincount(owner, weights=first, minlength=a.size).astype(np.float64)
+    needed = np.bincount(owner, minlength=a.size).astype(np.float64)
+    return share(gained, needed if k is None else np.minimum(needed, k))
