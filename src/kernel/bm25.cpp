@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "slots.hpp"
@@ -129,7 +130,7 @@ struct Scored {
 // Better first: by score, then in document order.
 bool before(const Scored& a, const Scored& b) { return a.score != b.score ? a.score > b.score : a.doc < b.doc; }
 
-// One term of the query: its postings not yet read, and what a document without the term gets.
+// One term of a query: its postings not yet read, and what a document without the term gets.
 struct Term {
     const int32_t* doc;
     const int32_t* end;
@@ -137,7 +138,38 @@ struct Term {
     double base;
 };
 
-// Searches in blocks of documents, whose sums stay in the first cache.
+// Adding any weight to -0.0 gives the weight, and no sum of weights is -0.0: it marks a document never met.
+constexpr double kUntouched = -0.0;
+
+// A query under way: its terms in their order, and the best documents so far.
+struct Query {
+    std::vector<Term> terms;
+    std::vector<Scored> best;        // a heap, its worst in front
+    double untouched = kUntouched;  // the sum of a document that has none of the terms
+    bool based = false;             // whether some term gives anything to a document without it
+
+    explicit Query(std::vector<Term> of) : terms(std::move(of)) {
+        based = std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.base != 0; });
+        if (based)
+            for (const Term& term : terms) untouched += term.base;
+    }
+    bool never_met(double sum) const { return std::memcmp(&sum, &untouched, sizeof sum) == 0; }
+
+    void push(const Scored& one) {
+        best.push_back(one);
+        std::push_heap(best.begin(), best.end(), before);
+    }
+    // Documents come in their order: an equal score comes too late.
+    void offer(const Scored& one) {
+        if (!(one.score > best.front().score) || never_met(one.score)) return;
+        std::pop_heap(best.begin(), best.end(), before);
+        best.pop_back();
+        push(one);
+    }
+};
+
+// Searches block by block of documents, every query in turn: the block's sums stay in the first cache, and the
+// postings of words that many queries share in the second.
 class Search {
    public:
     Search(int32_t documents, size_t k, bool matching)
@@ -146,53 +178,50 @@ class Search {
         std::memcpy(sums_, blank_, sizeof sums_);
     }
 
-    // The best k documents, best first.
-    const std::vector<Scored>& best(const std::vector<Term>& terms) {
-        terms_ = terms;
-        best_.clear();
-        untouched_ = kUntouched;
-        based_ = std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.base != 0; });
-        if (based_)
-            for (const Term& term : terms) untouched_ += term.base;
+    // Finds the best k documents of each query, best first.
+    void run(std::vector<Query>& queries) {
+        std::vector<std::vector<Term>> unread;
+        for (const Query& query : queries) unread.push_back(query.terms);
         for (int32_t first = 0; first < documents_; first += kBlock) {
             const int32_t size = std::min(kBlock, documents_ - first);
-            if (!add(first, size)) continue;
-            collect(first, size);
-            std::memcpy(sums_, blank_, sizeof sums_);
+            for (Query& query : queries) {
+                if (!add(query, first, size)) continue;
+                collect(query, first, size);
+                std::memcpy(sums_, blank_, sizeof sums_);
+            }
         }
-        if (!matching_ && (best_.size() < k_ || best_.front().score <= untouched_)) fill(terms);
-        std::sort(best_.begin(), best_.end(), before);
-        return best_;
+        for (size_t i = 0; i < queries.size(); ++i) {
+            std::vector<Scored>& best = queries[i].best;
+            if (!matching_ && (best.size() < k_ || best.front().score <= queries[i].untouched)) {
+                queries[i].terms = unread[i];
+                fill(queries[i]);
+            }
+            std::sort(best.begin(), best.end(), before);
+        }
     }
 
    private:
     static constexpr int32_t kBlock = 4096;
-    // Adding any weight to -0.0 gives the weight, and no sum of weights is -0.0: it marks a document never met.
-    static constexpr double kUntouched = -0.0;
 
     const int32_t documents_;
     const size_t k_;
     const bool matching_;
-    std::vector<Term> terms_;
-    std::vector<Scored> best_;  // a heap, its worst in front
-    double untouched_ = kUntouched;
-    bool based_ = false;
     double sums_[kBlock], fresh_[kBlock], blank_[kBlock];
 
     // Adds the terms' weights, in the query's order; false where no document of the block has any of the terms.
-    bool add(int32_t first, int32_t size) {
+    bool add(Query& query, int32_t first, int32_t size) {
         const int32_t limit = first + size;
-        if (std::none_of(terms_.begin(), terms_.end(),
+        if (std::none_of(query.terms.begin(), query.terms.end(),
                          [&](const Term& term) { return term.doc != term.end && *term.doc < limit; }))
             return false;
-        for (Term& term : terms_) {
+        for (Term& term : query.terms) {
             const int32_t* const doc = term.doc;
             const double* const weight = term.weight;
             const int32_t* const far = term.end - doc > size ? doc + size : term.end;
             const auto count = static_cast<size_t>(std::lower_bound(doc, far, limit) - doc);
             double* const sums = sums_;
             const auto place = [doc, first](size_t i) { return static_cast<uint32_t>(doc[i] - first); };
-            if (!based_) {
+            if (!query.based) {
                 for (size_t i = 0; i < count; ++i) sums[place(i)] += weight[i];
             } else {
                 for (size_t i = 0; i < count; ++i) fresh_[i] = sums[place(i)] + weight[i];
@@ -205,11 +234,11 @@ class Search {
         return true;
     }
 
-    void collect(int32_t first, int32_t size) {
+    void collect(Query& query, int32_t first, int32_t size) {
         constexpr int32_t kLanes = 8, kStretch = 64;
         int32_t i = 0;
-        for (; i < size && best_.size() < k_; ++i)
-            if (!untouched(sums_[i])) push({sums_[i], first + i});
+        for (; i < size && query.best.size() < k_; ++i)
+            if (!query.never_met(sums_[i])) query.push({sums_[i], first + i});
         // The best of each stretch first: most hold nothing better than the worst so far.
         for (; i + kStretch <= size; i += kStretch) {
             double most[kLanes];
@@ -217,42 +246,27 @@ class Search {
             for (int32_t j = kLanes; j < kStretch; j += kLanes)
                 for (int32_t lane = 0; lane < kLanes; ++lane)
                     most[lane] = sums_[i + j + lane] > most[lane] ? sums_[i + j + lane] : most[lane];
-            if (!(*std::max_element(most, most + kLanes) > best_.front().score)) continue;
-            for (int32_t j = i; j < i + kStretch; ++j) offer({sums_[j], first + j});
+            if (!(*std::max_element(most, most + kLanes) > query.best.front().score)) continue;
+            for (int32_t j = i; j < i + kStretch; ++j) query.offer({sums_[j], first + j});
         }
-        for (; i < size; ++i) offer({sums_[i], first + i});
-    }
-
-    bool untouched(double sum) const { return std::memcmp(&sum, &untouched_, sizeof sum) == 0; }
-
-    // Documents come in their order: an equal score comes too late.
-    void offer(const Scored& one) {
-        if (!(one.score > best_.front().score) || untouched(one.score)) return;
-        std::pop_heap(best_.begin(), best_.end(), before);
-        best_.pop_back();
-        push(one);
-    }
-
-    void push(const Scored& one) {
-        best_.push_back(one);
-        std::push_heap(best_.begin(), best_.end(), before);
+        for (; i < size; ++i) query.offer({sums_[i], first + i});
     }
 
     // The first documents that have none of the terms, against the worst of those that have.
-    void fill(std::vector<Term> terms) {
+    void fill(Query& query) const {
         size_t found = 0;
         for (int32_t doc = 0; doc < documents_ && found < k_; ++doc) {
             bool met = false;
-            for (Term& term : terms) {
+            for (Term& term : query.terms) {
                 while (term.doc != term.end && *term.doc < doc) ++term.doc;
                 met |= term.doc != term.end && *term.doc == doc;
             }
             if (met) continue;
             ++found;
-            best_.push_back({untouched_ + 0.0, doc});
+            query.best.push_back({query.untouched + 0.0, doc});
         }
-        std::sort(best_.begin(), best_.end(), before);
-        if (best_.size() > k_) best_.resize(k_);
+        std::sort(query.best.begin(), query.best.end(), before);
+        if (query.best.size() > k_) query.best.resize(k_);
     }
 };
 
@@ -260,10 +274,11 @@ class Search {
 nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<double> weights, Column<double> bases,
                       int32_t documents, Column<int64_t> query_starts, Column<int64_t> query_terms, size_t k,
                       bool matching) {
-    const size_t vocabulary = bases.size(), queries = query_starts.size() - 1;
+    constexpr size_t kTogether = 1024;
+    const size_t vocabulary = bases.size(), asked = query_starts.size() - 1;
     if (starts.size() != vocabulary + 1 || docs.size() != weights.size() ||
         starts.data()[vocabulary] != static_cast<int64_t>(docs.size()) || query_starts.size() == 0 ||
-        query_starts.data()[queries] != static_cast<int64_t>(query_terms.size()))
+        query_starts.data()[asked] != static_cast<int64_t>(query_terms.size()))
         throw nb::value_error("postings and queries must fit together");
     for (size_t i = 0; i < query_terms.size(); ++i)
         if (query_terms.data()[i] < 0 || query_terms.data()[i] >= static_cast<int64_t>(vocabulary))
@@ -275,19 +290,25 @@ nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<doubl
     {
         nb::gil_scoped_release release;
         Search search(documents, k, matching);
-        std::vector<Term> terms;
-        for (size_t query = 0; query < queries; ++query) {
-            terms.clear();
-            for (int64_t i = query_starts.data()[query]; i < query_starts.data()[query + 1]; ++i) {
-                const int64_t term = query_terms.data()[i];
-                const int64_t begin = starts.data()[term], end = starts.data()[term + 1];
-                terms.push_back({docs.data() + begin, docs.data() + end, weights.data() + begin, bases.data()[term]});
+        std::vector<Query> queries;
+        for (size_t done = 0; done < asked; done += kTogether) {
+            queries.clear();
+            for (size_t at = done; at < std::min(asked, done + kTogether); ++at) {
+                std::vector<Term> terms;
+                for (int64_t i = query_starts.data()[at]; i < query_starts.data()[at + 1]; ++i) {
+                    const int64_t term = query_terms.data()[i];
+                    const int64_t begin = starts.data()[term], end = starts.data()[term + 1];
+                    terms.push_back({docs.data() + begin, docs.data() + end, weights.data() + begin, bases.data()[term]});
+                }
+                queries.emplace_back(std::move(terms));
             }
-            const std::vector<Scored>& best = search.best(terms);
-            sizes.push_back(static_cast<int64_t>(best.size()));
-            for (const Scored& one : best) {
-                found.push_back(one.doc);
-                scores.push_back(one.score);
+            search.run(queries);
+            for (const Query& query : queries) {
+                sizes.push_back(static_cast<int64_t>(query.best.size()));
+                for (const Scored& one : query.best) {
+                    found.push_back(one.doc);
+                    scores.push_back(one.score);
+                }
             }
         }
     }
