@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.alignment.align import align
+from steelyard.alignment.alignment import Alignment
 from steelyard.comparison.board import COMPOSITE, Board, Column
 from steelyard.comparison.pairs import Plan
 from steelyard.comparison.result import Comparison, Source
@@ -81,13 +82,16 @@ def compare(
     keys = {f"{k}\0{text}": meant for (k, text), meant in wanted.items()}
     matrices: list[Any] = []
     covered: dict[str, Coverage] = {}
+    alignments: dict[str, Alignment] = {}
     kept: list[Sequence[str]] = []
     for name, run in named.items():
         try:
-            scores = scores_of(align(truth, run, rules.ordering, name), keys, spoken, rules, rel, depth)
+            joined = align(truth, run, rules.ordering, name)
+            scores = scores_of(joined, keys, spoken, rules, rel, depth)
         except MeasureError as error:
             raise MeasureError(f"run {name!r}: {error}") from None
         matrices.append(scores.matrix)
+        alignments[name] = joined.alignment.cut(depth)
         covered[name] = scores.coverage
         kept.append(scores.queries)
     asked, values, notes = _on_one_set(list(named), truth.queries, kept, matrices)
@@ -118,7 +122,7 @@ def compare(
         coverage=covered,
         notes=tuple(notes),
         dialect=spoken.name,
-        source=Source(truth, named),
+        source=Source(truth, named, alignments),
     )
 
 
@@ -228,7 +232,8 @@ def _on_one_set(
     notes = []
     for number, (name, queries, matrix) in enumerate(zip(names, kept, matrices, strict=True)):
         values[number][:, [place[query] for query in queries]] = matrix
-        gone = [query for query in asked if query not in set(queries)]
+        there = set(queries)
+        gone = [query for query in asked if query not in there]
         if gone:
             shown = ", ".join(gone[:3]) + (", ..." if len(gone) > 3 else "")
             notes.append(

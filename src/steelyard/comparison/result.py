@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.alignment.alignment import Alignment
 from steelyard.comparison.board import Board
 from steelyard.comparison.leaderboard import Standing, order_of, standings
 from steelyard.comparison.movers import Mover, movers
@@ -29,14 +30,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """What a comparison was made from: kept to look at single queries and documents."""
+    """What a comparison was made from: kept to look at single queries and documents.
+
+    `alignments` are the runs joined with the judgments; `held` the runs that were looked at before.
+    """
 
     qrels: Qrels
     runs: Mapping[str, Any]
+    alignments: Mapping[str, Alignment]
+    held: dict[str, Run] = field(default_factory=dict)
 
     def run(self, name: str) -> Run:
-        """A run, read if it is still a file."""
-        return Run.of(self.runs[name], name=name)
+        """A run, read the first time if it is still a file."""
+        if name not in self.held:
+            self.held[name] = Run.of(self.runs[name], name=name)
+        return self.held[name]
 
 
 @dataclass(frozen=True, eq=False)

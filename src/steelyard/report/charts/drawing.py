@@ -85,7 +85,7 @@ def _bars(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart |
     if not rows:
         return None
     order = alt.EncodingSortField(field="place", op="min", order="ascending")
-    base = _measured(rows).encode(y=_runs_down("run", order))
+    base = _measured().encode(y=_runs_down("run", order))
     value = alt.X("value:Q", title=None)
     layers: list[Any] = [
         base.mark_bar(height={"band": 0.62}, cornerRadiusEnd=2).encode(
@@ -99,7 +99,7 @@ def _bars(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart |
         .encode(x="end:Q", text="stars:N"),
     ]
     if baseline is not None:
-        line = _measured(rows).mark_rule(strokeDash=[5, 4]).encode(x="max(baseline):Q")
+        line = _measured().mark_rule(strokeDash=[5, 4]).encode(x="max(baseline):Q")
         layers.append(line)
     about = "Means with their 95 % intervals."
     if baseline is not None:
@@ -120,7 +120,7 @@ def _curves(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     about = (
         "Every run at every cutoff, with a band of the mean (95 %). Click a name in the key to single it out."
     )
-    return _chosen("cutoffs", "Against the cutoff", about, _lines(_measured(rows), rows, runs), rows)
+    return _chosen("cutoffs", "Against the cutoff", about, _lines(_measured(), rows, runs), rows)
 
 
 def _diversity(rows: list[Row], runs: Sequence[str]) -> Chart | None:
@@ -130,7 +130,7 @@ def _diversity(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         "How many different things that a query needs are among the first k documents; repeats add nothing."
     )
     return Chart(
-        "diversity", "Diversity", about, _spec(_lines(_all(rows), rows, runs), LINE_HEIGHT), LINE_HEIGHT
+        "diversity", "Diversity", about, _spec(_lines(_all(), rows, runs), rows, LINE_HEIGHT), LINE_HEIGHT
     )
 
 
@@ -161,7 +161,7 @@ def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     if not rows:
         return None
     chart = (
-        _measured(rows)
+        _measured()
         .mark_rect(height={"band": 0.82})
         .encode(
             x=alt.X("left:Q", title="value of a query", scale=alt.Scale(nice=False)),
@@ -190,7 +190,7 @@ def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart | None:
 def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     if not rows:
         return None
-    base = _measured(rows).encode(
+    base = _measured().encode(
         x=alt.X(
             "milliseconds:Q",
             title="milliseconds a query (mean, log scale)",
@@ -226,7 +226,7 @@ def _slices(rows: list[Row], columns: Mapping[str, Any], runs: Sequence[str]) ->
         return None
     column = alt.param(name="column", value=next(iter(columns)))
     base = (
-        _measured(rows)
+        _measured()
         .transform_filter("datum.column === column")
         .encode(
             x=_runs_across("run", runs),
@@ -253,7 +253,7 @@ def _slices(rows: list[Row], columns: Mapping[str, Any], runs: Sequence[str]) ->
 def _p_values(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     if not rows:
         return None
-    base = _measured(rows).encode(x=_runs_across("against", runs), y=_runs_down("run", list(runs)))
+    base = _measured().encode(x=_runs_across("against", runs), y=_runs_down("run", list(runs)))
     cells = base.mark_rect(cornerRadius=2).encode(
         color=alt.Color(
             "level:N",
@@ -280,7 +280,7 @@ def _p_values(rows: list[Row], runs: Sequence[str]) -> Chart | None:
 def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     if not rows:
         return None
-    base = _all(rows).encode(x=_runs_across("against", runs), y=_runs_down("run", list(runs)))
+    base = _all().encode(x=_runs_across("against", runs), y=_runs_down("run", list(runs)))
     cells = base.mark_rect(cornerRadius=2).encode(
         color=alt.Color("share:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1])),
         tooltip=_tips("run", "against", "share"),
@@ -290,7 +290,7 @@ def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     )
     height = _square(runs)
     about = f"How much of their first {made.OVERLAP_DEPTH} documents two runs share. Runs that agree little may be worth fusing."
-    return Chart("agreement", "Agreement", about, _spec(alt.layer(cells, text), height), height)
+    return Chart("agreement", "Agreement", about, _spec(alt.layer(cells, text), rows, height), height)
 
 
 def _square(runs: Sequence[str]) -> int:
@@ -309,7 +309,7 @@ def _chosen(
 ) -> Chart:
     """A chart of the rows of one measure, which its parameter `measure` names."""
     measures = tuple(dict.fromkeys(row["measure"] for row in rows))
-    spec = _spec(chart, height)
+    spec = _spec(chart, rows, height)
     parameters = [{"name": "measure", "value": measures[0]}]
     if column is not None:
         parameters.append({"name": "column", "value": columns[0]})
@@ -317,16 +317,16 @@ def _chosen(
     return Chart(name, title, about, spec, height, measures, columns)
 
 
-def _all(rows: list[Row]) -> Any:
-    return alt.Chart(alt.InlineData(values=rows))
+def _all() -> Any:
+    return alt.Chart(alt.NamedData(name="rows"))
 
 
-def _measured(rows: list[Row]) -> Any:
+def _measured() -> Any:
     """A chart of the rows whose measure is the one chosen."""
-    return _all(rows).transform_filter("datum.measure === measure")
+    return _all().transform_filter("datum.measure === measure")
 
 
-def _spec(chart: Any, height: int) -> dict[str, Any]:
+def _spec(chart: Any, rows: list[Row], height: int) -> dict[str, Any]:
     """The chart as Vega-Lite, as wide as the element that holds it."""
     fitted = chart.properties(
         width="container", height=height, autosize=alt.AutoSizeParams(type="fit", contains="padding")
@@ -334,6 +334,7 @@ def _spec(chart: Any, height: int) -> dict[str, Any]:
     spec: dict[str, Any] = fitted.to_dict(validate=False)
     spec.pop("$schema", None)
     spec.pop("config", None)
+    spec["datasets"] = {"rows": rows}
     inks = [{"name": name, "value": colour} for name, colour in INKS.items()]
     spec["params"] = [*inks, *spec.get("params", [])]
     return spec

@@ -289,7 +289,7 @@ def p_rows(comparison: Comparison) -> list[Row]:
                     "run": comparison.runs[i],
                     "against": comparison.runs[j],
                     "p": None if p != p else p,
-                    "difference": _rounded(float(means[i] - means[j])),
+                    "difference": _finite(float(means[i] - means[j])),
                     "level": _level(p),
                 }
             )

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.alignment.align import align
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Ints
 from steelyard.comparison.result import Comparison
@@ -31,12 +30,8 @@ def looks_of(comparison: Comparison) -> list[Look]:
     source = comparison.source
     if source is None:
         return []
-    rules = next(iter(comparison.coverage.values())).policies
     cutoff = low_cutoff(comparison)
-    return [
-        look(align(source.qrels, source.runs[name], rules.ordering, name).alignment, cutoff)
-        for name in comparison.runs
-    ]
+    return [look(source.alignments[name], cutoff) for name in comparison.runs]
 
 
 def low_cutoff(comparison: Comparison) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats, Ordering
+from steelyard.comparison.result import Comparison
 from steelyard.report.page.embedding import embedded_json
 from steelyard.report.page.failures import MISSED, UNANSWERED, Look
 from steelyard.report.page.subject import Subject
@@ -25,6 +26,12 @@ TEXT_LIMIT = 1_500
 
 LABEL_LIMIT = 300
 """Characters shown of an id or a title."""
+
+FIRST_READ = 200
+"""Queries whose lists are read at first; then four times as many each time."""
+
+Top: TypeAlias = list[tuple[str, float | None]]
+"""Documents and scores, best first."""
 
 MISSING_SHOWN = 40
 """Relevant documents listed that no list shows."""
@@ -108,28 +115,14 @@ def lists_of(
         return Lists((), "{}", 0)
     shelf = Shelf(subject.documents, whole=room is None)
     judgments = _Judgments.of(source.qrels, looks)
-    board = comparison.boards[0]
-    rules = next(iter(comparison.coverage.values())).policies
-    wanted = order if room is None else order[: max(1, room // (40 * len(comparison.runs)))]
-    names = [board.queries[query] for query in wanted]
-    listed = [_top(source.run(name), rules.ordering, names) for name in comparison.runs]
     made: dict[str, Any] = {}
     used = shown = 0
-    for query, name in zip(wanted, names, strict=True):
+    for query, name, listed in _listed(comparison, order):
         entry = {
-            "lists": [
-                None if rows.get(name) is None else [_placed(shelf, row) for row in rows[name]]
-                for rows in listed
-            ],
-            **judgments.entry(name, shelf, [rows.get(name, []) for rows in listed]),
+            "lists": [None if rows is None else [_placed(shelf, row) for row in rows] for rows in listed],
+            **judgments.entry(name, shelf, [rows or [] for rows in listed]),
+            **_failed(subject, name),
         }
-        failed = {
-            str(comparison.runs.index(run)): errors[name]
-            for run, errors in subject.errors.items()
-            if name in errors and run in comparison.runs
-        }
-        if failed:
-            entry["errors"] = failed
         if room is not None:
             used += len(embedded_json([entry, shelf.rows[shown:]]).encode()) + 12
             if used > room and made:
@@ -141,20 +134,45 @@ def lists_of(
     return Lists(tuple(map(int, made)), kept, sum(len(row) > 3 for row in shelf.rows))
 
 
+def _listed(comparison: Comparison, order: Sequence[int]) -> Iterator[tuple[int, str, list[Top | None]]]:
+    """The queries with the top of every run's list, read some at a time: few of many may be wanted."""
+    assert comparison.source is not None
+    rules = next(iter(comparison.coverage.values())).policies
+    start, size = 0, FIRST_READ
+    while start < len(order):
+        some = order[start : start + size]
+        names = [comparison.boards[0].queries[query] for query in some]
+        tops = [_tops(comparison.source.run(run), rules.ordering, names) for run in comparison.runs]
+        for query, name in zip(some, names, strict=True):
+            yield query, name, [top.get(name) for top in tops]
+        start, size = start + size, size * 4
+
+
+def _failed(subject: Subject, query: str) -> dict[str, dict[str, str]]:
+    """The errors of the runs that failed on a query."""
+    runs = subject.comparison.runs
+    found = {
+        str(runs.index(run)): errors[query]
+        for run, errors in subject.errors.items()
+        if query in errors and run in runs
+    }
+    return {"errors": found} if found else {}
+
+
 def _placed(shelf: Shelf, row: tuple[str, float | None]) -> list[Any]:
     doc, score = row
     return [shelf.place(doc)] if score is None else [shelf.place(doc), float(f"{score:.5g}")]
 
 
-def _top(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[str, list[tuple[str, float | None]]]:
-    """The first documents of some queries: query to (document, score), best first."""
+def _tops(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[str, Top]:
+    """The first documents of some queries, best first."""
     import polars as pl
 
     chosen = pl.Series(list(queries), dtype=pl.String)
     rows = ranked_rows(run, ordering).filter(
         (pl.col("rank") <= DEPTH) & pl.col("query_id").is_in(chosen.implode())
     )
-    found: dict[str, list[tuple[str, float | None]]] = {}
+    found: dict[str, Top] = {}
     for query, doc, score in rows.select("query_id", "doc_id", "score").iter_rows():
         found.setdefault(query, []).append((doc, score))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from html import escape
 from importlib.resources import files
 from importlib.util import find_spec
@@ -148,6 +149,7 @@ def _embedded(chart: Chart) -> dict[str, Any]:
     }
 
 
+@cache
 def _vega() -> str:
     """The script that draws charts in the browser: Vega, Vega-Lite and Vega-Embed, as vl-convert bundles them."""
     import vl_convert
@@ -156,6 +158,7 @@ def _vega() -> str:
     return re.sub(r"</(?=script)", r"<\\/", bundle.replace("\r\n", "\n"), flags=re.IGNORECASE)
 
 
+@cache
 def _template() -> jinja2.Template:
     import jinja2
 
