@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from steelyard.alignment.hits import Hits, Ints, JudgedDocs, Ordering
+from steelyard.alignment.hits import Bools, Hits, Ints, JudgedDocs, Ordering
 from steelyard.errors import PolicyError, problem_report
 from steelyard.runs import Run
+
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number that spreads small ones over 64 bits, so that equal hashes are equal documents of a query."""
 
 NEARLY = 0.9
 """Two texts nearly repeat each other when they share this much of their word 3-grams (Jaccard)."""
@@ -22,21 +25,16 @@ def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
     )
     table = run.table.with_row_index("row").join(code, on="query_id", how="inner", maintain_order="left")
     table = _with_ranks(_in_order(table, ordering, run.ordered))
-    repeats = table.filter(pl.int_range(pl.len()).over("query", "doc_id") > 0)
+    firsts, repeats = _split_repeats(table)
     if ordering.duplicates == "error" and repeats.height:
         raise _repeat_error(repeats)
-    firsts = table.filter(pl.int_range(pl.len()).over("query", "doc_id") == 0)
     if ordering.duplicates == "collapse":
         table = firsts = _with_ranks(firsts)
         standing = firsts.select("query", "doc_id", "rank")
         repeats = (
             repeats.drop("rank").join(standing, on=["query", "doc_id"], how="left").sort("query", "rank")
         )
-    group = "rank" if run.ordered else "key"
-    table = table.with_columns(
-        pl.col("rank").min().over("query", group).alias("tie_first"),
-        pl.len().over("query", group).cast(pl.Int64).alias("tie_size"),
-    )
+    table = _with_ties(table, run.ordered)
     if run.tokens is not None or "tokens" in table.columns:
         table = _with_tokens(table, run)
     documents = pl.DataFrame(
@@ -78,6 +76,18 @@ def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
     )
 
 
+def _split_repeats(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows whose document comes for the first time in its list, and the others.
+
+    Where all hashes differ nothing repeats, which is the usual case and quick to see.
+    """
+    mixed = table["doc_id"].hash().to_numpy() ^ (_ints(table, "query").astype(np.uint64) * _SPREAD)
+    if pl.Series(mixed).n_unique() == table.height:
+        return table, table.clear()
+    earlier = pl.int_range(pl.len()).over("query", "doc_id") > 0
+    return table.filter(~earlier), table.filter(earlier)
+
+
 def _in_order(table: pl.DataFrame, ordering: Ordering, ordered: bool) -> pl.DataFrame:
     """The rows of each query best first; `key` is the score that was compared."""
     score = pl.col("score").cast(pl.Float32 if ordering.single else pl.Float64) + 0.0
@@ -91,7 +101,27 @@ def _in_order(table: pl.DataFrame, ordering: Ordering, ordered: bool) -> pl.Data
 
 
 def _with_ranks(table: pl.DataFrame) -> pl.DataFrame:
-    return table.with_columns((pl.int_range(pl.len()).over("query") + 1).cast(pl.Int64).alias("rank"))
+    """The place of each row in its list; the rows of a query stand together, best first."""
+    query = _ints(table, "query")
+    first = _first_of_group(query[1:] != query[:-1], len(query))
+    return table.with_columns(pl.Series("rank", np.arange(len(query)) - first + 1, dtype=pl.Int64))
+
+
+def _with_ties(table: pl.DataFrame, ordered: bool) -> pl.DataFrame:
+    """The ranks that each row's group of equal scores holds: itself alone where the order is the run's own."""
+    rank = _ints(table, "rank")
+    size = np.ones(len(rank), dtype=np.int64)
+    if not ordered and len(rank):
+        query, key = _ints(table, "query"), table["key"].to_numpy()
+        first = _first_of_group((query[1:] != query[:-1]) | (key[1:] != key[:-1]), len(rank))
+        rank, size = rank[first], np.bincount(first, minlength=len(first))[first]
+    return table.with_columns(pl.Series("tie_first", rank), pl.Series("tie_size", size, dtype=pl.Int64))
+
+
+def _first_of_group(begins: Bools, length: int) -> Ints:
+    """For every row the first row of its group, given where a row differs from the one before it."""
+    starts = np.flatnonzero(np.concatenate([[True], begins])) if length else np.zeros(0, dtype=np.int64)
+    return np.repeat(starts, np.diff(np.append(starts, length))).astype(np.int64)
 
 
 def _with_tokens(table: pl.DataFrame, run: Run) -> pl.DataFrame:
