@@ -79,13 +79,14 @@ def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
 def _split_repeats(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The rows whose document comes for the first time in its list, and the others.
 
-    Where all hashes differ nothing repeats, which is the usual case and quick to see.
+    Only rows whose hash is not alone can be repeats: a few as a rule, and only they are compared.
     """
     mixed = table["doc_id"].hash().to_numpy() ^ (_ints(table, "query").astype(np.uint64) * _SPREAD)
-    if pl.Series(mixed).n_unique() == table.height:
-        return table, table.clear()
-    earlier = pl.int_range(pl.len()).over("query", "doc_id") > 0
-    return table.filter(~earlier), table.filter(earlier)
+    doubtful = table.filter(pl.Series(mixed, dtype=pl.UInt64).is_duplicated())
+    again = doubtful.filter(pl.int_range(pl.len()).over("query", "doc_id") > 0)
+    if not again.height:
+        return table, again
+    return table.join(again.select("row"), on="row", how="anti", maintain_order="left"), again
 
 
 def _in_order(table: pl.DataFrame, ordering: Ordering, ordered: bool) -> pl.DataFrame:
