@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from steelyard.bench.chunkings import labels_of, problems_of
 from steelyard.bench.located_yaml import Located, read_located
 from steelyard.bench.specs import Spec, specs_of
 from steelyard.comparison.pairs import Plan
@@ -24,6 +25,9 @@ class Bench(BaseModel):
 
     dataset: Any
     retrievers: list[Any] = Field(min_length=1)
+    chunkers: list[Any] = []
+    evidence: Any = None
+    overlap: Literal["any", "majority", "whole"] = "any"
     measures: list[str] = []
     depth: int = Field(100, ge=1)
     dialect: str = "steelyard"
@@ -100,7 +104,13 @@ def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], st
             problems.append(((), "no measures; name at least one, as in `measures: [nDCG@10]`"))
     if bench.composite is not None:
         check(("composite",), lambda: weights_of(bench.composite))
-    labels = tuple(spec.label for spec in specs)
+    wrong = problems_of(bench.chunkers, specs, bench.by)
+    problems += wrong
+    labels = () if wrong else labels_of(bench.chunkers, specs)
+    if bench.evidence is not None and not bench.chunkers:
+        problems.append(
+            (("evidence",), "evidence judges chunks; name chunkers too, as in `chunkers: [whole]`")
+        )
     plan = Plan(None if not labels else bench.baseline, bench.test, bench.correction)
     check(("baseline",) if bench.baseline is not None else (), lambda: plan.checked(labels))
     for number, k in enumerate(bench.at or []):

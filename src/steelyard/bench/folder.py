@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.bench.chunkings import compare_chunkings, own_judgments
 from steelyard.comparison.compare import compare
+from steelyard.comparison.pairs import Plan
 from steelyard.comparison.result import Comparison
 from steelyard.errors import InputError, SteelyardError, problem_report
 from steelyard.judgments import Qrels
@@ -240,21 +242,36 @@ def _compared(
     if by is not None and by != "complexity" and by not in columns:
         absent.append(f"The queries' column {by!r} is not in the folder: there are no slices by it.")
         by = None
+    measured: dict[str, Any] = {
+        "composite": record["comparison"].get("weights"),
+        "at": settings.get("at"),
+        "dialect": settings.get("dialect", "steelyard"),
+        **{name: settings.get(name) for name in POLICIES},
+    }
+    sliced: dict[str, Any] = {"by": by, "queries": columns if by is not None and by in columns else None}
+    tested = (settings.get("baseline"), settings.get("test", "t"), settings.get("correction", "holm"))
+    seed = settings.get("seed", 0)
     try:
+        if settings.get("chunkers"):
+            return compare_chunkings(
+                {label: own_judgments(qrels, label) for label in settings["chunkers"]},
+                runs,
+                {str(row["run"]): str(row["chunker"]) for row in record["runs"]},
+                settings["measures"] or None,
+                Plan(*tested, seed=seed),
+                **sliced,
+                **measured,
+            )
         return compare(
             qrels,
             runs,
             settings["measures"] or None,
-            baseline=settings.get("baseline"),
-            test=settings.get("test", "t"),
-            correction=settings.get("correction", "holm"),
-            composite=record["comparison"].get("weights"),
-            at=settings.get("at"),
-            by=by,
-            queries=columns if by is not None and by in columns else None,
-            dialect=settings.get("dialect", "steelyard"),
-            seed=settings.get("seed", 0),
-            **{name: settings.get(name) for name in POLICIES},
+            baseline=tested[0],
+            test=tested[1],
+            correction=tested[2],
+            seed=seed,
+            **sliced,
+            **measured,
         )
     except SteelyardError as error:
         raise InputError(f"the comparison of this folder cannot be made again: {error}") from None

@@ -19,7 +19,7 @@ from steelyard.datasets import Dataset
 from steelyard.formats.atomic import write_file
 from steelyard.report.page import write_page
 from steelyard.report.page.subject import Subject
-from steelyard.report.tables import Table
+from steelyard.report.tables import Table, markdown
 from steelyard.runs import Run
 from steelyard.version import __version__
 
@@ -49,6 +49,9 @@ class Row:
     errors: dict[str, str]
     unknown_documents: int
     cached: bool
+    chunker: str | None = None
+    chunks: int | None = None
+    chunk_tokens: float | None = None
 
     @classmethod
     def of(
@@ -117,6 +120,28 @@ class BenchResult:
         ]
         return Table(columns, rows, digits=2)
 
+    @property
+    def chunk_table(self) -> Table | None:
+        """Of a bench with chunkers: every run's scores, best first, beside its chunks, their mean size and its index."""
+        if not self.bench.chunkers:
+            return None
+        keys = self.comparison.keys
+        rows = {row.run: row for row in self.rows}
+        several = any(place.k is not None for place in self.comparison.standings)
+        columns = ["run", *(["k"] if several else []), "chunks", "mean tokens", "index MB", *keys]
+        cells = [
+            [
+                place.run,
+                *([place.k] if several else []),
+                rows[place.run].chunks,
+                _scaled(rows[place.run].chunk_tokens, 1),
+                _scaled(rows[place.run].index_bytes, 1e-6),
+                *(place.means[key] for key in keys),
+            ]
+            for place in self.comparison.standings
+        ]
+        return Table(columns, cells, digits=4)
+
     def remarks(self) -> list[str]:
         """What a reader should know of how the runs came about."""
         cached = [row.run for row in self.rows if row.cached]
@@ -135,12 +160,18 @@ class BenchResult:
         """The comparison in Markdown, with what each retriever cost."""
         costs = [f"- {_cost(row)}" for row in self.rows if row.p50_seconds is not None]
         said = [f"- {line}" for line in self.remarks()]
-        parts = [self.comparison.to_markdown(), "## Cost", "\n".join(costs), "\n".join(said)]
+        chunked = self.chunk_table
+        beside = [] if chunked is None else ["## Chunkings", markdown(chunked)]
+        parts = [self.comparison.to_markdown(), *beside, "## Cost", "\n".join(costs), "\n".join(said)]
         return "\n\n".join(part for part in parts if part)
 
     def to_dict(self) -> dict[str, Any]:
         """As result.json holds it."""
-        settings = self.bench.model_dump(mode="json", exclude={"dataset", "retrievers"})
+        settings = self.bench.model_dump(
+            mode="json", exclude={"dataset", "retrievers", "chunkers", "evidence"}
+        )
+        settings["chunkers"] = list(dict.fromkeys(row.chunker for row in self.rows if row.chunker))
+        settings["evidence"] = None if self.bench.evidence is None else str(self.bench.evidence)
         settings["dataset"] = (
             str(self.bench.dataset) if not isinstance(self.bench.dataset, (dict, str)) else self.bench.dataset
         )

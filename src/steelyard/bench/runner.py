@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from steelyard.bench.answers import Answers, AnswerStore, key_of
 from steelyard.bench.asking import Contestant, Watch, ask_all, index_all, throughput
+from steelyard.bench.chunkings import Chunking, chunkings_of, compare_chunkings, joined
 from steelyard.bench.config import Bench, check_bench, read_bench
 from steelyard.bench.result import BenchResult, Row
 from steelyard.bench.specs import Spec
 from steelyard.comparison.compare import compare
+from steelyard.comparison.pairs import Plan
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset
 from steelyard.dialects import dialect
@@ -41,29 +44,41 @@ def bench(
         assert not isinstance(source, (str, Path))
         made, specs = check_bench(source)
     folder = Path(output) if output is not None else _folder(path)
-    dataset = _dataset(made.dataset, path.parent if path else Path())
+    beside = path.parent if path else Path()
+    dataset = _dataset(made.dataset, beside)
     if not dataset.queries:
         raise InputError(f"dataset {dataset.name!r} has no queries; there is nothing to ask.")
-    judged = set(dataset.qrels.queries)
+    chunkings = chunkings_of(dataset, made.chunkers, made.evidence, made.overlap, beside)
+    judged = set(chunkings[0].qrels.queries)
     asked = {query: text for query, text in dataset.queries.items() if query in judged}
     if not asked:
         raise InputError(f"dataset {dataset.name!r}: no query is judged; there is nothing to measure.")
     tell = watch or (lambda what, done, total: None)
-    contestants = _contestants(specs, dataset, made.depth, folder / CACHE, fresh)
-    waiting = [c for c in contestants if c.waiting(list(asked))]
+    contestants: list[Contestant] = []
+    waiting: list[Contestant] = []
+    for chunking in chunkings:
+        here = _contestants(specs, chunking, made.depth, folder / CACHE, fresh)
+        contestants += here
+        late = [c for c in here if c.waiting(list(asked))]
+        index_all(late, chunking.corpus, tell)
+        waiting += late
     cached = {c.spec.label for c in contestants} - {c.spec.label for c in waiting}
-    index_all(waiting, dataset.corpus, tell)
     if waiting:
         ask_all(waiting, asked, made.depth, made.warmup, tell)
         throughput(waiting, asked, made.depth, tell)
     tell("measuring", 0, 1)
-    runs, rows = _gathered(specs, contestants, dataset, made, cached)
+    runs: dict[str, Run] = {}
+    rows: list[Row] = []
+    for chunking in chunkings:
+        run_here, row_here = _gathered(specs, contestants, chunking, made, cached)
+        runs |= run_here
+        rows += row_here
     result = BenchResult(
         bench=made,
-        dataset=dataset,
+        dataset=joined(dataset, chunkings),
         runs=runs,
         rows=tuple(rows),
-        comparison=_compared(made, dataset, runs),
+        comparison=_compared(made, dataset, chunkings, runs, rows),
         folder=folder,
     )
     tell("writing", 0, 1)
@@ -92,13 +107,13 @@ def _dataset(source: Any, folder: Path) -> Dataset:
 
 
 def _contestants(
-    specs: Sequence[Spec], dataset: Dataset, depth: int, cache: Path, fresh: bool
+    specs: Sequence[Spec], chunking: Chunking, depth: int, cache: Path, fresh: bool
 ) -> list[Contestant]:
     contestants = []
-    for spec in specs:
+    for spec in map(chunking.spec, specs):
         if spec.retriever is None:
             continue
-        store = AnswerStore(cache, key_of(dataset.fingerprint, spec.name, spec.settings, depth))
+        store = AnswerStore(cache, key_of(chunking.fingerprint, spec.name, spec.settings, depth))
         if fresh:
             store.clear()
         contestants.append(Contestant(spec, spec.retriever, store.read(), store))
@@ -106,15 +121,19 @@ def _contestants(
 
 
 def _gathered(
-    specs: Sequence[Spec], contestants: Sequence[Contestant], dataset: Dataset, made: Bench, cached: set[str]
+    specs: Sequence[Spec],
+    contestants: Sequence[Contestant],
+    chunking: Chunking,
+    made: Bench,
+    cached: set[str],
 ) -> tuple[dict[str, Run], list[Row]]:
     """A Run and a row of costs for every retriever, in the order they were written."""
     by_label = {c.spec.label: c.answers for c in contestants}
-    texts = dict(dataset.corpus) if _needs_texts(made) else None
-    known = set(dataset.corpus)
+    texts = dict(chunking.corpus) if _needs_texts(made) else None
+    known = set(chunking.corpus)
     runs: dict[str, Run] = {}
     rows: list[Row] = []
-    for spec in specs:
+    for spec in map(chunking.spec, specs):
         if spec.run is not None:
             finished = Run.read(spec.run, name=spec.label)
             runs[spec.label] = Run(finished, seconds=finished.seconds or {}, texts=texts)
@@ -125,7 +144,11 @@ def _gathered(
             runs[spec.label] = Run(_lists(answers), name=spec.label, seconds=answers.seconds, texts=texts)
             returned = [doc for listed in answers.lists.values() for doc, _ in listed]
         unknown = sum(doc not in known for doc in returned)
-        rows.append(Row.of(spec.label, spec.name, spec.settings, answers, unknown, spec.label in cached))
+        row = Row.of(spec.label, spec.name, spec.settings, answers, unknown, spec.label in cached)
+        if chunking.label is not None:
+            size: dict[str, Any] = {"chunks": len(chunking.corpus), "chunk_tokens": chunking.mean_tokens}
+            row = replace(row, chunker=chunking.label, **size)
+        rows.append(row)
     return runs, rows
 
 
@@ -143,7 +166,27 @@ def _needs_texts(made: Bench) -> bool:
     return any(m.parameters.get("budget") is not None or m.parameters.get("near") for m in measures)
 
 
-def _compared(made: Bench, dataset: Dataset, runs: Mapping[str, Run]) -> Comparison:
+def _compared(
+    made: Bench, dataset: Dataset, chunkings: Sequence[Chunking], runs: Mapping[str, Run], rows: Sequence[Row]
+) -> Comparison:
+    known = made.by is not None and made.by in dataset.queries.columns
+    measured: dict[str, Any] = {
+        "composite": made.composite,
+        "at": made.at,
+        "dialect": made.dialect,
+        **made.policies(),
+    }
+    sliced: dict[str, Any] = {"by": made.by, "queries": dataset.queries.columns if known else None}
+    if made.chunkers:
+        return compare_chunkings(
+            {str(chunking.label): chunking.qrels for chunking in chunkings},
+            runs,
+            {row.run: str(row.chunker) for row in rows},
+            made.measures or None,
+            Plan(made.baseline, made.test, made.correction, seed=made.seed),
+            **sliced,
+            **measured,
+        )
     return compare(
         dataset.qrels,
         runs,
@@ -151,16 +194,7 @@ def _compared(made: Bench, dataset: Dataset, runs: Mapping[str, Run]) -> Compari
         baseline=made.baseline,
         test=made.test,
         correction=made.correction,
-        composite=made.composite,
-        at=made.at,
-        by=made.by,
-        queries=dataset.queries.columns
-        if made.by is not None and made.by in dataset.queries.columns
-        else None,
-        dialect=made.dialect,
         seed=made.seed,
-        missing=made.missing,
-        ties=made.ties,
-        duplicates=made.duplicates,
-        no_relevant=made.no_relevant,
+        **sliced,
+        **measured,
     )

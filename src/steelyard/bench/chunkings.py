@@ -1,0 +1,226 @@
+"""A bench's chunkers: every retriever on every chunking, judged by one answer key, in one table.
+
+The chunks of a chunking are `label:document#number`, so that chunkings share a result folder. What is
+relevant differs by chunking: each run is measured against the judgments of its own chunks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.bench.specs import Spec
+from steelyard.chunking import chunk_documents, chunker
+from steelyard.comparison.board import Board
+from steelyard.comparison.compare import compare
+from steelyard.comparison.pairs import Plan
+from steelyard.comparison.result import Comparison
+from steelyard.comparison.slices import COMPLEXITY, column_values
+from steelyard.datasets import Dataset
+from steelyard.datasets.corpus import Corpus
+from steelyard.errors import InputError
+from steelyard.evidence.evidence import Evidence
+from steelyard.judgments import Qrels
+from steelyard.runs import Run
+
+
+@dataclass(frozen=True)
+class Chunking:
+    """One chunking of a dataset: its chunks by id, the judgments of them, and their number and mean size.
+
+    A bench without chunkers has one, with no label: the documents as they are.
+    """
+
+    label: str | None
+    corpus: Mapping[str, str]
+    qrels: Qrels
+    fingerprint: str
+    mean_tokens: float | None = None
+
+    def spec(self, spec: Spec) -> Spec:
+        """The retriever on this chunking, with an index of its own and a label that says so."""
+        if self.label is None:
+            return spec
+        return replace(spec, label=run_label(spec.label, self.label), retriever=deepcopy(spec.retriever))
+
+
+def run_label(retriever: str, chunking: str) -> str:
+    """The name of a retriever's row on a chunking.
+
+    >>> run_label("bm25-okapi", "fixed-200/20")
+    'bm25-okapi on fixed-200/20'
+    """
+    return f"{retriever} on {chunking}"
+
+
+def problems_of(
+    chunkers: Sequence[Any], specs: Sequence[Spec], by: str | None
+) -> list[tuple[tuple[Any, ...], str]]:
+    """What is wrong with a bench's chunkers, as (place, what)."""
+    problems: list[tuple[tuple[Any, ...], str]] = []
+    seen: set[str] = set()
+    for place, entry in enumerate(chunkers):
+        try:
+            label = chunker(entry).label
+        except InputError as error:
+            problems.append((("chunkers", place), str(error)))
+            continue
+        if label in seen:
+            problems.append(
+                (
+                    ("chunkers", place),
+                    f"two chunkers are called {label!r}; give one a name of its own (name: ...)",
+                )
+            )
+        seen.add(label)
+    if chunkers:
+        problems += [
+            (
+                ("retrievers", spec.place),
+                f"{spec.label}: a finished run has chunks of its own and cannot join a bench of chunkers",
+            )
+            for spec in specs
+            if spec.run is not None
+        ]
+    if chunkers and by == COMPLEXITY:
+        problems.append(
+            (
+                ("by",),
+                "complexity counts relevant documents, which differ by chunking; name a column of the queries",
+            )
+        )
+    return problems
+
+
+def labels_of(chunkers: Sequence[Any], specs: Sequence[Spec]) -> tuple[str, ...]:
+    """The names of the rows: every chunking with every retriever."""
+    if not chunkers:
+        return tuple(spec.label for spec in specs)
+    return tuple(run_label(spec.label, chunker(entry).label) for entry in chunkers for spec in specs)
+
+
+def chunkings_of(
+    dataset: Dataset, chunkers: Sequence[Any], evidence: Any, overlap: str, folder: Path
+) -> list[Chunking]:
+    """The chunkings of a dataset, each judged; without chunkers the documents as they are.
+
+    Without `evidence` the answer key is the dataset's judgments: a chunk of a relevant document counts.
+    """
+    if not chunkers:
+        return [Chunking(None, dataset.corpus, dataset.qrels, dataset.fingerprint)]
+    if isinstance(evidence, str):
+        evidence = folder / evidence
+    key = Evidence.from_qrels(dataset.qrels) if evidence is None else Evidence.of(evidence)
+    return [_chunking(dataset, entry, key, overlap) for entry in chunkers]
+
+
+def _chunking(dataset: Dataset, entry: Any, key: Evidence, overlap: str) -> Chunking:
+    cutter = chunker(entry)
+    chunks = chunk_documents(dataset.corpus.texts, cutter)
+    if not chunks:
+        raise InputError(
+            f"chunker {cutter.label}: the documents of {dataset.name!r} are empty; there are no chunks."
+        )
+    named = [replace(chunk, chunk_id=f"{cutter.label}:{chunk.chunk_id}") for chunk in chunks]
+    judged = key.judge(named, overlap=overlap)  # type: ignore[arg-type]
+    rows = [
+        (query, doc if doc.startswith(f"{cutter.label}:") else f"{cutter.label}:{doc}", float(grade), target)
+        for query, doc, grade, target in judged.frame.drop_nulls("doc_id").iter_rows()
+    ]
+    qrels = Qrels.from_rows(rows, judged.queries)
+    qrels.notes = judged.notes
+    digest = hashlib.sha256(dataset.fingerprint.encode())
+    for chunk in named:
+        digest.update(f"{chunk.chunk_id}\0{chunk.start}\0{chunk.end}\n".encode())
+    tokens = sum(len(chunk.text.split()) for chunk in named) / len(named)
+    corpus = {chunk.chunk_id: chunk.text for chunk in named}
+    return Chunking(cutter.label, corpus, qrels, digest.hexdigest()[:16], tokens)
+
+
+def joined(dataset: Dataset, chunkings: Sequence[Chunking]) -> Dataset:
+    """The chunks of all chunkings as one dataset, for the result folder; the dataset itself without chunkers."""
+    if chunkings[0].label is None:
+        return dataset
+    corpus = {chunk: text for chunking in chunkings for chunk, text in chunking.corpus.items()}
+    rows = [
+        (query, doc, float(grade), target)
+        for chunking in chunkings
+        for query, doc, grade, target in chunking.qrels.frame.drop_nulls("doc_id").iter_rows()
+    ]
+    notes = tuple(f"{c.label}: {note}" for c in chunkings for note in c.qrels.notes)
+    judged = Qrels.from_rows(rows, chunkings[0].qrels.queries)
+    return replace(dataset, corpus=Corpus.of(corpus), qrels=judged, notes=(*dataset.notes, *notes))
+
+
+def own_judgments(qrels: Qrels, label: str) -> Qrels:
+    """The judgments of one chunking's chunks, out of those of all."""
+    rows = [
+        (query, doc, float(grade), target)
+        for query, doc, grade, target in qrels.frame.drop_nulls("doc_id").iter_rows()
+        if doc.startswith(f"{label}:")
+    ]
+    return Qrels.from_rows(rows, qrels.queries)
+
+
+def compare_chunkings(
+    judgments: Mapping[str, Qrels],
+    runs: Mapping[str, Run],
+    chunking_of: Mapping[str, str],
+    measures: Sequence[str] | None,
+    plan: Plan,
+    *,
+    by: str | None = None,
+    queries: Any = None,
+    **options: Any,
+) -> Comparison:
+    """Runs on several chunkings in one comparison, each measured against the judgments of its own.
+
+    `chunking_of` names each run's chunking; `options` are those of `compare` that say how to measure.
+    """
+    parts = [
+        compare(
+            own, {name: run for name, run in runs.items() if chunking_of[name] == label}, measures, **options
+        )
+        for label, own in judgments.items()
+    ]
+    asked = tuple(dict.fromkeys(query for part in parts for query in part.boards[0].queries))
+    boards = [_stacked([part.boards[at] for part in parts], asked) for at in range(len(parts[0].boards))]
+    components = [
+        None if parts[0].components[at] is None else _stacked([part.components[at] for part in parts], asked)
+        for at in range(len(parts[0].components))
+    ]
+    return Comparison.of(
+        boards=boards,
+        plan=plan.checked(boards[0].runs),
+        weights=parts[0].weights,
+        components=components,
+        sliced=None if by is None else (by, column_values(queries, by)),
+        coverage={name: covered for part in parts for name, covered in part.coverage.items()},
+        notes=(
+            "Every run is measured against the judgments of its own chunking.",
+            *(note for part in parts for note in part.notes if not note.startswith("No test")),
+        ),
+        dialect=parts[0].dialect,
+        source=None,
+    )
+
+
+def _stacked(boards: Sequence[Board | None], asked: tuple[str, ...]) -> Board:
+    """The boards of several chunkings as one, on one set of queries; NaN where a board leaves one out."""
+    held = [board for board in boards if board is not None]
+    parts = []
+    for board in held:
+        place = {query: at for at, query in enumerate(board.queries)}
+        values = np.full((len(board.runs), len(board.columns), len(asked)), np.nan)
+        for at, query in enumerate(asked):
+            if query in place:
+                values[:, :, at] = board.values[:, :, place[query]]
+        parts.append(values)
+    runs = tuple(run for board in held for run in board.runs)
+    return replace(held[0], runs=runs, queries=asked, values=np.concatenate(parts))

@@ -1,0 +1,166 @@
+"""Chunkers as a dimension of a bench: one answer key, one table, each run against its own chunks."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import steelyard as sy
+from steelyard.bench.folder import load_result
+from steelyard.chunking import chunk_documents, chunker
+from steelyard.errors import InputError
+from steelyard.retrievers import BM25
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "chunk-spans"
+
+TEXTS = {
+    "a": "Gold is weighed here. A balance is never wrong. Boats are for rivers and lakes.",
+    "b": "Stones sink in water. Boats float on water. A balance weighs gold and lead.",
+}
+QUERIES = {"q1": "what is weighed", "q2": "boats on water", "q3": "nothing at all"}
+EVIDENCE = {
+    "q1": [{"doc_id": "a", "start": 0, "end": 21}, {"fact": "weighs gold"}],
+    "q2": [{"fact": "Boats float"}],
+    "q3": None,
+}
+CHUNKERS = [{"fixed": {"tokens": 5, "overlap": 2}}, {"sentence": {"tokens": 6}}, "whole"]
+
+
+@pytest.fixture
+def dataset() -> sy.Dataset:
+    return sy.Dataset.of(TEXTS, QUERIES, {"q1": ["a", "b"], "q2": ["b"], "q3": []}, name="tiny")
+
+
+def bench(dataset: sy.Dataset, folder: Path, **more: object) -> sy.BenchResult:
+    given = {
+        "dataset": dataset,
+        "retrievers": ["bm25-okapi", {"random": {"seed": 1}}],
+        "chunkers": CHUNKERS,
+        "evidence": sy.Evidence(EVIDENCE),
+        "measures": ["nDCG@3", "R(per=target)@3", "R@3", "R(budget=12)"],
+        "depth": 5,
+        "warmup": 0,
+        "no_relevant": "skip",
+        **more,
+    }
+    return sy.bench(given, output=folder)
+
+
+def test_every_chunker_with_every_retriever_on_one_leaderboard(dataset: sy.Dataset, tmp_path: Path) -> None:
+    result = bench(dataset, tmp_path)
+    labels = [f"{r} on {c}" for c in ("fixed-5/2", "sentence-6", "whole") for r in ("bm25-okapi", "random")]
+    assert list(result.runs) == labels
+    assert sorted(result.comparison.leaderboard["run"].to_list()) == sorted(labels)
+    for label in labels:
+        chunks = chunk_documents(
+            TEXTS,
+            chunker(CHUNKERS[("fixed", "sentence", "whole").index(label.split(" on ")[1].split("-")[0])]),
+        )
+        own = sy.Evidence(EVIDENCE).judge(chunks)
+        prefix = label.split(" on ")[1] + ":"
+        run = {q: [d.removeprefix(prefix) for d, _ in result.runs[label].mapping[q]] for q in QUERIES}  # type: ignore[index]
+        texts = {chunk.chunk_id: chunk.text for chunk in chunks}
+        alone = sy.evaluate(
+            own,
+            sy.Run(run, texts=texts),
+            ["nDCG@3", "R(per=target)@3", "R@3", "R(budget=12)"],
+            no_relevant="skip",
+        )
+        row = result.comparison.leaderboard.filter(run=label).row(0, named=True)
+        assert {key: row[key] for key in alone.means} == pytest.approx(alone.means, abs=1e-12)
+    whole = result.comparison.leaderboard.filter(run="bm25-okapi on whole").row(0, named=True)
+    assert whole["R(per=target)@3"] == 1.0
+
+
+def test_chunks_sizes_and_index_stand_beside_the_scores(dataset: sy.Dataset, tmp_path: Path) -> None:
+    result = bench(dataset, tmp_path)
+    table = result.chunk_table
+    assert table is not None
+    assert table.columns[:4] == ["run", "chunks", "mean tokens", "index MB"]
+    sizes = {str(row[0]): (row[1], row[2]) for row in table.rows}
+    assert sizes["bm25-okapi on whole"] == (2, 14.5)
+    assert sizes["bm25-okapi on sentence-6"][0] == 6
+    assert "## Chunkings" in (tmp_path / "leaderboard.md").read_text("utf-8")
+
+
+def test_the_folder_read_back_measures_the_same(dataset: sy.Dataset, tmp_path: Path) -> None:
+    result = bench(dataset, tmp_path, baseline="random on whole")
+    again = load_result(tmp_path)
+    assert again.comparison.leaderboard.equals(result.comparison.leaderboard, null_equal=True)
+    assert not [line for line in again.absent if "differ" in line]
+
+
+def test_answers_are_kept_by_chunking(dataset: sy.Dataset, tmp_path: Path) -> None:
+    bench(dataset, tmp_path)
+    more = bench(dataset, tmp_path, chunkers=[*CHUNKERS, {"recursive": {"tokens": 6}}])
+    assert [row.cached for row in more.rows] == [True] * 6 + [False] * 2
+
+
+def test_without_evidence_a_chunk_of_a_relevant_document_counts(dataset: sy.Dataset, tmp_path: Path) -> None:
+    result = bench(dataset, tmp_path, evidence=None, chunkers=["whole"], measures=["R@2"])
+    assert result.comparison.leaderboard.filter(run="bm25-okapi on whole")["R@2"].to_list() == [1.0]
+
+
+def test_evidence_is_read_beside_the_file(dataset: sy.Dataset, tmp_path: Path) -> None:
+    import json
+
+    (tmp_path / "key.json").write_text(json.dumps(EVIDENCE), encoding="utf-8")
+    for name, rows in (("corpus", TEXTS), ("queries", QUERIES)):
+        lines = (json.dumps({"_id": key, "text": text}) + "\n" for key, text in rows.items())
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n", encoding="utf-8")
+    (tmp_path / "bench.yaml").write_text(
+        "dataset: .\nevidence: key.json\nchunkers: [fixed: {tokens: 5, overlap: 2}, sentence, recursive]\n"
+        "retrievers: [bm25-okapi]\nmeasures: [R(per=target)@3]\nbaseline: bm25-okapi on recursive-200\n",
+        encoding="utf-8",
+    )
+    result = sy.bench(tmp_path / "bench.yaml")
+    assert len(result.comparison.leaderboard) == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"chunkers": ["fixt"]}, "there is no chunker 'fixt'. Did you mean fixed"),
+        ({"chunkers": ["whole", "whole"]}, "two chunkers are called 'whole'"),
+        ({"chunkers": []}, "evidence judges chunks"),
+        ({"by": "complexity"}, "complexity counts relevant documents"),
+        ({"baseline": "bm25-okapi"}, "bm25-okapi on fixed-5/2"),
+        ({"overlap": "most"}, "overlap"),
+    ],
+)
+def test_what_cannot_be_benched(
+    dataset: sy.Dataset, tmp_path: Path, more: dict[str, object], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        bench(dataset, tmp_path, **more)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="shared data chunk-spans is not here")
+def test_real_spans_three_chunkings_two_retrievers(tmp_path: Path) -> None:
+    key = sy.Evidence.read(DATA / "questions_df.csv")
+    with (DATA / "questions_df.csv").open(encoding="utf-8", newline="") as file:
+        questions = {str(number): row["question"] for number, row in enumerate(csv.DictReader(file))}
+    texts = {path.stem: path.read_bytes().decode() for path in sorted((DATA / "corpora").glob("*.md"))}
+    judged = {query: [next(iter(key.targets[query]))[0].doc_id] for query in key.queries}
+    dataset = sy.Dataset.of(texts, questions, judged, name="chunk-spans")
+    given = {
+        "dataset": dataset,
+        "evidence": key,
+        "chunkers": [{"fixed": {"tokens": 200, "overlap": 20}}, "sentence", "recursive", "whole"],
+        "retrievers": ["bm25-okapi", {"random": {"seed": 7}}],
+        "measures": ["R(per=target)@5", "nDCG@10", "RR@10", "R(per=target, budget=1000)"],
+        "depth": 20,
+        "warmup": 0,
+        "baseline": "bm25-okapi on recursive-200",
+    }
+    result = sy.bench(given, output=tmp_path)
+    board = {row["run"]: row for row in result.comparison.leaderboard.iter_rows(named=True)}
+    assert len(board) == 8
+    assert board["bm25-okapi on whole"]["R(per=target)@5"] == 1.0
+    for chunking in ("fixed-200/20", "sentence-100", "recursive-200"):
+        assert board[f"bm25-okapi on {chunking}"]["R(per=target)@5"] > 0.6
+        assert board[f"random on {chunking}"]["R(per=target)@5"] < 0.1
+    assert BM25(variant="okapi").label in next(iter(board))
