@@ -18,6 +18,7 @@ from steelyard.judgments import Qrels
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, build
 from steelyard.policies import Policies, policies
+from steelyard.runs import Run
 from steelyard.scores import Scores
 
 
@@ -34,13 +35,15 @@ def evaluate(
     rel: float | None = None,
     depth: int | None = None,
     name: str | None = None,
+    roll_up: Any = None,
 ) -> Scores:
     """Measure a run against judgments.
 
     `qrels` and `run` may be Qrels and Run, paths, mappings or frames. `measures` are texts or
     measures; with a `dialect` they are that tool's names. `rel` is the lowest grade that counts as
     relevant where a measure does not say; `depth` cuts every list. The policies `missing`, `ties`,
-    `duplicates` and `no_relevant` are the dialect's unless given.
+    `duplicates` and `no_relevant` are the dialect's unless given. `roll_up` measures a run of chunks at
+    the level of their documents: a mapping of chunk to document, a function, the chunks, or a RollUp.
 
     >>> evaluate({"q1": ["a", "b"]}, {"q1": ["x", "a"]}, ["RR", "R@2"]).means
     {'RR': 0.5, 'R@2': 0.5}
@@ -51,6 +54,11 @@ def evaluate(
     )
     wanted = named_measures(measures, spoken, rel)
     check_depth(depth, rules)
+    if roll_up is not None:
+        from steelyard.evidence.roll_up import RollUp
+
+        rolled = roll_up if isinstance(roll_up, RollUp) else RollUp(roll_up)
+        run = rolled(Run.of(run, name))
     aligned = align(Qrels.of(qrels), run, rules.ordering, name)
     return scores_of(aligned, wanted, spoken, rules, rel, depth)
 

@@ -6,7 +6,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.errors import InputError
-from steelyard.evidence import roll_up
+from steelyard.evidence import RollUp, roll_up
 
 CHUNKS = [
     {"chunk_id": "a1", "doc_id": "a", "page": 1},
@@ -71,3 +71,11 @@ def test_chunks_without_a_parent() -> None:
         roll_up(RUN, CHUNKS, "mean")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="level is 'shelf'"):
         roll_up(RUN, CHUNKS, level="shelf")
+
+
+def test_roll_up_is_one_option_of_evaluate() -> None:
+    truth = {"q": ["b"]}
+    assert sy.evaluate(truth, RUN, ["RR"], roll_up=CHUNKS)["RR"] == 0.5
+    assert sy.evaluate(truth, RUN, ["RR"], roll_up=RollUp(CHUNKS, "sum"))["RR"] == 1.0
+    pages = sy.evaluate({"q": ["a#2"]}, RUN, ["RR"], roll_up=RollUp(CHUNKS, level="page"), name="named")
+    assert (pages["RR"], pages.name) == (1 / 3, "named")

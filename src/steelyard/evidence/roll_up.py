@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from steelyard.errors import InputError, problem_report
 from steelyard.ids import text_ids
 from steelyard.runs import Run
+
+
+@dataclass(frozen=True)
+class RollUp:
+    """How chunks become documents or pages, as `evaluate(..., roll_up=...)` takes it; see `roll_up`."""
+
+    parents: Any
+    how: Literal["best", "sum", "first"] = "best"
+    level: str = "doc_id"
+
+    def __call__(self, run: Any) -> Run:
+        """The run rolled up."""
+        return roll_up(run, self.parents, self.how, self.level)
 
 
 def roll_up(
