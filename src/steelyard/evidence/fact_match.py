@@ -3,8 +3,8 @@
 Exact facts: an Aho-Corasick automaton (the one polars has) walks each text once, whatever the number
 of facts. Of a long fact the automaton holds a piece from its middle; where that is found the whole fact
 is compared. Facts of which a share suffices: where m of n words must be there, any n - m + 1 of them
-include one that is; the rarest n - m + 1 name the candidates, and the longest common subsequence
-decides.
+include one that is, and any n - m + r of them r; the rarest of them name the candidates, and the
+longest common subsequence decides.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ PIECE = 32
 BATCH = 48_000_000
 """Characters of text that are looked through at once."""
 THREADS = 2
+RARE = 4
+"""Rare words of a fact that a text must hold to be looked at, where a share of the fact is enough."""
 
 Pairs = tuple[Ints, Ints]
 
@@ -138,29 +140,34 @@ class _Partial:
 
     def find(self, texts: Sequence[str]) -> Pairs:
         words = [[word for word in words_of(text) if word in self._known] for text in texts]
-        holders: dict[str, list[int]] = defaultdict(list)
-        for place, listed in enumerate(words):
-            for word in dict.fromkeys(listed):
-                holders[word].append(place)
-        frequency = {word: len(held) for word, held in holders.items()}
+        listed: dict[str, list[int]] = defaultdict(list)
+        for place, there in enumerate(words):
+            for word in dict.fromkeys(there):
+                listed[word].append(place)
+        holders = {word: np.array(held, dtype=np.int64) for word, held in listed.items()}
         found: list[tuple[int, int]] = []
         for fact, needed, place in zip(self._facts, self._needed, self._places, strict=True):
             found += [
                 (place, text)
-                for text in self._candidates(fact, needed, holders, frequency)
+                for text in self._candidates(fact, needed, holders)
                 if common_words(fact, words[text]) >= needed
             ]
         pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
-    def _candidates(
-        self, fact: Sequence[str], needed: int, holders: dict[str, list[int]], frequency: dict[str, int]
-    ) -> list[int]:
-        """The texts that hold one of the rarest words, enough of these that a match must hold one."""
+    def _candidates(self, fact: Sequence[str], needed: int, holders: dict[str, Ints]) -> list[int]:
+        """The texts that hold so many of the rarest words that the fact may be there."""
         if not needed:
             return []
-        rarest = sorted(fact, key=lambda word: frequency.get(word, 0))[: len(fact) - needed + 1]
-        return sorted({text for word in set(rarest) for text in holders.get(word, ())})
+        asked = min(needed, RARE)
+        rarest = sorted((holders[word] for word in fact if word in holders), key=len)
+        absent = len(fact) - len(rarest)
+        chosen = rarest[: max(0, len(fact) - needed + asked - absent)]
+        if not chosen:
+            return []
+        texts, counts = np.unique(np.concatenate(chosen), return_counts=True)
+        candidates: list[int] = texts[counts >= asked].tolist()
+        return candidates
 
 
 def needed_words(count: int, share: float) -> int:
