@@ -11,6 +11,7 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.tested lint
 	$(BIN)/python -m pytest -n auto -m "not slow and not browser and not adapters"
+	$(BIN)/python -m pytest --doctest-modules src/steelyard
 	STEELYARD_NATIVE=0 $(BIN)/python -m pytest -n auto -m "not slow" tests/alignment tests/retrievers/test_bm25.py
 
 test-all: $(VENV)/.tested-all
@@ -23,7 +24,7 @@ test-lowest:
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
 	.venv-lowest/bin/python -m pip install --quiet $$($(PYTHON) .ci/lowest.py) pytest hypothesis lz4 cbor2 zstandard
 	STEELYARD_PURE=1 .venv-lowest/bin/python -m pip install --quiet --no-deps .
-	.venv-lowest/bin/python -m pytest -m "not slow and not browser and not adapters" --ignore=README.md --ignore=docs
+	.venv-lowest/bin/python -m pytest -m "not slow and not browser and not adapters" tests
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .

@@ -86,7 +86,7 @@ def test_lsa_gives_the_same_vectors_again() -> None:
         == {
             "retriever": "dense",
             "model": "lsa",
-            "dimensions": 256,
+            "dimensions": None,
             "tokenizer": "default",
         }
     )

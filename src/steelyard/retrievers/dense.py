@@ -38,7 +38,7 @@ class Dense:
         package each. Or a callable from a list of texts to one vector each; or a mapping of text to vector.
     vectors: the documents' own embeddings, where they are at hand: a mapping of document id to vector, or a
         matrix with a row per document in the order of the corpus. The model then embeds the queries alone.
-    dimensions: of lsa, at most.
+    dimensions: of lsa, at most; None: two for every five documents, no more than 256.
     tokenizer: of lsa, as BM25 has it.
     name: the label of its row in a table.
 
@@ -55,12 +55,12 @@ class Dense:
         self,
         model: str | Embedder | Mapping[str, npt.ArrayLike] = "lsa",
         vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None,
-        dimensions: int = 256,
+        dimensions: int | None = None,
         tokenizer: str | Tokenizer = "default",
         name: str | None = None,
     ) -> None:
         self.label = name or (f"dense-{model}" if isinstance(model, str) and model != "lsa" else "dense")
-        if isinstance(dimensions, bool) or not isinstance(dimensions, int) or dimensions < 1:
+        if dimensions is not None and (type(dimensions) is not int or dimensions < 1):
             raise RetrieverError(
                 f"{self.label}: dimensions is {dimensions!r}; expected a whole number, 1 or more."
             )
@@ -90,9 +90,11 @@ class Dense:
         """Takes a corpus in; a second call forgets the first."""
         documents = checked_corpus(corpus, self.label)
         if self.model == "lsa":
-            from steelyard.retrievers.lsa import fit
+            from steelyard.retrievers.lsa import dimensions_for, fit
 
-            model, fitted = fit(documents.texts, self._tokenize, self.dimensions)
+            model, fitted = fit(
+                documents.texts, self._tokenize, self.dimensions or dimensions_for(len(documents))
+            )
             self._embed, self._model_bytes = model, model.nbytes
             self._vectors = _unit(fitted)
         elif self._given is not None:

@@ -19,6 +19,16 @@ from steelyard.retrievers.sparse import postings
 Floats = npt.NDArray[np.float64]
 
 _SMALL = 2048
+MOST_DIMENSIONS = 256
+
+
+def dimensions_for(documents: int) -> int:
+    """How many dimensions suit a corpus: two for every five documents, so that meanings are shared, and no more than 256.
+
+    >>> dimensions_for(100), dimensions_for(10_000)
+    (40, 256)
+    """
+    return max(1, min(MOST_DIMENSIONS, documents * 2 // 5))
 
 
 @dataclass(frozen=True)
