@@ -50,8 +50,10 @@ def print_result(result: BenchResult, format: Format) -> None:
     else:
         print_comparison(result.comparison, format, None)
         if format is Format.table:
-            print()
-            emit(result.cost_table, None, format, None)
+            for table in (result.chunk_table, result.cost_table):
+                if table is not None:
+                    print()
+                    emit(table, None, format, None)
     for line in result.remarks():
         say(line)
     say(f"The result is in {result.folder}; {result.folder / 'report.html'} is the page to look at.")
