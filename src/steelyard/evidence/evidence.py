@@ -74,7 +74,7 @@ class Evidence:
         """Old judgments as evidence: each relevant document a target, by its id, or (with `corpus`) its text as a fact.
 
         Targets of the judgments stay targets, any of whose documents is enough; a query with nothing
-        relevant is null.
+        relevant is null. Grades of 0 and below (distractors) are no evidence and are left out.
 
         >>> Evidence.from_qrels({"q1": [["a", "b"], ["c"]], "q2": []})
         Evidence: 2 queries, 2 targets (3 documents), 1 null query
