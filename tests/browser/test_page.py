@@ -105,6 +105,7 @@ def test_searching_and_filtering(page, result, opened):
         tab.locator("#find").fill("no such words anywhere")
         tab.get_by_text("No query matches").wait_for()
         tab.locator("#find").fill("")
+        tab.get_by_text("of 115 queries").wait_for()
         tab.locator("#slice").select_option("type:unanswerable")
         assert tab.locator(ROWS).count() == 8
         assert tab.locator(f"{ROWS} .tag.nothing").count() == 8

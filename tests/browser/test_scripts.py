@@ -6,7 +6,7 @@ import pytest
 
 from steelyard.report.page.embedding import page_script
 
-EXPORTS = "readState, writeState, DEFAULTS, terms, parts, visible, weigh, readWeights, choose, winner, number, signed, labelled, missing"
+EXPORTS = "readState, writeState, DEFAULTS, terms, parts, excerpt, visible, weigh, readWeights, choose, winner, number, signed, labelled, missing"
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,20 @@ def test_terms_are_marked(modules, query, text, marked):
     parts = modules.evaluate("([query, text]) => modules.parts(text, modules.terms(query))", [query, text])
     assert "".join(part["text"] for part in parts) == text
     assert [part["text"] for part in parts if part["marked"]] == marked
+
+
+def test_an_excerpt_starts_near_the_first_term(modules):
+    text = "word " * 300 + "penalty fare " + "more " * 300
+    found = modules.evaluate(
+        "([text, query]) => modules.excerpt(text, modules.terms(query))", [text, "penalty"]
+    )
+    assert found.startswith("… word")
+    assert "penalty" in found[:110]
+    assert len(found) < 330
+    assert modules.evaluate("modules.excerpt('short', modules.terms('x'))") == "short"
+    assert modules.evaluate("text => modules.excerpt(text, modules.terms('absent'))", text).startswith(
+        "word word"
+    )
 
 
 def test_control_characters_are_seen(modules):

@@ -9,6 +9,8 @@ from steelyard.comparison.board import COMPOSITE
 from steelyard.report.tables import Cell, Table
 
 if TYPE_CHECKING:
+    from steelyard.comparison.board import Column
+    from steelyard.comparison.pairs import Pair
     from steelyard.comparison.result import Comparison
 
 _TITLES = {
@@ -29,16 +31,33 @@ def title(key: str, dialect: str) -> str:
     return _TITLES.get(key.lower(), key) if dialect == "leaderboard" else key
 
 
+def heading(column: Column) -> str:
+    """A measure's column in a table of our own: times are in milliseconds."""
+    return f"{column.key} ms" if scale_of(column) != 1 else column.key
+
+
+def scale_of(column: Column) -> float:
+    """What a measure's values are multiplied by to be read: seconds become milliseconds."""
+    return 1e3 if column.measure is not None and column.measure.name == "Latency" else 1.0
+
+
+def _gap(pair: Pair, scale: float) -> str:
+    return (
+        "" if pair.difference != pair.difference else f"{pair.difference * scale:+.4f} {pair.stars}".rstrip()
+    )
+
+
 def leaderboard_table(comparison: Comparison) -> Table:
     """Run, cutoff, values, the ranks it may have, and its group."""
     at = comparison.boards[0].k is not None
-    columns = ["rank", "run", *(["k"] if at else []), *comparison.keys, "ranks", "group"]
+    shown = comparison.boards[0].columns
+    columns = ["rank", "run", *(["k"] if at else []), *map(heading, shown), "ranks", "group"]
     rows: list[list[Cell]] = [
         [
             row.rank,
             row.run,
             *([row.k] if at else []),
-            *row.means.values(),
+            *(mean * scale_of(column) for mean, column in zip(row.means.values(), shown, strict=True)),
             f"{row.rank_low}-{row.rank_high}" if row.rank_low != row.rank_high else str(row.rank_low),
             row.group,
         ]
@@ -56,15 +75,15 @@ def _against_baseline(comparison: Comparison) -> Table:
     """Every measure's difference from the baseline, with its stars."""
     baseline = comparison.plan.baseline
     at = comparison.boards[0].k is not None
-    columns = [f"against {baseline}", *(["k"] if at else []), *comparison.keys]
+    scales = [scale_of(column) for column in comparison.boards[0].columns]
+    columns = [f"against {baseline}", *(["k"] if at else []), *map(heading, comparison.boards[0].columns)]
     found = {(pair.run, pair.measure): pair for pair in comparison.tested}
     rows: list[list[Cell]] = []
     for standing in comparison.standings:
         if standing.run != baseline:
             labels = [key if standing.k is None else f"{key} at {standing.k}" for key in comparison.keys]
             cells = [
-                f"{found[standing.run, label].difference:+.4f} {found[standing.run, label].stars}".rstrip()
-                for label in labels
+                _gap(found[standing.run, label], scale) for label, scale in zip(labels, scales, strict=True)
             ]
             rows.append([standing.run, *([standing.k] if at else []), *cells])
     return Table(columns, rows)
@@ -131,22 +150,21 @@ def remarks(comparison: Comparison) -> list[str]:
     plan = comparison.plan
     said = []
     if comparison.tested:
+        per = "runs tested on it" if plan.baseline is not None else "pairs of runs"
         corrected = (
             ""
             if plan.correction == "none"
-            else f", corrected by {plan.correction} over {len(comparison.tested)} tests"
+            else f", corrected by {plan.correction} within each measure for the {per}"
         )
         if plan.test in ("tukey", "max-t"):
-            corrected = ", corrected for all pairs of a measure"
+            corrected = f", corrected within each measure for the {per}"
         said.append(
             f"p: paired {plan.test} test by query{corrected}. *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise."
         )
         said.append(
             "Every test, with intervals and effect sizes, is in the JSON, in `pairs` and in the report."
         )
-        said.append(
-            "Runs in one group cannot be told apart by these queries; `ranks` is where a run may stand (95 %)."
-        )
+        said += [_groups(comparison)]
     stability = comparison.stability()
     if stability is not None and comparison.weights:
         said.append(
@@ -160,6 +178,17 @@ def remarks(comparison: Comparison) -> list[str]:
                 f"A weight of {flip.flips_at:.3g} for {name} (now {flip.weight:g}) would put {comparison.runs[flip.new_top]} on top."
             )
     return said + _coverage(comparison) + list(comparison.notes)
+
+
+def _groups(comparison: Comparison) -> str:
+    """The runs that differences too small to tell join, in words."""
+    board = comparison.boards[0]
+    groups: dict[int, list[str]] = {}
+    for row in comparison.standings:
+        if row.k == board.k:
+            groups.setdefault(row.group, []).append(row.run)
+    listed = "; ".join(", ".join(runs) for runs in groups.values())
+    return f"Joined by differences on {comparison.keys[0]} too small to tell: {listed}."
 
 
 def _coverage(comparison: Comparison) -> list[str]:

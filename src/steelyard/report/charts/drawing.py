@@ -6,7 +6,7 @@ names, so that a page can change it without drawing anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,21 +67,23 @@ def charts_of(subject: Subject, looks: Sequence[Look]) -> list[Chart]:
     """Every chart there are numbers for."""
     comparison = subject.comparison
     sliced = made.slice_columns(subject)
-    several = len(comparison.runs) > 1
+    columns = [made.chart_label(name) for name in sliced]
+    runs = [made.chart_label(run) for run in comparison.runs]
+    paired = len(runs) > 1
     drawn = [
-        _bars(made.bar_rows(comparison), comparison.runs, comparison.plan.baseline),
-        _curves(made.curve_rows(comparison, looks) if looks else [], comparison.runs),
-        _distribution(made.distribution_rows(comparison), comparison.runs),
-        _trade(made.trade_rows(subject), comparison.runs),
-        _slices(made.slice_rows(subject, sliced), sliced, comparison.runs),
-        _diversity(made.diversity_rows(comparison, looks) if looks else [], comparison.runs),
-        _p_values(made.p_rows(comparison) if several else [], comparison.runs),
-        _overlap(made.overlap_rows(comparison) if several else [], comparison.runs),
+        _bars(made.labelled(made.bar_rows(comparison)), runs, comparison.plan.baseline is not None),
+        _curves(made.labelled(made.curve_rows(comparison, looks)) if looks else [], runs),
+        _distribution(made.labelled(made.distribution_rows(comparison)), runs),
+        _trade(made.labelled(made.trade_rows(subject)), runs),
+        _slices(made.labelled(made.slice_rows(subject, sliced)), columns, runs),
+        _diversity(made.labelled(made.diversity_rows(comparison, looks)) if looks else [], runs),
+        _p_values(made.labelled(made.p_rows(comparison)) if paired else [], runs),
+        _overlap(made.labelled(made.overlap_rows(comparison)) if paired else [], runs),
     ]
     return [chart for chart in drawn if chart is not None]
 
 
-def _bars(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart | None:
+def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart | None:
     if not rows:
         return None
     order = alt.EncodingSortField(field="place", op="min", order="ascending")
@@ -98,11 +100,11 @@ def _bars(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart |
         .mark_text(align="left", dx=5, fontSize=13, fontWeight="bold")
         .encode(x="end:Q", text="stars:N"),
     ]
-    if baseline is not None:
+    if baseline:
         line = _measured().mark_rule(strokeDash=[5, 4]).encode(x="max(baseline):Q")
         layers.append(line)
     about = "Means with their 95 % intervals."
-    if baseline is not None:
+    if baseline:
         about += " The dashed line is the baseline; stars mark a real difference from it (*** p < 0.001, ** p < 0.01, * p < 0.05)."
     return _chosen(
         "means",
@@ -221,10 +223,9 @@ def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     return _chosen("trade", "Against time", about, alt.layer(front, points, names), rows)
 
 
-def _slices(rows: list[Row], columns: Mapping[str, Any], runs: Sequence[str]) -> Chart | None:
+def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Chart | None:
     if not rows:
         return None
-    column = alt.param(name="column", value=next(iter(columns)))
     base = (
         _measured()
         .transform_filter("datum.column === column")
@@ -245,7 +246,6 @@ def _slices(rows: list[Row], columns: Mapping[str, Any], runs: Sequence[str]) ->
     return _chosen(
         *("slices", "By kind of query", about, alt.layer(cells, text), rows),
         height=max(LINE_HEIGHT, tallest * ROW_HEIGHT + 110),
-        column=column,
         columns=tuple(columns),
     )
 
@@ -304,14 +304,13 @@ def _chosen(
     chart: Any,
     rows: list[Row],
     height: int = LINE_HEIGHT,
-    column: alt.Parameter | None = None,
     columns: tuple[str, ...] = (),
 ) -> Chart:
     """A chart of the rows of one measure, which its parameter `measure` names."""
     measures = tuple(dict.fromkeys(row["measure"] for row in rows))
     spec = _spec(chart, rows, height)
     parameters = [{"name": "measure", "value": measures[0]}]
-    if column is not None:
+    if columns:
         parameters.append({"name": "column", "value": columns[0]})
     spec["params"] = [*parameters, *spec["params"]]
     return Chart(name, title, about, spec, height, measures, columns)

@@ -19,6 +19,7 @@ from steelyard.coverage import without_relevant
 from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
+from steelyard.report.page.embedding import visible
 from steelyard.report.page.failures import Look
 from steelyard.report.page.lists import ranked_rows
 from steelyard.report.page.subject import Subject
@@ -33,6 +34,12 @@ SLICE_VALUES = 12
 
 NORMAL = 1.959964
 """Standard errors to either side of a mean that hold 95 %."""
+
+_NAMES = ("run", "against", "slice", "column")
+_OBJECT_KEYS = {
+    *("constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"),
+    *("toLocaleString", "toString", "valueOf"),
+}
 
 QUICK_TESTS = ("t", "wilcoxon", "sign", "tukey")
 
@@ -49,6 +56,23 @@ class Shown:
     def values(self) -> Floats:
         """Runs x queries."""
         return self.board.of(self.column.key)
+
+
+def chart_label(name: str) -> str:
+    """A name as a chart can hold it: Vega groups by plain JavaScript objects, which have keys of their own.
+
+    >>> chart_label("bm25"), len(chart_label("constructor")) - len("constructor")
+    ('bm25', 1)
+    """
+    shown = visible(name)
+    return f"\u200b{shown}" if shown.startswith("__") or shown in _OBJECT_KEYS else shown
+
+
+def labelled(rows: list[Row]) -> list[Row]:
+    """The rows with every name as a chart can hold it."""
+    return [
+        {key: chart_label(value) if key in _NAMES else value for key, value in row.items()} for row in rows
+    ]
 
 
 def shown_measures(comparison: Comparison) -> list[Shown]:

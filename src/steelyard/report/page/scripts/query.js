@@ -5,7 +5,7 @@ import { append, byId, make } from "./dom.js";
 import { LABELS, documentAt, labelled, listsOf, missing } from "./lists.js";
 import { drawMoves } from "./moves.js";
 import { sliceOf } from "./selection.js";
-import { inUnits, parts, terms, visible } from "./text.js";
+import { excerpt, inUnits, partsOfLong, terms, visible } from "./text.js";
 
 const SIDE_BY_SIDE = 3;
 const FIRST_SHOWN = 10;
@@ -223,13 +223,18 @@ function card(item, wanted, before, cutoff) {
 }
 
 function textOf(text, cut, wanted) {
-  const shown = make("div", { class: "text", dir: "auto" }, marked(visible(text), wanted));
-  if (cut) append(shown, [make("span", { class: "cut" }, ` … ${cut.toLocaleString("en")} more characters left out`)]);
+  const shown = make("div", { class: "text clamped", dir: "auto" });
+  const fill = (open) => {
+    shown.replaceChildren();
+    append(shown, marked(open ? visible(text) : excerpt(visible(text), wanted), wanted));
+    if (open && cut) append(shown, [make("span", { class: "cut" }, ` … ${cut.toLocaleString("en")} more characters left out`)]);
+  };
+  fill(false);
   if (text.length < 140 && !cut) return [shown];
-  shown.classList.add("clamped");
   const toggle = make("button", { class: "quiet", "aria-expanded": "false" }, "More");
   toggle.addEventListener("click", () => {
     const open = shown.classList.toggle("clamped") === false;
+    fill(open);
     toggle.textContent = open ? "Less" : "More";
     toggle.setAttribute("aria-expanded", String(open));
     const stage = toggle.closest(".stage");
@@ -239,7 +244,7 @@ function textOf(text, cut, wanted) {
 }
 
 function marked(text, wanted) {
-  return parts(text, wanted).map((part) => (part.marked ? make("mark", {}, part.text) : part.text));
+  return partsOfLong(text, wanted).map((part) => (part.marked ? make("mark", {}, part.text) : part.text));
 }
 
 function moved(item, before) {

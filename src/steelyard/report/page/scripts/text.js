@@ -51,6 +51,28 @@ export function parts(text, wanted) {
   return made;
 }
 
+const SCANNED = 20000;
+
+// As `parts`, but of a long text only the beginning is looked through.
+export function partsOfLong(text, wanted) {
+  if (text.length <= SCANNED) return parts(text, wanted);
+  return [...parts(text.slice(0, SCANNED), wanted), { text: text.slice(SCANNED), marked: false }];
+}
+
+// The part of a text to show at first: its beginning, or from shortly before the first term.
+export function excerpt(text, wanted, size = 320) {
+  if (text.length <= size) return text;
+  let at = 0;
+  for (const part of parts(text.slice(0, 5000), wanted)) {
+    if (part.marked) break;
+    at += part.text.length;
+  }
+  if (at < size / 2 || at >= Math.min(text.length, 5000)) return `${text.slice(0, size)}…`;
+  const from = text.indexOf(" ", at - 80) + 1;
+  const start = from > 0 && from <= at ? from : at;
+  return `… ${text.slice(start, start + size)}${start + size < text.length ? "…" : ""}`;
+}
+
 function isTerm(word, wanted) {
   if (wanted.has(word)) return true;
   const stem = word.replace(/(?:['’]s|ing|ed|es|s)$/, "");
