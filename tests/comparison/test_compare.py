@@ -53,7 +53,17 @@ def test_pairs_without_a_baseline_are_all_pairs(truth, runs):
     pairs = sy.compare(truth, runs, ["nDCG@10", "AP"]).pairs
     assert pairs.select("run", "baseline").unique().height == 3
     assert pairs.height == 6
-    assert pairs["p_adjusted"].to_list() == adjust(pairs["p"].to_list(), "holm").tolist()
+    for measure in ("nDCG@10", "AP"):
+        family = pairs.filter(pl.col("measure") == measure)
+        assert family["p_adjusted"].to_list() == adjust(family["p"].to_list(), "holm").tolist()
+
+
+def test_more_measures_do_not_change_what_one_of_them_says(truth, runs):
+    alone = sy.compare(truth, runs, ["nDCG@10"]).pairs
+    among = sy.compare(truth, runs, ["nDCG@10", "AP", "RR", "P@5"]).pairs.filter(
+        pl.col("measure") == "nDCG@10"
+    )
+    assert alone["p_adjusted"].to_list() == among["p_adjusted"].to_list()
 
 
 def test_pairs_against_a_baseline(truth, runs):
@@ -126,10 +136,23 @@ def test_rows_per_cutoff(truth, runs):
 def test_groups_never_contradict_the_pairs(truth):
     runs = {f"r{i}": noisy(truth, 1.0 + i / 4, i) for i in range(6)}
     result = sy.compare(truth, runs, ["nDCG@10", "AP", "RR"])
+    against = sy.compare(truth, runs, ["nDCG@10", "AP", "RR"], baseline="r3")
+    for found in (result, against):
+        group = {row.run: row.group for row in found.standings}
+        for pair in found.tested:
+            if pair.measure == "nDCG@10" and pair.p_adjusted >= 0.05:
+                assert group[pair.run] == group[pair.baseline]
+
+
+def test_runs_that_all_differ_from_the_baseline_are_not_in_its_group():
+    truth = {f"q{i}": ["a"] for i in range(40)}
+    base = {q: ["x", "y", "a"] for q in truth}
+    better = {q: ["a"] if i % 3 else ["x", "a"] for i, q in enumerate(truth)}
+    best = {q: ["a"] if i % 4 else ["x", "a"] for i, q in enumerate(truth)}
+    result = sy.compare(truth, {"base": base, "better": better, "best": best}, ["RR"], baseline="base")
     group = {row.run: row.group for row in result.standings}
-    for pair in result.tested:
-        if pair.measure == "nDCG@10" and pair.p_adjusted >= 0.05:
-            assert group[pair.run] == group[pair.baseline]
+    assert all(pair.stars == "***" for pair in result.tested)
+    assert group["better"] == group["best"] != group["base"]
 
 
 def test_slices_by_complexity_and_reversals(truth, runs):

@@ -33,7 +33,7 @@ from steelyard.statistics.tests import PairedTest
 
 @dataclass(frozen=True)
 class Pair:
-    """One run against another on one measure. `p_adjusted` accounts for every test of the table."""
+    """One run against another on one measure. `p_adjusted` accounts for the pairs tested on the measure."""
 
     run: str
     baseline: str
@@ -107,7 +107,7 @@ def pairs_of(boards: Sequence[Board], plan: Plan, orders: Sequence[Sequence[int]
     p_values, reasons = (
         _family_tests(asked, plan) if plan.test in FAMILY_TESTS else _separate_tests(gaps, plan)
     )
-    adjusted = p_values if plan.test in FAMILY_TESTS else adjust(p_values, cast(Correction, plan.correction))
+    adjusted = p_values if plan.test in FAMILY_TESTS else _adjusted(asked, p_values, plan)
     intervals = mean_intervals(gaps, seed=plan.seed)
     return [
         _pair(each, (float(p), float(q)), interval, reason, plan)
@@ -168,30 +168,46 @@ def _pair(
 def apart(board: Board, plan: Plan, tested: Sequence[Pair]) -> Floats:
     """How sure it is that two runs differ on the board's first measure: adjusted p-values, runs x runs.
 
-    They are adjusted together with every test of the table, so that two runs which the table calls
-    the same are never told apart here.
+    A pair that the table tests has the table's p-value. With a baseline, the other pairs are a
+    family of their own.
     """
     column = board.columns[0]
     couples = list(combinations(range(len(board.runs)), 2))
     asked = [_Asked(board, column, i, j) for i, j in couples]
-    if plan.test in FAMILY_TESTS:
-        adjusted = _family_tests(asked, plan)[0] if asked else np.zeros(0)
-    else:
-        known = {
-            (pair.run, pair.baseline): pair.p for pair in tested if pair.measure == _label(board, column)
-        }
-        raw = [known.get(_names(each), known.get(_names(each)[::-1])) for each in asked]
-        new = [number for number, p in enumerate(raw) if p is None]
-        if new:
-            fresh, _ = _separate_tests(np.array([asked[n].gap for n in new]), plan)
-            for number, p in zip(new, fresh.tolist(), strict=True):
-                raw[number] = p
-        others = [pair.p for pair in tested if pair.measure != _label(board, column)]
-        adjusted = adjust([*map(float, cast(list[float], raw)), *others], cast(Correction, plan.correction))
+    known = {
+        (pair.run, pair.baseline): pair.p_adjusted for pair in tested if pair.measure == _label(board, column)
+    }
+    found = [known.get(_names(each), known.get(_names(each)[::-1])) for each in asked]
+    new = [number for number, p in enumerate(found) if p is None]
+    if new:
+        others = [asked[number] for number in new]
+        if plan.test in FAMILY_TESTS:
+            fresh, _ = _family_tests(others, plan)
+        else:
+            raw, _ = _separate_tests(np.array([each.gap for each in others]), plan)
+            fresh = adjust(raw, cast(Correction, plan.correction))
+        for number, p in zip(new, fresh.tolist(), strict=True):
+            found[number] = p
     sure = np.ones((len(board.runs), len(board.runs)))
-    for (i, j), p in zip(couples, adjusted[: len(couples)], strict=True):
+    for (i, j), p in zip(couples, found, strict=True):
         sure[i, j] = sure[j, i] = p
     return sure
+
+
+def _adjusted(asked: Sequence[_Asked], p_values: Floats, plan: Plan) -> Floats:
+    """The p-values corrected for the number of pairs tested on the same measure."""
+    adjusted = np.empty(len(asked))
+    for numbers in _by_measure(asked):
+        adjusted[numbers] = adjust(p_values[numbers], cast(Correction, plan.correction))
+    return adjusted
+
+
+def _by_measure(asked: Sequence[_Asked]) -> list[list[int]]:
+    """The places of the tests of each measure."""
+    places: dict[tuple[int | None, str], list[int]] = {}
+    for number, each in enumerate(asked):
+        places.setdefault((each.board.k, each.column.key), []).append(number)
+    return list(places.values())
 
 
 def _names(each: _Asked) -> tuple[str, str]:
@@ -218,10 +234,7 @@ def _family_tests(asked: Sequence[_Asked], plan: Plan) -> tuple[Floats, list[str
     """One joint test of all runs for each measure."""
     together = tukey if plan.test == "tukey" else max_t
     p_values, reasons = np.empty(len(asked)), [""] * len(asked)
-    by_measure: dict[tuple[int | None, str], list[int]] = {}
-    for number, each in enumerate(asked):
-        by_measure.setdefault((each.board.k, each.column.key), []).append(number)
-    for numbers in by_measure.values():
+    for numbers in _by_measure(asked):
         first = asked[numbers[0]]
         couples = [(asked[n].run, asked[n].baseline) for n in numbers]
         result = together(first.board.of(first.column.key), seed=plan.seed, pairs=couples)
