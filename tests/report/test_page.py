@@ -1,0 +1,269 @@
+"""What the page is made of: self-contained, safe, within its size, honest about what it leaves out."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import steelyard as sy
+from steelyard.comparison.compare import compare_scores
+from steelyard.errors import InputError
+from steelyard.report.page import making
+from steelyard.report.page.embedding import SCRIPTS, embedded_json, packed, page_script, visible
+from steelyard.report.page.failures import (
+    DISTRACTED,
+    LOW,
+    MISSED,
+    NOTHING,
+    PARTLY,
+    REPEATED,
+    UNANSWERED,
+    UNJUDGED,
+    looks_of,
+)
+from steelyard.report.page.lists import interesting_order, ranked_rows
+from steelyard.report.page.subject import comparison_subject
+
+pytest.importorskip("altair", reason="the extra `report` is not installed")
+
+QRELS = {
+    "found": {"g": 2, "h": 1},
+    "missed": {"g": 1},
+    "low": {"g": 1},
+    "distracted": {"g": 1, "bad": -1},
+    "repeated": {"g": 1},
+    "none": {"bad": -1},
+    "silent": {"g": 1},
+}
+RUN = {
+    "found": ["g", "h"],
+    "missed": ["x", "y"],
+    "low": ["x", "y", "z", "g"],
+    "distracted": ["bad", "g"],
+    "repeated": ["g", "g"],
+    "none": ["x"],
+    "silent": [],
+}
+OTHER = {query: ["g", "x"] for query in QRELS}
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return sy.compare(QRELS, {"one": sy.Run(RUN), "two": sy.Run(OTHER)}, ["nDCG@3", "RR"], baseline="two")
+
+
+def test_failures_are_named(comparison):
+    one = looks_of(comparison)[0]
+    named = dict(zip(one.alignment.queries, one.failures.tolist(), strict=True))
+    assert named == {
+        "found": 0,
+        "missed": MISSED | UNJUDGED,
+        "low": LOW | UNJUDGED,
+        "distracted": DISTRACTED,
+        "repeated": REPEATED,
+        "none": NOTHING | UNJUDGED,
+        "silent": UNANSWERED,
+    }
+    assert dict(zip(one.alignment.queries, one.first.tolist(), strict=True))["low"] == 4
+    two = looks_of(comparison)[1]
+    assert dict(zip(two.alignment.queries, two.failures.tolist(), strict=True))["found"] == PARTLY
+
+
+def embedded(page, element):
+    found = re.search(rf'<script type="application/json" id="{element}">(.*?)</script>', page, re.DOTALL)
+    return json.loads(found[1])
+
+
+def test_the_page_asks_for_nothing_from_elsewhere(comparison, tmp_path):
+    comparison.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert not re.search(r"<(?:link|img|iframe|source|object|embed)\b", page.split('id="vega"')[0])
+    assert not re.search(r"\ssrc=", page.split('<script type="module">')[0])
+    assert "default-src 'none'" in page
+    assert "unsafe-eval" not in page.split("<style>")[0]
+
+
+def test_the_scripts_are_those_its_policy_allows(comparison, tmp_path):
+    comparison.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    allowed = re.search(r"script-src ([^;]*);", page)[1].split()
+    for pattern in (
+        r'<script type="module">(.*?)</script>',
+        r'<script type="text/plain" id="vega">(.*?)</script>',
+    ):
+        script = re.search(pattern, page, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in allowed
+
+
+def test_the_same_comparison_makes_the_same_bytes(comparison, tmp_path):
+    for name in ("a", "b"):
+        comparison.to_html(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_modules_bundle_to_one_script_without_imports():
+    script = page_script()
+    assert not re.search(r"^(?:import|export) ", script, re.MULTILINE)
+    names = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script, re.MULTILINE)
+    assert len(names) == len(set(names)), "two modules use one name"
+    assert script.count("innerHTML") == 0
+    assert SCRIPTS[-1] == "main.js"
+
+
+def test_json_cannot_leave_its_element():
+    wild = {"</script>": ["<!--", "&amp;", "\u2028\u2029", "\x00\x7f", "\ud800", "日本"]}
+    text = embedded_json(wild)
+    assert not set(text) & {"<", ">", "&", "\u2028", "\u2029", "\x00", "\x7f", "\ud800"}
+    assert json.loads(text) == wild
+    assert "日本" in text, "text of any script stays short"
+    with pytest.raises(ValueError):
+        embedded_json({"a": float("nan")})
+
+
+def test_numbers_are_packed_little_endian():
+    assert np.frombuffer(base64.b64decode(packed([1.5, np.nan], "f4")), "<f4")[0] == 1.5
+    assert visible("tab\tline\nnul\x00") == "tab\tline\nnul␀"
+
+
+def test_the_values_in_the_page_are_those_measured(comparison, tmp_path):
+    comparison.to_html(tmp_path / "page.html")
+    summary = embedded((tmp_path / "page.html").read_text(), "summary-data")
+    values = np.frombuffer(base64.b64decode(summary["values"]), "<f4").reshape(2, 2, len(QRELS))
+    board = comparison.boards[0]
+    for measure, column in enumerate(board.columns):
+        assert np.allclose(values[measure], board.of(column.key))
+    assert summary["queries"] == list(board.queries)
+    assert summary["listed"] == list(range(7))
+
+
+def test_lists_keep_the_order_that_was_measured():
+    run = sy.Run({"q": {"a": 1.0, "b": 1.0, "c": 2.0}})
+    policies = {"docid-desc": ["c", "b", "a"], "docid-asc": ["c", "a", "b"], "stable": ["c", "a", "b"]}
+    for ties, expected in policies.items():
+        made = sy.compare({"q": ["a"]}, {"r": run}, ["RR"], ties=ties)
+        ordering = made.coverage["r"].policies.ordering
+        assert ranked_rows(run, ordering)["doc_id"].to_list() == expected
+        rank = made.source.alignments["r"].rank.tolist()
+        assert rank == [expected.index("a") + 1]
+    again = sy.Run({"q": ["a", "b", "a", "c"]})
+    collapsed = sy.compare({"q": ["c"]}, {"r": again}, ["RR"], duplicates="collapse").coverage["r"].policies
+    rows = ranked_rows(again, collapsed.ordering)
+    assert list(zip(rows["doc_id"], rows["rank"], strict=True)) == [("a", 1), ("b", 2), ("c", 3)]
+
+
+def test_what_matters_is_kept_first(comparison):
+    values = np.array([[0.0, 1.0, 0.5, 0.0], [0.0, 0.0, 0.5, 0.9]])
+    order = interesting_order(values, [])
+    assert order[0] == 1, "the biggest difference"
+    assert order[1] == 0, "what every run misses"
+    assert sorted(order) == [0, 1, 2, 3]
+
+
+def large(queries=60):
+    corpus = {f"d{n}": f"word{n} " * 150 for n in range(200)}
+    asked = {f"q{n}": f"word{n}" for n in range(queries)}
+    qrels = {f"q{n}": [f"d{n}"] for n in range(queries)}
+    runs = {
+        f"r{shift}": sy.Run(
+            {f"q{n}": [f"d{(n * 3 + shift + rank) % 200}" for rank in range(20)] for n in range(queries)}
+        )
+        for shift in range(3)
+    }
+    return sy.compare(qrels, runs, ["nDCG@10"]), sy.Dataset.of(corpus, asked, qrels, name="large")
+
+
+def test_a_page_keeps_its_size_and_says_what_it_leaves_out(tmp_path, monkeypatch):
+    compared, dataset = large()
+    fixed = len(making._vega()) + len(page_script())
+    monkeypatch.setattr(making, "PAGE_LIMIT", fixed + 380_000)
+    compared.to_html(tmp_path / "page.html", dataset)
+    page = (tmp_path / "page.html").read_text()
+    assert (tmp_path / "page.html").stat().st_size <= fixed + 380_000
+    said = re.search(r"Ranked lists are here for (\d+) of 60 queries", page)
+    listed = embedded(page, "summary-data")["listed"]
+    assert int(said[1]) == len(listed)
+    assert 0 < len(listed) < 60
+    assert sorted(map(int, embedded(page, "lists-data")["queries"])) == listed
+    assert "--all" in page
+    compared.to_html(tmp_path / "all.html", dataset, everything=True)
+    whole = (tmp_path / "all.html").read_text()
+    assert len(embedded(whole, "summary-data")["listed"]) == 60
+    assert "Ranked lists are here" not in whole
+
+
+def test_the_very_largest_results_keep_some_of_their_queries(tmp_path, monkeypatch):
+    compared, dataset = large()
+    monkeypatch.setattr(making, "SUMMARY_LIMIT", 3_000)
+    compared.to_html(tmp_path / "page.html", dataset)
+    page = (tmp_path / "page.html").read_text()
+    kept = embedded(page, "summary-data")["queries"]
+    assert 0 < len(kept) < 60
+    assert f"The table holds {len(kept)} of 60 queries" in page
+    assert all(int(number) < len(kept) for number in embedded(page, "lists-data")["queries"])
+
+
+def test_a_comparison_of_scores_alone_has_a_page(tmp_path):
+    import polars as pl
+
+    table = pl.DataFrame(
+        {
+            "run": ["a"] * 4 + ["b"] * 4,
+            "query_id": [f"q{n}" for n in range(4)] * 2,
+            "MRR": [1.0, 0.5, 0.0, 1.0, 0.0, 0.5, 0.0, 0.2],
+        }
+    )
+    compared = compare_scores(table)
+    compared.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "made from scores alone" in page
+    assert embedded(page, "summary-data")["failures"] is None
+    assert embedded(page, "lists-data") == {}
+
+
+def test_one_run_has_a_page(tmp_path):
+    sy.compare(QRELS, {"only": RUN}, ["nDCG@3"]).to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "there is no other run to hold it against" in page
+    assert 'id="chart-means"' in page
+    assert 'id="chart-p-values"' not in page
+
+
+def test_without_the_extra_a_plain_page_says_how_to_have_the_whole(comparison, tmp_path, monkeypatch):
+    monkeypatch.setattr(making, "find_spec", lambda name: None if name == "jinja2" else object())
+    comparison.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "pip install &#x27;steelyard[report]&#x27;" in page
+    assert "<table>" in page
+    with pytest.raises(InputError, match="charts need jinja2"):
+        making.chart_files(comparison_subject(comparison), tmp_path / "charts")
+
+
+def test_the_fragment_for_notebooks_needs_no_extra():
+    code = (
+        "import sys; sys.modules['jinja2'] = sys.modules['altair'] = None\n"
+        "import steelyard as sy\n"
+        "made = sy.compare({'q': ['a']}, {'<x>': {'q': ['a']}, 'y': {'q': ['b']}}, ['RR'])\n"
+        "print(made._repr_html_() == made.to_html(), '&lt;x&gt;' in made.to_html())\n"
+        "scores = sy.evaluate({'q': ['a']}, {'q': ['a']}, ['RR'])\n"
+        "print('<table>' in scores._repr_html_(), 'RR(rel=1' in scores._repr_html_())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"] * 4
+
+
+def test_a_page_of_a_dataset_shows_its_texts(tmp_path):
+    dataset = sy.Dataset.of({"g": "the gold text"}, {"found": "asked so"}, {"found": ["g"]}, name="small")
+    compared = sy.compare(dataset.qrels, {"a": {"found": ["g"]}, "b": {"found": ["x"]}}, ["RR"])
+    compared.to_html(tmp_path / "page.html", dataset)
+    page = (tmp_path / "page.html").read_text()
+    assert "the gold text" in page
+    assert "asked so" in page
+    assert dataset.fingerprint in page
