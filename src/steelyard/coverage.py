@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from steelyard.alignment.align import Aligned
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools
+from steelyard.errors import InputError
 from steelyard.policies import Policies
 
 
@@ -72,7 +74,7 @@ class Coverage:
                 f"{_count(self.tie_sensitive, 'query has', 'queries have')} tied scores whose order can change a value "
                 f"(ties={self.policies.ties})."
             )
-        return said + [note if note.endswith(".") else f"{note}." for note in self.notes]
+        return said + [f"{note[:1].upper()}{note[1:].rstrip('.')}." for note in self.notes]
 
     def __str__(self) -> str:
         head = f"{self.answered:,} of {_count(self.queries, 'query', 'queries')} answered, {self.documents:,} documents."
@@ -90,9 +92,10 @@ def coverage_of(
     answered = int(a.answered.sum())
     notes = list(aligned.notes)
     if a.size and not answered and aligned.run_only_queries:
-        notes.append(
+        notes.insert(
+            0,
             f"no query of the run is in the judgments: the run has {', '.join(map(repr, aligned.run_only_examples))}, "
-            f"the judgments {', '.join(map(repr, a.queries[:3]))}; check that they belong together"
+            f"the judgments {', '.join(map(repr, a.queries[:3]))}; check that they belong together",
         )
     return Coverage(
         queries=a.size,
@@ -107,6 +110,15 @@ def coverage_of(
         policies=policies,
         notes=tuple(notes),
     )
+
+
+def refuse_strangers(coverage: Mapping[str, Coverage]) -> None:
+    """An error where a run and the judgments share no query: its zeros mean nothing."""
+    for name, covered in coverage.items():
+        if covered.queries and not covered.answered and covered.without_judgments:
+            raise InputError(
+                f"run {name!r}: {next(note for note in covered.notes if note.startswith('no query of the run'))}."
+            )
 
 
 def without_relevant(a: Alignment, rel: float | None) -> Bools:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from steelyard.policies import Policies, policies
 from steelyard.runs import Run
 from steelyard.scores import Scores
 
+DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
+
 
 def evaluate(
     qrels: Any,
     run: Any,
-    measures: str | Measure | Sequence[str | Measure],
+    measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     dialect: str | Dialect = "steelyard",
     missing: str | None = None,
@@ -40,7 +43,7 @@ def evaluate(
     """Measure a run against judgments.
 
     `qrels` and `run` may be Qrels and Run, paths, mappings or frames. `measures` are texts or
-    measures; with a `dialect` they are that tool's names. `rel` is the lowest grade that counts as
+    measures (left out: nDCG@10, AP, RR@10, R@100 and P@10); with a `dialect` they are that tool's names. `rel` is the lowest grade that counts as
     relevant where a measure does not say; `depth` cuts every list. The policies `missing`, `ties`,
     `duplicates` and `no_relevant` are the dialect's unless given. `roll_up` measures a run of chunks at
     the level of their documents: a mapping of chunk to document, a function, the chunks, or a RollUp.
@@ -52,7 +55,9 @@ def evaluate(
     rules = policies(
         spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant
     )
-    wanted = named_measures(measures, spoken, rel)
+    wanted = named_measures(
+        (spoken.measures or DEFAULT_MEASURES) if measures is None else measures, spoken, rel
+    )
     check_depth(depth, rules)
     if roll_up is not None:
         from steelyard.evidence.roll_up import RollUp
@@ -123,6 +128,7 @@ def scores_of(
         default=np.inf,
     )
     coverage = coverage_of(aligned, a, rules, rel, deepest)
+    coverage = replace(coverage, notes=coverage.notes + _out_of_reach(a, wanted))
     if rules.missing == "error" and coverage.missing:
         raise _missing_error(a, aligned.name)
     kept = a.answered if rules.missing == "skip" else np.ones(a.size, dtype=bool)
@@ -141,6 +147,23 @@ def scores_of(
         queries=queries,
         matrix=matrix,
         coverage=coverage,
+    )
+
+
+def _out_of_reach(a: Alignment, wanted: Mapping[str, Measure]) -> tuple[str, ...]:
+    """A note on precision at a cutoff that no list is long enough for."""
+    longest = int(a.retrieved.max(initial=0))
+    beyond = {
+        key: m.cutoff
+        for key, m in wanted.items()
+        if m.name == "P"
+        and m.parameters["denominator"] == "k"
+        and m.cutoff is not None
+        and m.cutoff > longest > 0
+    }
+    return tuple(
+        f"no list holds more than {longest} documents, so {key} cannot pass {longest / k:.2g}"
+        for key, k in beyond.items()
     )
 
 

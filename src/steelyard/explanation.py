@@ -6,7 +6,7 @@ import re
 
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
-from steelyard.measures.grammar import Measure, as_text
+from steelyard.measures.grammar import Measure, as_text, parse
 from steelyard.measures.registry import Definition
 from steelyard.policies import policies
 
@@ -54,7 +54,7 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
     lines += ["", "Clauses in force:"] if definition.parameters or meant.cutoff is not None else []
     lines += [f"  {line}" for line in _in_force(meant, clauses)]
     if "of" in meant.parameters:
-        inner = spoken.measure(meant.parameters["of"])
+        inner = parse(meant.parameters["of"])
         told, about, _ = sections(inner.definition)
         lines += ["", f"{inner.name}: {inner.definition.headline}", *(f"  {line}" for line in told)]
         lines += [f"  {line}" for line in _in_force(inner, about)]

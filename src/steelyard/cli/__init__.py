@@ -23,7 +23,7 @@ VERBS = {
     "convert": "write a run or judgments in another format",
 }
 
-DONE, GATE_FAILED, WRONG_INPUT, BROKE, STOPPED = 0, 1, 2, 3, 130
+DONE, WRONG_INPUT, BROKE, STOPPED = 0, 2, 3, 130
 
 _HELP = """\
 usage: steelyard VERB [arguments]
@@ -36,11 +36,11 @@ verbs:
   steelyard VERB --help   what a verb does, with an example
   steelyard --version     the version
 
-Exit codes: 0 done, 1 a gate failed, 2 the command or its input was wrong, 3 something inside broke."""
+Exit codes: 0 done, 2 the command or its input was wrong, 3 something inside broke."""
 
 
 def main() -> NoReturn:
-    """Run the verb asked for and exit: 0 done, 1 a gate failed, 2 wrong input, 3 something inside broke."""
+    """Run the verb asked for and exit: 0 done, 2 wrong input, 3 something inside broke."""
     sys.exit(run(sys.argv[1:]))
 
 

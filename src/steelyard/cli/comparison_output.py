@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from steelyard.cli.output import Format, emit, say, write
+from steelyard.cli.output import Format, emit, format_for, say, write
 from steelyard.comparison.movers import Mover
 from steelyard.comparison.result import Comparison
 from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_table
@@ -12,6 +12,7 @@ from steelyard.report.comparison_rows import leaderboard_table, pairs_table, rem
 
 def print_comparison(result: Comparison, format: Format, output: Path | None, movers: int = 0) -> None:
     """Print a comparison in the format asked for: tables to stdout, what to know about them to stderr."""
+    format = format_for(format, output)
     if format is Format.json:
         write(result.to_json(), output)
     elif format is Format.markdown:

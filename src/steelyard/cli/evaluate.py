@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+
 from steelyard.cli.options import (
     Depth,
     DialectName,
@@ -19,14 +21,13 @@ from steelyard.cli.options import (
 )
 from steelyard.cli.output import Format, emit, followed, say
 from steelyard.cli.parsing import Argument, Option
+from steelyard.coverage import refuse_strangers
 from steelyard.evaluation import evaluate as evaluated
 from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure
 from steelyard.report.tables import Cell, Table
 from steelyard.scores import Scores
 from steelyard.version import __version__
-
-DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
 
 
 def evaluate(
@@ -51,7 +52,7 @@ def evaluate(
     Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are found from the files' content.
     """
     truth = Qrels.of(qrels)
-    wanted = measure or list(DEFAULT_MEASURES)
+    wanted = measure or None
     scores = [
         evaluated(
             truth,
@@ -76,6 +77,7 @@ def evaluate(
     emit(_table(scores, names, per_query, format), data, format, output)
     for name, each in zip(names, scores, strict=True):
         say(f"{name}: {each.coverage}")
+    refuse_strangers({name: each.coverage for name, each in zip(names, scores, strict=True)})
 
 
 def _distinct(names: list[str], paths: list[Path]) -> list[str]:
@@ -94,18 +96,26 @@ def _table(scores: list[Scores], names: list[str], per_query: bool, format: Form
     if format is not Format.csv and len(scores) > 1:
         return Table(
             ["run", *scores[0].measures],
-            [
-                [name, *map(_count, s.means.values(), s.measures.values())]
-                for name, s in zip(names, scores, strict=True)
-            ],
+            [[name, *_with_intervals(each)] for name, each in zip(names, scores, strict=True)],
         )
     rows = []
     for name, each in zip(names, scores, strict=True):
         intervals = each.intervals()
         for key, mean in each.means.items():
             low, high = intervals[key] or (None, None)
-            rows.append([name, key, _count(mean, each.measures[key]), low, high, len(each.queries)])
+            counted = int(np.sum(~np.isnan(each.values(key))))
+            rows.append([name, key, _count(mean, each.measures[key]), low, high, counted])
     return Table(["run", "measure", "value", "low", "high", "queries"], rows)
+
+
+def _with_intervals(scores: Scores) -> list[Cell]:
+    """Each mean with its interval beside it."""
+    cells: list[Cell] = []
+    for key, interval in scores.intervals().items():
+        mean = _count(scores.means[key], scores.measures[key])
+        known = isinstance(mean, float) and interval is not None and interval[0] == interval[0]
+        cells.append(f"{mean:.4f} [{interval[0]:.4f}, {interval[1]:.4f}]" if known and interval else mean)
+    return cells
 
 
 def _count(value: float, measure: Measure) -> Cell:

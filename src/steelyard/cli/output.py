@@ -33,8 +33,17 @@ _WRITERS: dict[Format, Callable[[Table], str]] = {
 }
 
 
+_NAMED = {".json": Format.json, ".csv": Format.csv, ".md": Format.markdown, ".tex": Format.latex}
+
+
+def format_for(format: Format, output: Path | None) -> Format:
+    """The format asked for; where none was, the one the file's name says."""
+    return _NAMED.get(output.suffix, format) if output is not None and format is Format.table else format
+
+
 def emit(table: Table, data: Any, format: Format, output: Path | None) -> None:
     """Print a table, or write it to a file. `data` is what JSON shows instead."""
+    format = format_for(format, output)
     if format is Format.json:
         write(json.dumps(data, indent=1, ensure_ascii=False), output)
     elif format is Format.table and output is None and _colours():

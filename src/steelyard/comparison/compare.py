@@ -16,7 +16,7 @@ from steelyard.comparison.result import Comparison, Source
 from steelyard.comparison.score_table import TableOptions, board_of_table
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.weights import DEFAULT_CUTOFF, weights_of
-from steelyard.coverage import Coverage
+from steelyard.coverage import Coverage, refuse_strangers
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError
@@ -94,6 +94,7 @@ def compare(
         alignments[name] = joined.alignment.cut(depth)
         covered[name] = scores.coverage
         kept.append(scores.queries)
+    refuse_strangers(covered)
     asked, values, notes = _on_one_set(list(named), truth.queries, kept, matrices)
     boards, components = [], []
     width = len(wanted) // len(cutoffs)
@@ -173,6 +174,8 @@ def _slice_values(queries: Any, by: str) -> dict[str, object]:
 
 def _named_runs(runs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     """The runs by name; two runs with one name are refused."""
+    if isinstance(runs, (Run, str, Path)):
+        raise InputError("compare takes several runs: a list of runs, or a mapping of name to run.")
     if isinstance(runs, Mapping):
         named = {str(name): run for name, run in runs.items()}
     else:

@@ -20,9 +20,9 @@ def as_polars(source: Any) -> pl.DataFrame:
         return source.collect()
     kind = type(source).__module__.split(".")[0]
     if kind == "pandas":
-        frame = pl.from_pandas(source)
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        return pl.DataFrame(
+            {str(name): _pandas_column(source[name]) for name in source.columns}, strict=False
+        )
     if kind == "pyarrow":
         table = pl.from_arrow(source)
         assert isinstance(table, pl.DataFrame)
@@ -30,6 +30,16 @@ def as_polars(source: Any) -> pl.DataFrame:
     raise InputError(
         f"a {type(source).__name__} cannot be read; expected a mapping, a path, or a polars, pandas or pyarrow frame."
     )
+
+
+def _pandas_column(series: Any) -> Any:
+    """A pandas column without pyarrow: numbers as they are, anything else as a list with None for what is missing."""
+    if series.dtype.kind in "iufb":
+        return series.to_numpy()
+    return [
+        None if missing else value
+        for value, missing in zip(series.tolist(), series.isna().tolist(), strict=True)
+    ]
 
 
 def judgment_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, tuple[str, ...]]:

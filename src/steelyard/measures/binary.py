@@ -27,7 +27,7 @@ def precision(
 ) -> Floats:
     """Share of the first k that is relevant.
 
-    P@k = |relevant in the first k| / k
+    P@k = |relevant in the first k| / the denominator below.
 
     rel: the lowest grade that counts as relevant.
     denominator=k: divided by k, also where fewer came back; without a cutoff, by what came back.
@@ -148,7 +148,7 @@ def average_precision(
 ) -> Floats:
     """Precision at the rank of each relevant document, averaged.
 
-    AP@k = sum of P@rank over the relevant documents in the first k / R
+    AP@k = sum of P@rank over the relevant documents in the first k / the denominator below.
 
     rel: the lowest grade that counts as relevant.
     denominator=relevant: divided by R, the number of relevant documents.

@@ -22,7 +22,7 @@ def confusion(
 ) -> Floats:
     """Share of the first k that are distractors: documents known to mislead (graded below 0).
 
-    Confusion@k = |distractors in the first k| / min(k, returned). Less is better.
+    Confusion@k = |distractors in the first k| / the denominator below. Less is better.
 
     denominator=retrieved: divided by what came back, no more than k.
     denominator=distractors: divided by the number of the query's distractors.
@@ -49,7 +49,7 @@ def unjudged(
 ) -> Floats:
     """Share of the first k that was never judged.
 
-    Unjudged@k = |unjudged in the first k| / min(k, returned).
+    Unjudged@k = |unjudged in the first k| / the denominator below.
 
     denominator=retrieved: divided by what came back, no more than k.
     denominator=k: divided by k, also where fewer came back.
@@ -188,4 +188,6 @@ def _knowing_returned(a: Alignment) -> Alignment:
         a.targets, doc=place[a.targets.doc[kept]], target=a.targets.target[kept], grade=a.targets.grade[kept]
     )
     ids = [a.doc_ids[doc] for doc in a.doc.tolist()]
-    return replace(a, doc=np.arange(len(a.doc)), judged=Judged(a.query, a.grade), targets=targets, doc_ids=ids)
+    return replace(
+        a, doc=np.arange(len(a.doc)), judged=Judged(a.query, a.grade), targets=targets, doc_ids=ids
+    )

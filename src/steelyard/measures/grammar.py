@@ -163,7 +163,8 @@ def _number(text: str, what: str) -> int | float:
     try:
         value = float(text)
     except ValueError:
-        raise MeasureError(f"{what} is {text!r}; expected a number.") from None
+        several = " Name measures one by one: -m AP -m RR@10, or a list." if "," in text else ""
+        raise MeasureError(f"{what} is {text!r}; expected a number.{several}") from None
     return int(value) if value.is_integer() else value
 
 

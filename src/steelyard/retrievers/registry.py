@@ -16,6 +16,7 @@ Spec: TypeAlias = "str | Mapping[str, Mapping[str, Any] | str | None] | Retrieve
 # name: where its class is (module of this package, class), and the settings that the name stands for.
 _KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bm25-okapi": ("bm25", "BM25", {"variant": "okapi"}),
+    "bm25": ("bm25", "BM25", {"variant": "okapi"}),
     "bm25-plus": ("bm25", "BM25", {"variant": "plus"}),
     "bm25-l": ("bm25", "BM25", {"variant": "l"}),
     "bm25-lucene": ("bm25", "BM25", {"variant": "lucene"}),
