@@ -271,7 +271,7 @@ def _p_values(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         .mark_text(fontSize=11)
         .encode(text="said:N", color=_ink(strong))
     )
-    about = "The p-value of every two runs, adjusted for all tests of the table: strong cells are differences the data can tell."
+    about = "The p-value of every two runs, adjusted for the pairs of the measure: strong cells are differences the data can tell."
     return _chosen(
         "p-values", "Which differences are real", about, alt.layer(cells, text), rows, height=_square(runs)
     )

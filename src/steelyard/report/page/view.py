@@ -13,6 +13,10 @@ from steelyard.explanation import _POLICY_TEXT as POLICY_TEXT
 from steelyard.explanation import explain
 from steelyard.report.comparison_rows import shown_p, title
 from steelyard.report.page.subject import Subject
+from steelyard.statistics.tests import FAMILY_TESTS
+
+FAR = 3
+"""A run is far from the best when more than this many of the widest intervals lie between them."""
 
 GROUPS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -32,7 +36,7 @@ def view_of(subject: Subject) -> dict[str, Any]:
         "stability": _stability(comparison),
         "pairs": [_pair(comparison, pair) for pair in comparison.tested],
         "plan": comparison.plan,
-        "tests": len(comparison.tested),
+        "corrected": _corrected(comparison),
         "costs": _costs(subject),
         "notes": [*comparison.notes],
         "absent": subject.absent,
@@ -157,10 +161,14 @@ def _best(rows: Sequence[Standing], column: Column) -> float | None:
 
 
 def _span(rows: Sequence[Standing], column: Column) -> tuple[float, float] | None:
-    """The range that a column's interval bars share: that of the first group, which is where runs are close."""
-    near = [row for row in rows if row.group == rows[0].group]
-    chosen = near if len(near) > 1 else rows
-    ends = [end for row in chosen for end in (row.intervals[column.key] or ()) if end == end]
+    """The range that a column's interval bars share: of the runs that are not far from the best."""
+    known = {row.run: pair for row in rows if (pair := row.intervals[column.key]) and pair[0] == pair[0]}
+    best = _best([row for row in rows if row.run in known], column)
+    if best is None:
+        return None
+    reach = FAR * max(high - low for low, high in known.values())
+    near = [row.run for row in rows if row.run in known and abs(row.means[column.key] - best) <= reach]
+    ends = [end for run in near for end in known[run]]
     return (min(ends), max(ends)) if ends and max(ends) > min(ends) else None
 
 
@@ -214,6 +222,15 @@ def _sliders(comparison: Comparison) -> list[dict[str, Any]]:
         }
         for column in board.columns
     ]
+
+
+def _corrected(comparison: Comparison) -> str:
+    plan = comparison.plan
+    if plan.test in FAMILY_TESTS:
+        return ", corrected for all pairs of a measure"
+    return (
+        "" if plan.correction == "none" else f", corrected by {plan.correction} over the pairs of a measure"
+    )
 
 
 def _stability(comparison: Comparison) -> str:
