@@ -158,8 +158,8 @@ def test_lists_spread_into_a_grid(tmp_path):
 
 
 WRONG = """\
-dataset: demo
-depth: 10
+dataset: demoo
+dept: 10
 retrievers:
   - bm25-okapi: {k2: 1}
   - bm25-okapy
@@ -178,6 +178,8 @@ def test_every_problem_of_a_config_is_told_with_its_line(tmp_path):
         sy.bench(file)
     told = str(caught.value)
     for part in (
+        "line 1: there is no dataset 'demoo'. Did you mean demo",
+        "line 2: there is no key 'dept'. Did you mean depth",
         "line 4: bm25-okapi: no setting 'k2'",
         "line 5: no retriever 'bm25-okapy'. Did you mean bm25-okapi",
         "line 6: 7 is not a retriever",

@@ -23,7 +23,9 @@ def files(tmp_path):
 
 def test_evaluate_as_json(files, capsys):
     qrels, first, _ = files
-    assert run(["evaluate", qrels, first, "-m", "nDCG@10", "-m", "AP", "--format", "json", "--per-query"]) == 0
+    assert (
+        run(["evaluate", qrels, first, "-m", "nDCG@10", "-m", "AP", "--format", "json", "--per-query"]) == 0
+    )
     out, err = capsys.readouterr()
     made = json.loads(out)
     assert made["dialect"] == "steelyard"
@@ -55,7 +57,10 @@ def test_output_goes_to_a_file(files, tmp_path, capsys):
 
 
 def test_policies_and_dialects(files, capsys):
-    assert run(["evaluate", files[0], files[1], "-m", "map", "--dialect", "trec_eval-9", "--format", "json"]) == 0
+    assert (
+        run(["evaluate", files[0], files[1], "-m", "map", "--dialect", "trec_eval-9", "--format", "json"])
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["runs"][0]["means"]["map"] == 1.0
     assert run(["evaluate", files[0], files[1], "-m", "AP", "--missing", "error"]) == 2
     assert "'q3'" in capsys.readouterr().err
@@ -70,10 +75,64 @@ def test_compare_as_json_and_markdown(files, capsys):
     assert capsys.readouterr().out.startswith("| Retriever")
 
 
+def test_compare_shows_what_lost_and_writes_the_page(files, tmp_path, capsys):
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text('{"_id": "q1", "text": "why?"}\n{"_id": "q2", "text": "where?"}\n')
+    page = tmp_path / "page.html"
+    arguments = [
+        "compare",
+        *files,
+        "-m",
+        "AP",
+        "--baseline",
+        "one",
+        "--movers",
+        "2",
+        "--queries",
+        str(queries),
+    ]
+    assert run([*arguments, "--report", str(page)]) == 0
+    out = capsys.readouterr().out
+    assert "two against one: 2 queries lost on AP" in out
+    assert "- q1 why?: 1.0000 -> 0.2500" in out
+    assert page.read_text().startswith("<!doctype html>")
+    assert run([*arguments, "--format", "markdown"]) == 0
+    assert "## Queries that moved" in capsys.readouterr().out
+
+
+def test_a_run_of_other_queries_is_refused(files, tmp_path, capsys):
+    other = tmp_path / "other.run"
+    other.write_text("x1 Q0 a 1 1 t\nx2 Q0 b 1 1 t\n")
+    assert run(["evaluate", files[0], str(other), "-m", "AP"]) == 2
+    assert "no query of the run is in the judgments: the run has 'x1', 'x2'" in capsys.readouterr().err
+    assert run(["compare", files[0], files[1], str(other), "-m", "AP"]) == 2
+
+
+def test_the_file_name_chooses_the_format(files, tmp_path):
+    for name, begins in (
+        ("a.csv", "run,measure"),
+        ("a.json", "{"),
+        ("a.md", "| run"),
+        ("a.tex", "\\begin{tabular}"),
+    ):
+        assert run(["evaluate", files[0], files[1], "-m", "AP", "-o", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).read_text().startswith(begins)
+
+
 def test_compare_score_tables(tmp_path, capsys):
     table = tmp_path / "per-query.csv"
     table.write_text("method,query_id,MRR\na,1,1\na,2,0.5\nb,1,0.5\nb,2,0.25\n")
-    arguments = ["compare", "--scores", str(table), "--run-column", "method", "--query-column", "query_id", "-m", "MRR"]
+    arguments = [
+        "compare",
+        "--scores",
+        str(table),
+        "--run-column",
+        "method",
+        "--query-column",
+        "query_id",
+        "-m",
+        "MRR",
+    ]
     assert run([*arguments, "--baseline", "b", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["pairs"][0]["difference"] == 0.375
 
@@ -87,7 +146,9 @@ def test_explain_measures_dialects_reconcile(files, capsys):
     assert any(row["measure"].startswith("nDCG") for row in json.loads(capsys.readouterr().out))
     assert run(["dialects"]) == 0
     assert "trec_eval-9" in capsys.readouterr().out
-    assert run(["reconcile", files[0], files[2], "-m", "MAP@5", "--dialects", "trec_eval-9,multihop-rag"]) == 0
+    assert (
+        run(["reconcile", files[0], files[2], "-m", "MAP@5", "--dialects", "trec_eval-9,multihop-rag"]) == 0
+    )
     assert "denominator: relevant in trec_eval-9, found in multihop-rag" in capsys.readouterr().out
 
 
@@ -148,11 +209,15 @@ def test_every_verb_teaches_itself(verb, capsys):
 
 def test_the_command_itself_in_a_pipe(files):
     command = [sys.executable, "-m", "steelyard", "evaluate", files[0], files[1], "-m", "AP"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False
+    )
     assert done.returncode == 0
     assert done.stdout.splitlines()[1].split() == ["one", "AP", "0.6667", "0.0000", "1.0000", "3"]
     assert "\x1b" not in done.stdout
-    version = subprocess.run([sys.executable, "-m", "steelyard", "--version"], capture_output=True, text=True, check=False)
+    version = subprocess.run(
+        [sys.executable, "-m", "steelyard", "--version"], capture_output=True, text=True, check=False
+    )
     assert version.stdout.startswith("steelyard 0.")
 
 

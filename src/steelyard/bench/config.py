@@ -64,21 +64,50 @@ def check_bench(
 ) -> tuple[Bench, list[Spec]]:
     """The bench and its retrievers, or one report of everything that is wrong."""
     where = str(path) if path else "the bench"
-    if isinstance(given, Bench):
-        made = given
-    else:
-        try:
-            made = Bench(**{str(key): value for key, value in given.items()})
-        except ValidationError as error:
-            problems = [(tuple(each["loc"]), _told(each)) for each in error.errors()]
-            raise _report(where, located, problems) from None
+    shaped, problems = (
+        (given, [])
+        if isinstance(given, Bench)
+        else _shaped({str(key): value for key, value in given.items()})
+    )
+    if shaped is None:
+        raise _report(where, located, problems)
+    made = shaped
     folder = path.parent if path else Path()
     specs, found = specs_of(made.retrievers, folder)
-    problems = [(("retrievers", *place), what) for place, what in found]
+    problems += [(("retrievers", *place), what) for place, what in found]
     problems += _problems(made, specs)
+    if isinstance(made.dataset, str) and not _there(made.dataset, folder):
+        problems.append(
+            (
+                ("dataset",),
+                f"there is no dataset {made.dataset!r}.{did_you_mean(made.dataset, ['demo'])} Expected demo, ir_datasets:ID, or a path",
+            )
+        )
     if problems:
         raise _report(where, located, problems)
     return made, specs
+
+
+def _there(dataset: str, folder: Path) -> bool:
+    return (
+        dataset == "demo"
+        or dataset.startswith("ir_datasets:")
+        or (folder / dataset).exists()
+        or Path(dataset).exists()
+    )
+
+
+def _shaped(given: dict[str, Any]) -> tuple[Bench | None, list[tuple[tuple[Any, ...], str]]]:
+    """The bench with what is wrong in its shape left out, and what that is; None where too little is left."""
+    try:
+        return Bench(**given), []
+    except ValidationError as error:
+        problems = [(tuple(each["loc"]), _told(each)) for each in error.errors()]
+    wrong = {place[0] for place, _ in problems}
+    try:
+        return Bench(**{key: value for key, value in given.items() if key not in wrong}), problems
+    except ValidationError:
+        return None, problems
 
 
 def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], str]]:

@@ -18,11 +18,13 @@ from steelyard.cli.options import (
     TableFormat,
     Ties,
 )
-from steelyard.cli.output import Format, followed
+from steelyard.cli.output import Format, followed, say
 from steelyard.cli.parsing import Argument, Option
 from steelyard.comparison.compare import compare as compared
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.score_table import TableOptions
+from steelyard.comparison.slices import column_values
+from steelyard.datasets import Dataset
 from steelyard.errors import InputError
 from steelyard.runs import Run
 
@@ -76,8 +78,10 @@ def compare(
     ] = "average",
     movers: Annotated[
         int,
-        Option("Show so many queries that moved most against the baseline, per run.", "N"),
+        Option("Show so many queries that lost most, and that won most, against the baseline.", "N"),
     ] = 0,
+    report: Annotated[Path | None, Option("Also write the report page here.", "FILE.html")] = None,
+    dataset: Annotated[Path | None, Option("The dataset whose texts the page shows.", "DIR")] = None,
     dialect: DialectName = "steelyard",
     missing: Missing = None,
     no_relevant: NoRelevant = None,
@@ -131,7 +135,11 @@ def compare(
             qrels, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,
             duplicates=duplicates, rel=rel, depth=depth, **shared,
         )  # fmt: skip
-    print_comparison(result, format, output, movers)
+    texts = None if queries is None or not movers else _texts(queries)
+    print_comparison(result, format, output, movers, texts)
+    if report is not None:
+        result.to_html(report, None if dataset is None else Dataset.read(dataset))
+        say(f"{report} is the page to look at.")
 
 
 def _named(paths: list[Path]) -> dict[str, Run]:
@@ -144,3 +152,11 @@ def _named(paths: list[Path]) -> dict[str, Run]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"two runs are called {twice!r}; rename one of the files.")
     return dict(zip(names, held, strict=True))
+
+
+def _texts(queries: Path) -> dict[str, object]:
+    """The queries' texts, where the file has them."""
+    try:
+        return column_values(queries, "text")
+    except InputError:
+        return {}

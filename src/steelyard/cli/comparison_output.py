@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from steelyard.cli.output import Format, emit, format_for, say, write
@@ -10,13 +11,20 @@ from steelyard.comparison.result import Comparison
 from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_table
 
 
-def print_comparison(result: Comparison, format: Format, output: Path | None, movers: int = 0) -> None:
+def print_comparison(
+    result: Comparison,
+    format: Format,
+    output: Path | None,
+    movers: int = 0,
+    texts: Mapping[str, object] | None = None,
+) -> None:
     """Print a comparison in the format asked for: tables to stdout, what to know about them to stderr."""
     format = format_for(format, output)
     if format is Format.json:
         write(result.to_json(), output)
     elif format is Format.markdown:
-        write(result.to_markdown(), output)
+        told = f"\n\n## Queries that moved\n\n{movers_text(result, movers, texts)}" if movers else ""
+        write(result.to_markdown() + told, output)
     elif format is Format.latex:
         write(result.to_latex(), output)
     elif format is Format.csv:
@@ -36,21 +44,28 @@ def print_comparison(result: Comparison, format: Format, output: Path | None, mo
         for line in remarks(result):
             say(line)
         if movers:
-            _print_movers(result, movers)
+            print(f"\n{movers_text(result, movers, texts)}")
 
 
-def _print_movers(result: Comparison, most: int) -> None:
+def movers_text(result: Comparison, most: int, texts: Mapping[str, object] | None) -> str:
+    """The queries that lost most and won most against the baseline (or the last run), for every other run."""
     baseline = result.plan.baseline or result.standings[-1].run
-    for run in result.runs:
-        if run != baseline:
-            print(f"\n{run} against {baseline}: the queries that moved most")
-            for mover in result.movers(run, baseline, most=most):
-                print(_mover_text(mover))
+    lines: list[str] = []
+    for run in (name for name in result.runs if name != baseline):
+        moved = result.movers(run, baseline, most=len(result.boards[0].queries))
+        better = result.boards[0].columns[0].better
+        lost = [mover for mover in moved if (mover.difference < 0) == (better == "more")]
+        won = [mover for mover in moved if (mover.difference < 0) != (better == "more")]
+        for what, found in (("lost", lost), ("won", won)):
+            lines.append(f"{run} against {baseline}: {len(found)} queries {what} on {result.keys[0]}")
+            lines += [_mover_text(mover, texts or {}) for mover in found[:most]]
+    return "\n".join(lines)
 
 
-def _mover_text(mover: Mover) -> str:
+def _mover_text(mover: Mover, texts: Mapping[str, object]) -> str:
     moves = [
         f"{move.doc_id} (grade {move.grade:g}) {move.before or 'absent'} -> {move.after or 'absent'}"
         for move in mover.documents[:4]
     ]
-    return f"  {mover.query_id}: {mover.before:.4f} -> {mover.after:.4f}; {'; '.join(moves)}"
+    asked = f" {texts[mover.query_id]!s:.80}" if mover.query_id in texts else ""
+    return f"- {mover.query_id}{asked}: {mover.before:.4f} -> {mover.after:.4f}; {'; '.join(moves)}"
