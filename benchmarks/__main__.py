@@ -9,6 +9,7 @@ BENCHMARKS = {
     "evaluation": "reading and measuring runs: files and memory",
     "significance": "tests and intervals",
     "bm25": "indexing and searching",
+    "evidence": "facts and spans in chunks",
     "report": "the page",
 }
 

@@ -140,8 +140,13 @@ class Qrels:
         judged = frame.drop_nulls("doc_id")
         flat = judged["target"].null_count() == judged.height and bool(judged["grade"].is_finite().all())
         if flat and not judged.select("query_id", "doc_id").is_duplicated().any():
-            place = pl.DataFrame({"query_id": query_ids, "place": range(len(query_ids))}, schema={"query_id": pl.String, "place": pl.Int64})
-            judged = judged.join(place, on="query_id", how="left", maintain_order="left").sort("place", maintain_order=True)
+            place = pl.DataFrame(
+                {"query_id": query_ids, "place": range(len(query_ids))},
+                schema={"query_id": pl.String, "place": pl.Int64},
+            )
+            judged = judged.join(place, on="query_id", how="left", maintain_order="left").sort(
+                "place", maintain_order=True
+            )
             sizes = np.bincount(judged["place"].to_numpy(), minlength=len(query_ids))
             starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
             self._judged = JudgedDocs(query_ids, starts, judged["doc_id"].to_list())
