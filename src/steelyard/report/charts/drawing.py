@@ -156,7 +156,7 @@ def _lines(chart: Any, rows: list[Row], runs: Sequence[str]) -> Any:
     points = base.mark_point(filled=True, size=55, opacity=1).encode(
         y="value:Q", shape=_shape(runs), opacity=faint, tooltip=_tips("run", "k", "value", "low", "high")
     )
-    return alt.layer(band, line, points.add_params(picked))
+    return alt.layer(band, line, points.properties(name="points").add_params(picked))
 
 
 def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart | None:
