@@ -12,7 +12,7 @@ from steelyard.policies import policies
 
 _CLAUSE = re.compile(r"(\w+)(?:=([^:]+|\{.*?\}))?: (.*)", re.DOTALL)
 
-_POLICY_TEXT = {
+POLICY_TEXT = {
     ("missing", "zero"): "a judged query that the run does not have counts as 0",
     ("missing", "skip"): "a judged query that the run does not have is left out",
     ("missing", "error"): "a judged query that the run does not have is an error",
@@ -63,7 +63,7 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
     rules = policies(spoken.policies)
     lines += ["", "Policies:"]
     lines += [
-        f"  {name}={value}: {_POLICY_TEXT[name, value]}"
+        f"  {name}={value}: {POLICY_TEXT[name, value]}"
         for name, value in vars(rules).items()
         if name != "single" or value
     ]

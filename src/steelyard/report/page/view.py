@@ -9,8 +9,7 @@ from steelyard.comparison.board import COMPOSITE, Board, Column
 from steelyard.comparison.leaderboard import Standing
 from steelyard.comparison.pairs import Pair, apart
 from steelyard.comparison.result import Comparison
-from steelyard.explanation import _POLICY_TEXT as POLICY_TEXT
-from steelyard.explanation import explain
+from steelyard.explanation import POLICY_TEXT, explain
 from steelyard.report.comparison_rows import shown_p, title
 from steelyard.report.page.subject import Subject
 from steelyard.statistics.tests import FAMILY_TESTS
