@@ -10,6 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/steelyard demo
 
 test: $(VENV)/.tested lint
+	@echo "The browser, the adapters and the slow tests are run by make test-all."
 	$(BIN)/python -m pytest -n auto -m "not slow and not browser and not adapters"
 	$(BIN)/python -m pytest --doctest-modules src/steelyard
 	STEELYARD_NATIVE=0 $(BIN)/python -m pytest -n auto -m "not slow" tests/alignment tests/retrievers/test_bm25.py
@@ -47,7 +48,7 @@ $(VENV)/.tested: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.tested-all: $(VENV)/.tested
-	$(BIN)/python -m pip install --quiet --group adapters
+	$(BIN)/python -m pip install --quiet --group adapters --group browser
 	touch $@
 
 clean:

@@ -139,6 +139,7 @@ def test_what_cannot_be_benched(
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="shared data chunk-spans is not here")
+@pytest.mark.slow
 def test_real_spans_three_chunkings_two_retrievers(tmp_path: Path) -> None:
     key = sy.Evidence.read(DATA / "questions_df.csv")
     with (DATA / "questions_df.csv").open(encoding="utf-8", newline="") as file:

@@ -116,6 +116,7 @@ def test_shingles_are_runs_of_three_words() -> None:
     assert len({int(run) for run in hashes}) == 7
 
 
+@pytest.mark.slow
 def test_groups_are_those_that_comparing_every_pair_gives() -> None:
     generator = np.random.default_rng(7)
     words = [f"w{n}" for n in range(300)]
