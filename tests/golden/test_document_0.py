@@ -85,3 +85,38 @@ def test_the_formula_weights_and_components_are_below(result):
         "Average Hit Rate** is `Hit@1`",
     ):
         assert part in text
+
+
+def test_the_bench_gives_the_same_leaderboard_from_the_raw_table(tmp_path):
+    settings = {"k1": 1.2, "b": 0.75, "tokenizer": "whitespace"}
+    made = sy.bench(
+        {
+            "dataset": {
+                "path": str(DATA / "eval_en.csv"),
+                "format": "csv",
+                "id": "Rule",
+                "queries": ["Example 1", "Example 2"],
+                "document": "all",
+                "distractors": "Distractor Rules",
+                "empty": "nan",
+            },
+            "depth": 3,
+            "retrievers": [
+                {"bm25-okapi": {**settings, "name": "BM25Okapi"}},
+                {"bm25-plus": {**settings, "name": "BM25Plus"}},
+                {"bm25-l": {**settings, "name": "BM25L"}},
+                {"random": {"seed": 42, "name": "Random"}},
+            ],
+            "at": [1, 3],
+            "dialect": "leaderboard",
+            "composite": "default",
+        },
+        output=tmp_path,
+    )
+    printed = (tmp_path / "leaderboard.md").read_text("utf-8").splitlines()
+    expected = (DATA / "expected_leaderboard.md").read_text("utf-8").splitlines()
+    assert printed[:2] == expected[:2]
+    assert [line for line in printed if line.startswith("| BM25")] == [
+        line for line in expected if line.startswith("| BM25")
+    ]
+    assert "Composite score" in made.to_markdown()

@@ -12,8 +12,8 @@ def pipe_table(
 ) -> str:
     """A pipe table; numbers to six significant digits, lined up at the point.
 
-    `decimals` reserves room for at least so many decimals in each column, so that the rows of two
-    tables line up alike.
+    `decimals` reserves room for so many decimals in each column, and allows no more, so that the
+    rows of two tables line up alike.
 
     >>> print(pipe_table(["run", "AP"], [["a", 1.0], ["b", 0.25]]))
     | run   |   AP |
@@ -22,7 +22,13 @@ def pipe_table(
     | b     | 0.25 |
     """
     room = decimals or [0] * len(columns)
-    texts = [[cell if isinstance(cell, str) else f"{cell:g}" for cell in row] for row in rows]
+    texts = [
+        [
+            cell if isinstance(cell, str) else _number(cell, place)
+            for cell, place in zip(row, room, strict=True)
+        ]
+        for row in rows
+    ]
     numeric = [bool(rows) and all(not isinstance(row[i], str) for row in rows) for i in range(len(columns))]
     lined = [
         _lined([t[i] for t in texts], room[i]) if numeric[i] else [t[i] for t in texts]
@@ -43,6 +49,14 @@ def pipe_table(
         for r in range(len(rows))
     ]
     return "\n".join([_row(head), f"|{'|'.join(rule)}|", *map(_row, body)])
+
+
+def _number(value: float, most: int) -> str:
+    """A number to six significant digits; with a limit, to so many decimals at most."""
+    text = f"{value:g}"
+    if most and ("e" in text or len(text.partition(".")[2]) > most):
+        return f"{value:.{most}f}".rstrip("0").rstrip(".")
+    return text
 
 
 def _lined(texts: Sequence[str], room: int) -> list[str]:
