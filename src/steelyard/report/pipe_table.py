@@ -53,6 +53,8 @@ def pipe_table(
 
 def _number(value: float, most: int) -> str:
     """A number to six significant digits; with a limit, to so many decimals at most."""
+    if value != value:
+        return ""
     text = f"{value:g}"
     if most and ("e" in text or len(text.partition(".")[2]) > most):
         return f"{value:.{most}f}".rstrip("0").rstrip(".")
