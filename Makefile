@@ -23,9 +23,9 @@ test-all: $(VENV)/.tested-all
 test-lowest:
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
-	.venv-lowest/bin/python -m pip install --quiet $$($(PYTHON) .ci/lowest.py) pytest hypothesis lz4 cbor2 zstandard
+	.venv-lowest/bin/python -m pip install --quiet $$($(PYTHON) .ci/lowest.py) pytest pytest-xdist hypothesis lz4 cbor2 zstandard
 	STEELYARD_PURE=1 .venv-lowest/bin/python -m pip install --quiet --no-deps .
-	.venv-lowest/bin/python -m pytest -m "not slow and not browser and not adapters" tests
+	.venv-lowest/bin/python -m pytest -n auto -m "not slow and not browser and not adapters" tests
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .

@@ -51,6 +51,7 @@ def test_the_surface_as_written() -> None:
 
 
 def test_frames_of_any_kind_give_the_same_judgments() -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     ev = sy.Evidence({"q": [{"doc_id": "book", "start": 0, "end": 30}]})
     frame = pl.DataFrame(chunks_of(BOOK, 20))
     assert (
