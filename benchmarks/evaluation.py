@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.make_run import make_run
+from benchmarks.make_run import write_run
 
 MEASURES = ["nDCG@10", "AP", "RR@10", "R@100", "P@10"]
 QUERIES, DEPTH = 6_980, 1_000
@@ -47,8 +47,7 @@ def show(title: str, rows: list[tuple[str, float, str]], base: float, unit: str)
 
 def files(folder: Path) -> None:
     """A whole `steelyard evaluate` process over a seven-million-line run, against `wc -l`."""
-    run, qrels = folder / "big.run", folder / "big.qrels"
-    make_run(run, qrels, QUERIES, DEPTH)
+    run, qrels = write_run(folder, QUERIES, DEPTH, "sorted", digits=6, seed=0)
     measures = [part for measure in MEASURES for part in ("-m", measure)]
     command = [
         sys.executable,
