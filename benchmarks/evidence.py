@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -75,10 +76,8 @@ def report(what: str, key: Evidence, chunks: pl.DataFrame) -> None:
     )
 
 
-def main() -> None:
-    """Run the tasks that were named, or both."""
-    scale = 10 if "--small" in sys.argv else 1
-    named = [word for word in sys.argv[1:] if not word.startswith("-")] or ["facts", "spans"]
+def main(named: Sequence[str] = ("spans", "facts"), scale: int = 1) -> None:
+    """Run the tasks that were named, or both, at full size or a part of it."""
     if "spans" in named:
         report("spans", *span_task(100_000 // scale, 1_000_000 // scale))
     if "facts" in named:
@@ -86,4 +85,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    main(words or ("spans", "facts"), 10 if "--small" in sys.argv else 1)

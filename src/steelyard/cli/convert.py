@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -35,5 +36,5 @@ def convert(
 
 
 convert.__doc__ = (
-    (convert.__doc__ or "") + "\n\nFormats: " + ", ".join(entry.name for entry in formats()) + "."
+    f"{cleandoc(convert.__doc__ or '')}\n\nFormats: {', '.join(entry.name for entry in formats())}."
 )
