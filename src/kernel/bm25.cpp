@@ -99,7 +99,7 @@ class Tokens {
     std::vector<int64_t> lengths_;
 
     int32_t number(const Token& token) {
-        if (known_.size() >= slots_.room()) slots_.grow();
+        if (known_.size() >= slots_.room()) slots_.grow([this](uint32_t n) { return known_[n - 1].hash(); });
         const auto fresh = static_cast<uint32_t>(known_.size() + 1);
         const uint32_t met = slots_.find_or_add(token.hash(), fresh, [&](uint32_t n) { return known_[n - 1].is(token); });
         if (met != 0) return static_cast<int32_t>(met - 1);

@@ -1,5 +1,9 @@
-// Files for Python: the judged documents, a scan of a buffer, and a scan that is fed piece by piece.
+// Files for Python: judgments, a scan of a buffer, one that is fed piece by piece, and one that is begun ahead.
+#include <condition_variable>
+#include <mutex>
+
 #include "answer.hpp"
+#include "qrels.hpp"
 #include "scan.hpp"
 
 namespace steelyard {
@@ -78,6 +82,31 @@ nb::object answer(Shared& shared, RunScan& scan) {
     return nb::make_tuple(arrays_of(shared.tallies, scan.places), scan.run_only.count(), nb::tuple(examples), tag, repeated);
 }
 
+template <class Cell>
+nb::bytes as_bytes(const std::vector<Cell>& cells) {
+    return nb::bytes(reinterpret_cast<const char*>(cells.data()), cells.size() * sizeof(Cell));
+}
+
+nb::list texts_of(const std::vector<Id>& ids) {
+    nb::object texts = nb::steal(PyList_New(static_cast<Py_ssize_t>(ids.size())));
+    if (!texts.is_valid()) throw nb::python_error();
+    for (size_t i = 0; i < ids.size(); ++i) {
+        PyObject* text = PyUnicode_FromStringAndSize(ids[i].text, static_cast<Py_ssize_t>(ids[i].size));
+        if (!text) throw nb::python_error();
+        PyList_SET_ITEM(texts.ptr(), static_cast<Py_ssize_t>(i), text);
+    }
+    return nb::borrow<nb::list>(texts);
+}
+
+// (query ids, starts, document ids, grades), or nothing where the judgments are not clean.
+nb::object qrels_of(nb::handle buffer) {
+    const View view(buffer);
+    JudgedTexts judged;
+    std::vector<double> grades;
+    if (!read_qrels(view.begin(), view.end(), judged, grades)) return nb::none();
+    return nb::make_tuple(texts_of(judged.queries), as_bytes(judged.starts), texts_of(judged.docs), as_bytes(grades));
+}
+
 nb::object scan(nb::handle buffer, const Judged& judged, int ties, bool collapse, bool single, unsigned threads, size_t piece) {
     const View view(buffer);
     Shared shared(judged.texts(), ordering_of(ties, collapse, single));
@@ -145,6 +174,81 @@ class Stream {
     bool started_ = false;
 };
 
+// A scan that is begun with nothing but two files, while Python is busy with something else. Whoever asks
+// for what it found says which judgments were meant, and lends a hand.
+class Ahead {
+   public:
+    Ahead(nb::handle qrels, nb::handle run, int ties, bool collapse, bool single, unsigned threads, size_t piece)
+        : qrels_(qrels), run_(run), first_([=] { begin(ordering_of(ties, collapse, single), threads, piece); }) {}
+    ~Ahead() {
+        if (!first_.joinable()) return;
+        nb::gil_scoped_release released;
+        wait_until_begun();
+        if (pieces_) pieces_->stop();
+        finish();
+    }
+
+    // What `scan` answers; nothing where the judgments are others, or the run is not a clean one.
+    nb::object answer(const Judged& judged) {
+        if (!first_.joinable()) return nb::none();
+        {
+            nb::gil_scoped_release released;
+            wait_until_begun();
+            if (pieces_) pieces_->work();
+            finish();
+        }
+        if (!pieces_ || !same(judged.texts())) return nb::none();
+        RunScan result = pieces_->result();
+        return result.outcome == Outcome::clean ? steelyard::answer(*shared_, result) : nb::none();
+    }
+
+   private:
+    View qrels_, run_;
+    JudgedTexts judged_;
+    std::unique_ptr<Shared> shared_;
+    std::unique_ptr<PieceScan> pieces_;  // none where the judgments are not clean
+    std::vector<std::thread> others_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool begun_ = false;
+    std::thread first_;  // the last member: it runs as soon as it is made
+
+    void begin(const Ordering& ordering, unsigned threads, size_t piece) {
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            try {
+                std::vector<double> grades;
+                if (read_qrels(qrels_.begin(), qrels_.end(), judged_, grades)) {
+                    judged_.index();
+                    shared_ = std::make_unique<Shared>(judged_, ordering);
+                    pieces_ = std::make_unique<PieceScan>(*shared_, run_.begin(), run_.end(), piece);
+                    for (unsigned i = 1; i < threads; ++i) others_.emplace_back([this] { pieces_->work(); });
+                }
+            } catch (const std::bad_alloc&) {
+                if (others_.empty()) pieces_.reset();
+            }
+            begun_ = true;
+        }
+        changed_.notify_all();
+        if (pieces_) pieces_->work();
+    }
+    void wait_until_begun() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        changed_.wait(lock, [this] { return begun_; });
+    }
+    void finish() {
+        first_.join();
+        for (std::thread& other : others_) other.join();
+    }
+    static bool same(const std::vector<Id>& a, const std::vector<Id>& b) {
+        return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                          [](const Id& x, const Id& y) { return y.known() && x.is(y); });
+    }
+    bool same(const JudgedTexts& other) const {
+        return judged_.starts == other.starts && same(judged_.queries, other.queries) && same(judged_.docs, other.docs);
+    }
+};
+
 }  // namespace
 
 void register_files(nb::module_& m) {
@@ -154,6 +258,10 @@ void register_files(nb::module_& m) {
         .def("feed", &Stream::feed)
         .def("clean", &Stream::clean)
         .def("finish", &Stream::finish);
+    nb::class_<Ahead>(m, "Ahead")
+        .def(nb::init<nb::handle, nb::handle, int, bool, bool, unsigned, size_t>())
+        .def("answer", &Ahead::answer);
+    m.def("read_qrels", &qrels_of);
     m.def("scan", &scan);
     m.def("scan_any_order", &scan_any_order);
 }

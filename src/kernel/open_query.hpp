@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "inlining.hpp"
 #include "rank.hpp"
 #include "slots.hpp"
 
@@ -20,6 +21,7 @@ class OpenQuery {
     void open(int64_t query, const Id* docs, const uint32_t* hashes, size_t begin, size_t end, bool unique = false) {
         index = query;
         judged_ = docs + begin;
+        judged_hashes_ = hashes + begin;
         judged_start_ = static_cast<int64_t>(begin);
         // As many rows as the query before: lists of one run are about as long.
         slots_.clear((unique ? 0 : rows_) + (end - begin) + 1);
@@ -34,24 +36,29 @@ class OpenQuery {
     }
 
     // False where there are more rows than can be numbered.
-    bool add(const Id& id, uint32_t hash, double score) {
+    STEELYARD_INLINE bool add(Id id, uint32_t hash, double score) {
         if (rows_ == room_ && !grow()) return false;
         const uint32_t row = rows_++;
         scores_[row] = score;
         ids_[row] = id;
+        hashes_[row] = hash;
         // Judged documents are in the table from the start: one look finds both hits and repeats.
-        const uint32_t known = slots_.find_or_add(hash, row + 1, [&](uint32_t number) { return id_of(number).is(id); });
+        const uint32_t known = slots_.find_or_add(hash, row + 1, [&](uint32_t number) {
+            return hash_of(number) == hash && id_of(number).is(id);
+        });
         if (known != 0) met(known, row);
         return true;
     }
 
     // The same for documents that cannot repeat, as the keys of a dict.
-    bool add_unique(const Id& id, uint32_t hash, double score) {
+    STEELYARD_INLINE bool add_unique(Id id, uint32_t hash, double score) {
         if (rows_ == scores_.size() && !grow()) return false;
         const uint32_t row = rows_++;
         scores_[row] = score;
         ids_[row] = id;
-        const uint32_t known = slots_.find(hash, [&](uint32_t number) { return id_of(number).is(id); });
+        const uint32_t known = slots_.find(hash, [&](uint32_t number) {
+            return hash_of(number) == hash && id_of(number).is(id);
+        });
         if (known != 0) met(known, row);
         return true;
     }
@@ -60,11 +67,13 @@ class OpenQuery {
     const Id* close(const Ordering& ordering, Tally& tally, Places& places) {
         tally.answered = true;
         tally.retrieved = rows_;
-        if (rows_ > 0) tally.top_score = *std::max_element(scores_.begin(), scores_.begin() + rows_);
+        const auto scores_end = scores_.begin() + rows_;
+        const bool in_order = std::is_sorted(scores_.begin(), scores_end, std::greater<double>());
+        if (rows_ > 0) tally.top_score = in_order ? scores_[0] : *std::max_element(scores_.begin(), scores_end);
         if (ordering.single)
             for (uint32_t row = 0; row < rows_; ++row) scores_[row] = static_cast<double>(static_cast<float>(scores_[row]));
         const auto compare = [this](uint32_t a, uint32_t b) { return ids_[a].compare(ids_[b]); };
-        Ranker<decltype(compare)> ranker(scores_.data(), rows_, ordering, compare);
+        Ranker<decltype(compare)> ranker(scores_.data(), rows_, in_order, ordering, compare);
         const int64_t query = index;
         index = -1;
         if (repeats_.empty()) {
@@ -84,8 +93,10 @@ class OpenQuery {
     uint32_t room_ = 0;  // rows that fit before anything must grow
     std::vector<double> scores_;
     std::vector<Id> ids_;
+    std::vector<uint32_t> hashes_;
     Slots slots_;
     const Id* judged_ = nullptr;        // the query's judged documents,
+    const uint32_t* judged_hashes_ = nullptr;
     int64_t judged_start_ = 0;          // the place of the first among all,
     std::vector<uint32_t> judged_row_;  // and 1 + the row where each first stood
     std::vector<Found> found_;
@@ -93,7 +104,11 @@ class OpenQuery {
 
     const Id& id_of(uint32_t number) const { return number & kJudged ? judged_[number & ~kJudged] : ids_[number - 1]; }
 
-    void met(uint32_t number, uint32_t row) {
+    uint32_t hash_of(uint32_t number) const {
+        return number & kJudged ? judged_hashes_[number & ~kJudged] : hashes_[number - 1];
+    }
+
+    STEELYARD_APART void met(uint32_t number, uint32_t row) {
         if (!(number & kJudged)) {
             repeats_.push_back({row, number - 1});
             return;
@@ -109,14 +124,15 @@ class OpenQuery {
 
     void set_room() { room_ = static_cast<uint32_t>(std::min(scores_.size(), slots_.room() - judged_row_.size())); }
 
-    bool grow() {
+    STEELYARD_APART bool grow() {
         if (rows_ >= kJudged / 2) return false;
         if (rows_ == scores_.size()) {
             const size_t size = std::max<size_t>(1024, 2 * scores_.size());
             scores_.resize(size);
             ids_.resize(size);
+            hashes_.resize(size);
         }
-        if (rows_ + judged_row_.size() >= slots_.room()) slots_.grow();
+        if (rows_ + judged_row_.size() >= slots_.room()) slots_.grow([this](uint32_t number) { return hash_of(number); });
         set_room();
         return true;
     }

@@ -15,11 +15,7 @@
 #include <intrin.h>
 #endif
 
-#ifdef _MSC_VER
-#define STEELYARD_INLINE __forceinline
-#else
-#define STEELYARD_INLINE inline __attribute__((always_inline))
-#endif
+#include "inlining.hpp"
 
 namespace steelyard {
 

@@ -64,14 +64,15 @@ struct Places {
 template <class CompareIds>
 class Ranker {
    public:
-    Ranker(const double* score, uint32_t rows, const Ordering& ordering, CompareIds compare)
-        : score_(score), rows_(rows), ordering_(ordering), compare_(compare) {}
+    // `in_order`: no score is above the one before it.
+    Ranker(const double* score, uint32_t rows, bool in_order, const Ordering& ordering, CompareIds compare)
+        : score_(score), rows_(rows), in_order_(in_order), ordering_(ordering), compare_(compare) {}
 
     // Without repeats; `found` in row order. Appends hits, best rank first.
     void place(int64_t query, const std::vector<Found>& found, std::vector<Hit>& hits) {
         if (found.empty()) return;
         const size_t begin = hits.size();
-        if (std::is_sorted(score_, score_ + rows_, std::greater<double>())) {
+        if (in_order_) {
             place_in_order(query, found, hits);
         } else if (found.size() <= kFew) {
             for (const Found& f : found) hits.push_back(count_for(query, f));
@@ -104,6 +105,7 @@ class Ranker {
 
     const double* score_;
     uint32_t rows_;
+    bool in_order_;
     const Ordering& ordering_;
     CompareIds compare_;
 

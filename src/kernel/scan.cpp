@@ -1,6 +1,6 @@
 #include "scan.hpp"
 
-#include <thread>
+#include "lines.hpp"
 
 namespace steelyard {
 
@@ -72,41 +72,6 @@ STEELYARD_INLINE const char* Scan::quick(const char* line) {
     if (query_.index >= 0 && !query_.add({id, id_end}, hash_readable(id, id_end), score)) return nullptr;
     return id + score_end + after_score_.size();
 }
-
-namespace {
-
-struct Word {
-    const char *begin, *end;
-    size_t size() const { return static_cast<size_t>(end - begin); }
-    bool is_q0() const { return size() == 2 && (*begin == 'Q' || *begin == 'q') && begin[1] == '0'; }
-    bool is(const std::string& text) const {
-        return size() == text.size() && std::memcmp(begin, text.data(), text.size()) == 0;
-    }
-};
-
-// A line's first words, how many there are in all, and where the next line starts: nowhere if a control byte came.
-struct Line {
-    Word words[6];
-    int count = 0;
-    uint32_t foreign = 0;
-    const char* next = nullptr;
-};
-
-Line split(const char* p, const char* end) {
-    Line line;
-    for (;;) {
-        while (p < end && (*p == ' ' || *p == '\t')) ++p;
-        if (p == end || static_cast<unsigned char>(*p) < ' ') break;
-        const char* begin = p;
-        for (; p < end && static_cast<unsigned char>(*p) > ' '; ++p) line.foreign |= static_cast<unsigned char>(*p) >> 7;
-        if (line.count < 6) line.words[line.count++] = {begin, p};
-    }
-    if (end - p >= 2 && p[0] == '\r' && p[1] == '\n') ++p;
-    if (p == end || *p == '\n') line.next = p < end ? p + 1 : end;
-    return line;
-}
-
-}  // namespace
 
 std::string tag_of(const char* begin, const char* end) {
     const Line line = split(begin, end);
@@ -200,43 +165,51 @@ void RunScan::absorb(Scan& part) {
     run_only.add(part.run_only);
 }
 
-RunScan scan_pieces(Shared& shared, const char* begin, const char* end, unsigned threads, size_t piece) {
-    RunScan whole;
-    if (!starts_cleanly(begin, end)) return whole;
-    std::vector<const char*> borders{begin};
-    while (static_cast<size_t>(end - borders.back()) > piece) borders.push_back(query_border(borders.back() + piece, end));
-    if (borders.back() != end) borders.push_back(end);
-    const size_t pieces = borders.size() - 1;
-    std::vector<std::unique_ptr<Scan>> scans(pieces);
-    std::vector<Outcome> outcomes(pieces, Outcome::clean);
-    std::atomic<size_t> next_piece{0};
-    std::atomic<bool> stop{false}, out_of_memory{false};
-    const auto work = [&] {
-        try {
-            for (size_t i; !stop && (i = next_piece++) < pieces;) {
-                scans[i] = std::make_unique<Scan>(shared);
-                outcomes[i] = scans[i]->lines(borders[i], borders[i + 1]);
-                if (outcomes[i] != Outcome::clean) stop = true;
-                scans[i]->finish();
-            }
-        } catch (const std::bad_alloc&) {
-            out_of_memory = stop = true;
+PieceScan::PieceScan(Shared& shared, const char* begin, const char* end, size_t piece)
+    : shared_(shared), clean_start_(starts_cleanly(begin, end)), borders_{begin} {
+    if (!clean_start_) return;
+    while (static_cast<size_t>(end - borders_.back()) > piece)
+        borders_.push_back(query_border(borders_.back() + piece, end));
+    if (borders_.back() != end) borders_.push_back(end);
+    scans_.resize(borders_.size() - 1);
+    outcomes_.resize(scans_.size(), Outcome::clean);
+}
+
+void PieceScan::work() {
+    try {
+        for (size_t i; !stop_ && (i = next_++) < scans_.size();) {
+            scans_[i] = std::make_unique<Scan>(shared_);
+            outcomes_[i] = scans_[i]->lines(borders_[i], borders_[i + 1]);
+            if (outcomes_[i] != Outcome::clean) stop_ = true;
+            scans_[i]->finish();
         }
-    };
-    std::vector<std::thread> workers;
-    for (unsigned i = 1; i < threads && i < pieces; ++i) workers.emplace_back(work);
-    work();
-    for (std::thread& worker : workers) worker.join();
-    if (out_of_memory) throw std::bad_alloc();
+    } catch (const std::bad_alloc&) {
+        out_of_memory_ = stop_ = true;
+    }
+}
+
+RunScan PieceScan::result() {
+    RunScan whole;
+    if (out_of_memory_) throw std::bad_alloc();
+    if (!clean_start_) return whole;
     whole.outcome = Outcome::clean;
-    for (const Outcome outcome : outcomes) {
+    for (const Outcome outcome : outcomes_) {
         if (outcome == Outcome::odd) whole.outcome = Outcome::odd;
         if (outcome == Outcome::interleaved && whole.outcome == Outcome::clean) whole.outcome = Outcome::interleaved;
     }
     if (whole.outcome != Outcome::clean) return whole;
-    for (const auto& scan : scans) whole.absorb(*scan);
-    whole.tag = tag_of(begin, end);
+    for (const auto& scan : scans_) whole.absorb(*scan);
+    whole.tag = tag_of(borders_.front(), borders_.back());
     return whole;
+}
+
+RunScan scan_pieces(Shared& shared, const char* begin, const char* end, unsigned threads, size_t piece) {
+    PieceScan scan(shared, begin, end, piece);
+    std::vector<std::thread> workers;
+    for (unsigned i = 1; i < threads && i < scan.pieces(); ++i) workers.emplace_back([&] { scan.work(); });
+    scan.work();
+    for (std::thread& worker : workers) worker.join();
+    return scan.result();
 }
 
 RunScan scan_interleaved(Shared& shared, const char* begin, const char* end) {

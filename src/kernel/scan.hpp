@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <unordered_set>
 #include <vector>
 
@@ -99,7 +100,27 @@ struct RunScan {
 bool starts_cleanly(const char* begin, const char* end);
 // The sixth word of a line, or nothing.
 std::string tag_of(const char* line, const char* end);
-// A file in memory, on several threads. Pieces are cut where a query ends, near every `piece` bytes.
+// A file in memory in pieces, cut where a query ends, near every `piece` bytes. Any number of threads may
+// work at it at once, and one may join late.
+class PieceScan {
+   public:
+    PieceScan(Shared& shared, const char* begin, const char* end, size_t piece);
+    void work();            // scans pieces that nobody else took, until none is left
+    void stop() { stop_ = true; }
+    RunScan result();       // once nobody works any more
+    size_t pieces() const { return scans_.size(); }
+
+   private:
+    Shared& shared_;
+    const bool clean_start_;
+    std::vector<const char*> borders_;
+    std::vector<std::unique_ptr<Scan>> scans_;
+    std::vector<Outcome> outcomes_;
+    std::atomic<size_t> next_{0};
+    std::atomic<bool> stop_{false}, out_of_memory_{false};
+};
+
+// The same on several threads, from beginning to end.
 RunScan scan_pieces(Shared& shared, const char* begin, const char* end, unsigned threads, size_t piece);
 // The same for files whose queries interleave: lines are sorted by query first, eight bytes each.
 RunScan scan_interleaved(Shared& shared, const char* begin, const char* end);

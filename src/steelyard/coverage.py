@@ -147,7 +147,8 @@ def _tie_sensitive(a: Alignment, deepest: float) -> int:
         np.where(partly, np.maximum(highest, 0), highest),
         np.where(partly, np.minimum(lowest, 0), lowest),
     )
-    return len(np.unique(query[begins][highest != lowest]))
+    mixed = query[begins][highest != lowest]
+    return len(mixed) and 1 + int(np.count_nonzero(np.diff(mixed)))
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -7,7 +7,6 @@ needs; several documents may satisfy it, and a document may satisfy several.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Targets:
     """Which judged document satisfies which target: one entry of `doc`, `target`, `grade` a pair.
 
@@ -77,6 +76,13 @@ class Qrels:
     @classmethod
     def read(cls, path: str | Path, format: str | None = None, **columns: str) -> Qrels:
         """Read a file; the format is found from its content unless `format` insists on one."""
+        if format is None and not columns:
+            from steelyard.formats.clean_qrels import read_clean_qrels
+
+            if (found := read_clean_qrels(Path(path))) is not None:
+                qrels = cls({})
+                qrels._judged, qrels._grades = found
+                return qrels
         from steelyard.formats import read_qrels
 
         return read_qrels(Path(path), format, columns)
@@ -271,6 +277,8 @@ class Qrels:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the content: the same judgments, whatever file they came from, have the same one."""
+        import hashlib
+
         digest = hashlib.sha256()
         targets, judged = self.targets, self._judged
         lines = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -133,6 +132,8 @@ class Run:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the content: the same lists, whatever file they came from, have the same one."""
+        import hashlib
+
         digest = hashlib.sha256()
         frame = self.frame.sort("query_id", "rank")
         for column in ("query_id", "doc_id"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,6 +82,8 @@ class Scores:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the values, what they measure, and the version: the same inputs give the same one."""
+        import hashlib
+
         digest = hashlib.sha256(f"{__version__} {self.dialect} {self.coverage.policies}".encode())
         digest.update("\n".join([*self.queries, *(m.spelled for m in self.measures.values())]).encode())
         digest.update(self.matrix.astype("<f8").tobytes())
@@ -111,6 +111,8 @@ class Scores:
 
     def to_json(self, per_query: bool = False) -> str:
         """The JSON of `evaluate` for this run alone."""
+        import json
+
         return json.dumps(
             {"steelyard": __version__, "dialect": self.dialect, "runs": [self.to_dict(per_query)]}, indent=1
         )

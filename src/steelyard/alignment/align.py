@@ -18,7 +18,7 @@ from steelyard.judgments import Qrels
 from steelyard.runs import Run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Aligned:
     """An alignment, and what is known of the run beside it."""
 

@@ -13,7 +13,7 @@ from steelyard.alignment.hits import Bools, Floats, Hits, Ints
 from steelyard.judgments import Qrels, Targets
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Judged:
     """The judgments an alignment holds: one entry a judged document, query by query."""
 
@@ -21,7 +21,7 @@ class Judged:
     grade: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Repeats:
     """Documents that came again in a list: the query and the rank of each."""
 
@@ -29,7 +29,7 @@ class Repeats:
     rank: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Alignment:
     """Per query what came back, per hit where it stands, per query what was judged.
 

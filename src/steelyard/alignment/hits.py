@@ -2,20 +2,22 @@
 
 A reader (of a file, a mapping, a frame, a cluster) is given a `JudgedDocs`, which names the
 documents that matter, and gives `Hits`: where those documents stand, and counts of the rest.
+Nothing here needs numpy to be loaded: a run is read ahead while it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-Bools: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = "NDArray[np.float64]"
+Ints: TypeAlias = "NDArray[np.int64]"
+Bools: TypeAlias = "NDArray[np.bool_]"
 
 TieRule: TypeAlias = Literal["docid-desc", "docid-asc", "stable", "expected"]
 DuplicateRule: TypeAlias = Literal["hold", "collapse", "error"]
@@ -38,7 +40,7 @@ class Ordering:
     single: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class JudgedDocs:
     """The judged documents of each query: those of query i are doc_ids[starts[i]:starts[i + 1]].
 
@@ -50,7 +52,7 @@ class JudgedDocs:
     doc_ids: Sequence[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Hits:
     """Where the judged documents stand in a run. Arrays are int64 unless said.
 
@@ -89,6 +91,8 @@ class Hits:
 
 
 def _same(left: Any, right: Any) -> bool:
+    import numpy as np
+
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return left.dtype == right.dtype and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
     return bool(left == right) and type(left) is type(right)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
-
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
-from steelyard.alignment.ranking import repeat_error
+
+PIECE = 1 << 23
+"""The bytes of a file that a thread reads at a time."""
 
 _TIES = {"docid-desc": 0, "expected": 0, "docid-asc": 1, "stable": 2}
-_KINDS: dict[str, Any] = {"answered": np.bool_, "top_score": np.float64}
+_KINDS = {"answered": "?", "top_score": "f8"}
 _COLUMNS = (
     *("retrieved", "answered", "top_score", "query", "doc", "rank", "tie_first", "tie_size"),
     *("repeat_query", "repeat_rank"),
@@ -41,12 +41,15 @@ def options(ordering: Ordering) -> tuple[int, bool, bool]:
 
 def hits_from(answer: tuple[Any, ...], judged: JudgedDocs, ordering: Ordering) -> Hits:
     """The kernel's answer as Hits, its bytes viewed as arrays; a repeat is an error where the ordering says so."""
+    import numpy as np
+
     arrays, run_only, examples, tag, repeated = answer
     columns: dict[str, Any] = {
-        name: np.frombuffer(data, _KINDS.get(name, np.int64))
-        for name, data in zip(_COLUMNS, arrays, strict=True)
+        name: np.frombuffer(data, _KINDS.get(name, "i8")) for name, data in zip(_COLUMNS, arrays, strict=True)
     }
     if repeated is not None and ordering.duplicates == "error":
+        from steelyard.alignment.ranking import repeat_error
+
         query, doc = repeated
         raise repeat_error(len(columns["repeat_rank"]), judged.query_ids[query], doc)
     return Hits(**columns, run_only_queries=run_only, run_only_examples=examples, tag=tag)

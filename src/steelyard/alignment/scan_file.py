@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from steelyard.alignment.ahead import found_ahead
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
-from steelyard.alignment.native import hits_from, kernel, options
+from steelyard.alignment.native import PIECE, hits_from, kernel, options
 
-_PIECE = 1 << 23
 _MOST_PORTABLE_THREADS = 4  # more would only wait for the interpreter
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
 _INTERLEAVED = 2
@@ -55,7 +55,9 @@ def _scan_open(
 
         return scan_buffer(view, judged, ordering, min(threads, _MOST_PORTABLE_THREADS), piece)
     wanted = native.Judged(judged.query_ids, judged.starts, judged.doc_ids)
-    answer = native.scan(view, wanted, *options(ordering), threads, piece or _PIECE)
+    answer = found_ahead(os.fstat(file.fileno()), wanted, ordering)
+    if answer is None:
+        answer = native.scan(view, wanted, *options(ordering), threads, piece or PIECE)
     if answer == _INTERLEAVED:
         answer = native.scan_any_order(view, wanted, *options(ordering))
     return hits_from(answer, judged, ordering) if isinstance(answer, tuple) else None

@@ -41,6 +41,8 @@ Exit codes: 0 done, 2 the command or its input was wrong, 3 something inside bro
 
 def main() -> NoReturn:
     """Run the verb asked for and exit: 0 done, 2 wrong input, 3 something inside broke."""
+    # The threads that numpy's OpenBLAS starts would spin for a while, on processors that have work to do.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     sys.exit(run(sys.argv[1:]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -42,10 +41,12 @@ def format_for(format: Format, output: Path | None) -> Format:
 
 
 def emit(table: Table, data: Any, format: Format, output: Path | None) -> None:
-    """Print a table, or write it to a file. `data` is what JSON shows instead."""
+    """Print a table, or write it to a file. `data`, or what it gives when called, is what JSON shows instead."""
     format = format_for(format, output)
     if format is Format.json:
-        write(json.dumps(data, indent=1, ensure_ascii=False), output)
+        import json
+
+        write(json.dumps(data() if callable(data) else data, indent=1, ensure_ascii=False), output)
     elif format is Format.table and output is None and _colours():
         _print_rich(table)
     else:

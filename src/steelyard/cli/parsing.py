@@ -9,11 +9,10 @@ from __future__ import annotations
 import argparse
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from inspect import Parameter, cleandoc, signature
 from types import UnionType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from steelyard.errors import SteelyardError, did_you_mean
 
@@ -22,16 +21,14 @@ class UsageError(SteelyardError):
     """A command line that cannot be understood."""
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """A parameter that is given by its place."""
 
     metavar: str
     help: str
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """A parameter that is given by its name: `--name`, unless other names are said."""
 
     help: str
@@ -57,7 +54,14 @@ def verb_parser(verb: str, function: Callable[..., Any]) -> Parser:
     hints = typing.get_type_hints(function, include_extras=True)
     for parameter in signature(function).parameters.values():
         _add(parser, parameter, hints[parameter.name])
+    parser.usage = " ".join([parser.prog, *map(_place, parser._get_positional_actions()), "[options]"])
     return parser
+
+
+def _place(action: argparse.Action) -> str:
+    """An argument as the line of usage shows it."""
+    name = str(action.metavar)
+    return {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} [{name} ...]"}.get(str(action.nargs), name)
 
 
 def parsed(verb: str, function: Callable[..., Any], arguments: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from steelyard.callable_module import CallableModule
@@ -28,6 +28,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+_FOLDER = Path(__file__).parent
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
 _HOLES = {
     "points": rf"{_NUMBER}(?:,{_NUMBER})*",
@@ -92,8 +93,7 @@ class Dialect:
 @cache
 def dialects() -> Mapping[str, Dialect]:
     """Every dialect by name, the default first."""
-    folder = files("steelyard.dialects")
-    found = [_read(entry.read_text("utf-8")) for entry in folder.iterdir() if entry.name.endswith(".toml")]
+    found = [_read(path.read_text("utf-8")) for path in _FOLDER.glob("*.toml")]
     return {d.name: d for d in sorted(found, key=lambda d: (d.name != "steelyard", d.name))}
 
 
@@ -101,7 +101,7 @@ def dialect(name: str | Dialect) -> Dialect:
     """The dialect of that name."""
     if isinstance(name, Dialect):
         return name
-    path = files("steelyard.dialects") / f"{name}.toml"
+    path = _FOLDER / f"{name}.toml"
     if re.fullmatch(r"[\w.-]+", name) and path.is_file():
         return _read(path.read_text("utf-8"))
     raise MeasureError(

@@ -9,10 +9,10 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from inspect import cleandoc, signature
-from types import UnionType
+from types import SimpleNamespace, UnionType
 from typing import Any, Literal, TypeAlias
 
 from steelyard.alignment.hits import Floats
@@ -50,7 +50,6 @@ class Definition:
     name: str
     function: Callable[..., Floats]
     family: str
-    parameters: tuple[Parameter, ...]
     cutoff: Cutoff = "optional"
     cutoff_kind: Literal["rank", "recall", "multiple"] = "rank"
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -74,6 +73,11 @@ class Definition:
     def headline(self) -> str:
         """The first line of the definition."""
         return self.doc.splitlines()[0] if self.doc else ""
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The function's parameters, read off its signature."""
+        return _parameters(self.function)
 
     def parameter(self, name: str) -> Parameter | None:
         """The parameter of that name."""
@@ -102,7 +106,6 @@ def measure(
             name=name,
             function=function,
             family=function.__module__.rsplit(".", 1)[-1],
-            parameters=_parameters(function),
             aliases=named,
             **about,
         )
@@ -159,8 +162,9 @@ def folded(name: str) -> str:
 
 
 def _parameters(function: Callable[..., Floats]) -> tuple[Parameter, ...]:
-    hints = typing.get_type_hints(function)
     taken = [p for p in signature(function).parameters.values() if p.name not in ("a", "k", "r")]
+    own = SimpleNamespace(__annotations__={p.name: p.annotation for p in taken})
+    hints = typing.get_type_hints(own, function.__globals__)
     return tuple(_parameter(p.name, hints[p.name], p.default) for p in taken)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -90,6 +88,9 @@ def latex(table: Table) -> str:
 
 def comma_separated(table: Table) -> str:
     """CSV, numbers unrounded."""
+    import csv
+    import io
+
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(table.columns)

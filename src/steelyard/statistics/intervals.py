@@ -29,7 +29,6 @@ from steelyard.statistics.arrays import (
 from steelyard.statistics.effect import mean_and_deviation
 from steelyard.statistics.exact import whole_columns
 from steelyard.statistics.quantiles import normal_cdf, normal_quantile, student_quantile
-from steelyard.statistics.resampling import resampled_sums
 
 IntervalMethod = Literal["percentile", "bca", "t"]
 INTERVAL_METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
@@ -130,6 +129,8 @@ def complete_intervals(
         return student_intervals(data, level)
     if method == "percentile" and draws is None and n >= CLOSED_FORM_FROM:
         return closed_form_intervals(data, level)
+    from steelyard.statistics.resampling import resampled_sums
+
     whole, shifts = whole_columns(np.ascontiguousarray(data.T), n)
     means = np.ldexp(resampled_sums(whole, draws or DRAWS, seed), -shifts) / n
     if method == "bca":

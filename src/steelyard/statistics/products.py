@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
@@ -50,6 +49,8 @@ def in_threads(work: Callable[[int], Result], jobs: Iterable[int]) -> list[Resul
     workers = min(processors(), 8, len(numbers))
     if workers < 2:
         return [work(number) for number in numbers]
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, numbers))
 

@@ -1,0 +1,10 @@
+// What the compiler is to inline into a loop, and what it is to keep apart from one.
+#pragma once
+
+#ifdef _MSC_VER
+#define STEELYARD_INLINE __forceinline
+#define STEELYARD_APART __declspec(noinline)
+#else
+#define STEELYARD_INLINE inline __attribute__((always_inline))
+#define STEELYARD_APART __attribute__((noinline))
+#endif

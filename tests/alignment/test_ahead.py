@@ -1,0 +1,102 @@
+"""A run read ahead gives what it gives when it is read in its turn, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steelyard import Qrels
+from steelyard.alignment import ahead, scan_file
+from steelyard.alignment.hits import Hits, Ordering
+from steelyard.alignment.native import kernel, native_available
+
+pytestmark = pytest.mark.skipif(not native_available(), reason="the native kernel was not built")
+
+
+@pytest.fixture(autouse=True)
+def nothing_too_small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(ahead, "_SMALLEST", 1)
+    yield
+    ahead._begun.clear()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    qrels, run = tmp_path / "x.qrels", tmp_path / "x.run"
+    qrels.write_text("".join(f"q{q} 0 d{d} {d % 3}\n" for q in range(40) for d in range(0, 30, 7)))
+    run.write_text(
+        "".join(f"q{q} Q0 d{d} {d} {(d * 13 + q) % 17}.5 tag\n" for q in range(50) for d in range(60))
+    )
+    return qrels, run
+
+
+def asked(qrels: Path, run: Path, ordering: Ordering) -> Hits:
+    found = scan_file.scan_file(run, Qrels.read(qrels).judged, ordering)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "ordering", [Ordering(), Ordering("docid-asc", "collapse"), Ordering("stable", "hold", True)]
+)
+def test_what_is_found_ahead_is_what_is_found(files: tuple[Path, Path], ordering: Ordering) -> None:
+    qrels, run = files
+    plain = asked(qrels, run, ordering)
+    ahead.read_ahead(qrels, run, ordering)
+    native = kernel()
+    assert native is not None
+    judged = Qrels.read(qrels).judged
+    wanted = native.Judged(judged.query_ids, judged.starts, judged.doc_ids)
+    assert ahead.found_ahead(run.stat(), wanted, ordering) is not None
+    ahead.read_ahead(qrels, run, ordering)
+    assert asked(qrels, run, ordering).same_as(plain)
+    assert not ahead._begun
+
+
+def test_another_ordering_other_judgments_or_another_run_is_read_anew(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    qrels, run = files
+    fewer, other = tmp_path / "fewer.qrels", tmp_path / "other.run"
+    fewer.write_text("q1 0 d7 1\n")
+    other.write_text("q1 Q0 d7 1 2.5 tag\n")
+    for begun, wanted in (
+        ((qrels, run, Ordering()), (qrels, run, Ordering("stable"))),
+        ((qrels, run, Ordering()), (fewer, run, Ordering())),
+        ((fewer, run, Ordering()), (qrels, run, Ordering())),
+        ((qrels, other, Ordering()), (qrels, run, Ordering())),
+    ):
+        plain = asked(*wanted)
+        ahead.read_ahead(*begun)
+        assert asked(*wanted).same_as(plain)
+
+
+@pytest.mark.parametrize("text", ["", "not a run\n", "q1 Q0 d7 1 2.5 t\nq2 Q0 d7 1 1 t\nq1 Q0 d14 2 1.5 t\n"])
+def test_what_is_not_a_clean_run_is_left_to_the_readers(
+    files: tuple[Path, Path], tmp_path: Path, text: str
+) -> None:
+    qrels, _ = files
+    run = tmp_path / "odd.run"
+    run.write_text(text)
+    judged = Qrels.read(qrels).judged
+    plain = scan_file.scan_file(run, judged, Ordering())
+    ahead.read_ahead(qrels, run, Ordering())
+    found = scan_file.scan_file(run, judged, Ordering())
+    assert (found is None) == (plain is None)
+    assert plain is None or (found is not None and found.same_as(plain))
+
+
+def test_files_that_are_not_there_are_not_its_business(files: tuple[Path, Path], tmp_path: Path) -> None:
+    qrels, run = files
+    ahead.read_ahead(tmp_path / "none", run, Ordering())
+    ahead.read_ahead(qrels, tmp_path, Ordering())
+    assert not ahead._begun
+
+
+def test_a_reading_that_nobody_asks_for_is_given_up(files: tuple[Path, Path]) -> None:
+    qrels, run = files
+    for _ in range(20):
+        ahead.read_ahead(qrels, run, Ordering())
+    ahead._begun.clear()
