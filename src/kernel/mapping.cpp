@@ -1,4 +1,4 @@
-// Runs in memory: dicts of scores, or lists of ids or (id, score) pairs, read where they stand.
+// Judgments and runs in memory: dicts of numbers, or lists of ids or (id, score) pairs, read where they stand.
 #include "answer.hpp"
 #include "open_query.hpp"
 
@@ -13,21 +13,57 @@ struct StringId {
     bool known() const { return true; }
     bool is(const StringId& other) const { return text == other.text || PyUnicode_Compare(text, other.text) == 0; }
     int compare(const StringId& other) const { return PyUnicode_Compare(text, other.text); }
-    uint32_t hash() const { return fold(static_cast<uint64_t>(PyObject_Hash(text)) * kSpread); }
+    uint32_t hash() const {
+        // Most strings know their hash already.
+        const Py_hash_t known = reinterpret_cast<PyASCIIObject*>(text)->hash;
+        return fold(static_cast<uint64_t>(known != -1 ? known : PyObject_Hash(text)) * kSpread);
+    }
+};
+
+// The places of queries among the judged ones. Runs mostly have them in the order of the judgments: the query
+// after the last one found is looked at first, and a dict is made only where that fails.
+class QueryIndex {
+   public:
+    explicit QueryIndex(nb::handle query_ids) : ids_(nb::steal(PySequence_Fast(query_ids.ptr(), "ids must be a sequence"))) {
+        if (!ids_.is_valid()) throw nb::python_error();
+    }
+    size_t size() const { return static_cast<size_t>(PySequence_Fast_GET_SIZE(ids_.ptr())); }
+
+    // -1 where nobody judged the query.
+    int64_t find(PyObject* query) {
+        if (next_ < size() && StringId{query}.is({id(next_)})) return static_cast<int64_t>(next_++);
+        if (!places_.is_valid()) {
+            places_ = nb::dict();
+            for (size_t i = 0; i < size(); ++i) places_[nb::handle(id(i))] = i;
+        }
+        PyObject* place = PyDict_GetItemWithError(places_.ptr(), query);
+        if (!place) return -1;
+        next_ = PyLong_AsSize_t(place) + 1;
+        return static_cast<int64_t>(next_ - 1);
+    }
+
+   private:
+    nb::object ids_;
+    nb::dict places_ = nb::steal<nb::dict>(nb::handle());
+    size_t next_ = 0;
+
+    PyObject* id(size_t i) const { return PySequence_Fast_GET_ITEM(ids_.ptr(), static_cast<Py_ssize_t>(i)); }
 };
 
 class MappingScan {
    public:
-    MappingScan(nb::dict index, nb::handle starts, nb::handle doc_ids, nb::handle floating, nb::handle integer,
+    MappingScan(nb::handle query_ids, nb::handle starts, nb::handle doc_ids, nb::handle floating, nb::handle integer,
                 const Ordering& ordering)
-        : index_(index),
+        : index_(query_ids),
           floating_(reinterpret_cast<PyTypeObject*>(floating.ptr())),
           integer_(reinterpret_cast<PyTypeObject*>(integer.ptr())),
           ordering_(ordering),
-          tallies_(nb::len(index)),
+          tallies_(index_.size()),
           docs_(nb::steal(PySequence_Fast(doc_ids.ptr(), "ids must be a sequence"))) {
         if (!docs_.is_valid()) throw nb::python_error();
         const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(docs_.ptr()));
+        ids_.reserve(count);
+        hashes_.reserve(count);
         for (size_t i = 0; i < count; ++i) {
             ids_.push_back({PySequence_Fast_GET_ITEM(docs_.ptr(), static_cast<Py_ssize_t>(i))});
             if (!PyUnicode_CheckExact(ids_.back().text)) throw nb::type_error("ids must be strings");
@@ -48,10 +84,10 @@ class MappingScan {
         PyObject *query, *docs;
         for (Py_ssize_t at = 0; PyDict_Next(run.ptr(), &at, &query, &docs);) {
             if (!PyUnicode_CheckExact(query)) return false;
-            PyObject* place = PyDict_GetItemWithError(index_.ptr(), query);
-            if (place) {
-                const auto i = PyLong_AsSize_t(place);
-                open_.open(static_cast<int64_t>(i), ids_.data(), hashes_.data(), static_cast<size_t>(starts_[i]),
+            const int64_t place = index_.find(query);
+            if (place >= 0) {
+                const auto i = static_cast<size_t>(place);
+                open_.open(place, ids_.data(), hashes_.data(), static_cast<size_t>(starts_[i]),
                            static_cast<size_t>(starts_[i + 1]), PyDict_Check(docs));
             } else if (++run_only_ <= kExamples) {
                 examples_.append(nb::borrow(query));
@@ -68,7 +104,7 @@ class MappingScan {
     }
 
    private:
-    nb::dict index_;
+    QueryIndex index_;
     PyTypeObject *floating_, *integer_;
     const Ordering ordering_;
     std::vector<Tally> tallies_;
@@ -157,6 +193,8 @@ class MappingScan {
         double top = std::numeric_limits<double>::quiet_NaN(), score;
         for (Py_ssize_t i = 0; i < count; ++i) {
             PyObject* id = PySequence_Fast_GET_ITEM(docs, i);
+            if (i + static_cast<Py_ssize_t>(kAhead) < count)
+                prefetch(PySequence_Fast_GET_ITEM(docs, i + static_cast<Py_ssize_t>(kAhead)));
             if (pairs) {
                 if (!(PyTuple_CheckExact(id) || PyList_CheckExact(id)) || PySequence_Fast_GET_SIZE(id) != 2) return false;
                 if (!number(PySequence_Fast_GET_ITEM(id, 1), score)) return false;
@@ -184,15 +222,94 @@ class MappingScan {
 };
 
 // As a scan of a file answers; None where the run is not a clean one.
-nb::object scan_mapping(nb::dict run, nb::dict index, nb::handle starts, nb::handle doc_ids, nb::handle floating,
+nb::object scan_mapping(nb::dict run, nb::handle query_ids, nb::handle starts, nb::handle doc_ids, nb::handle floating,
                         nb::handle integer, int ties, bool collapse, bool single) {
-    MappingScan scan(index, starts, doc_ids, floating, integer, ordering_of(ties, collapse, single));
+    MappingScan scan(query_ids, starts, doc_ids, floating, integer, ordering_of(ties, collapse, single));
     if (!scan.queries(run)) return nb::none();
     return scan.answer();
 }
 
+// Judgments gathered from one list or dict a query.
+class Flattened {
+   public:
+    // False where a value is anything but a list or tuple of text, or a dict of text to finite numbers; where
+    // lists stand beside dicts; and where a list names a document twice.
+    bool add(PyObject* value) {
+        if (PyDict_CheckExact(value)) {
+            PyObject *id, *grade;
+            for (Py_ssize_t at = 0; PyDict_Next(value, &at, &id, &grade);) {
+                if (!PyFloat_CheckExact(grade) && !PyLong_CheckExact(grade)) return false;
+                grades_.push_back(PyFloat_AsDouble(grade));
+                if (!PyUnicode_CheckExact(id) || !std::isfinite(grades_.back())) return false;
+                docs_.push_back(id);
+            }
+            any_graded_ = true;
+        } else if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) {
+            const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+            for (Py_ssize_t i = 0; i < count; ++i) {
+                docs_.push_back(PySequence_Fast_GET_ITEM(value, i));
+                if (!PyUnicode_CheckExact(docs_.back())) return false;
+            }
+            if (!last_differ(static_cast<size_t>(count))) return false;
+            any_listed_ = true;
+        } else {
+            return false;
+        }
+        starts_.push_back(static_cast<int64_t>(docs_.size()));
+        return !(any_graded_ && any_listed_);
+    }
+
+    // (document ids, starts, grades or None)
+    nb::tuple answer() const {
+        nb::object ids = nb::steal(PyList_New(static_cast<Py_ssize_t>(docs_.size())));
+        if (!ids.is_valid()) throw nb::python_error();
+        for (size_t i = 0; i < docs_.size(); ++i) PyList_SET_ITEM(ids.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(docs_[i]));
+        const auto same = [](const auto& cell) { return cell; };
+        nb::object grades = nb::none();
+        if (any_graded_) grades = column(grades_, same);
+        return nb::make_tuple(ids, column(starts_, same), grades);
+    }
+
+   private:
+    std::vector<PyObject*> docs_;
+    std::vector<int64_t> starts_{0};
+    std::vector<double> grades_;
+    bool any_graded_ = false, any_listed_ = false;
+    Slots seen_;
+
+    // Whether the last `count` ids are all different.
+    bool last_differ(size_t count) {
+        PyObject* const* ids = docs_.data() + (docs_.size() - count);
+        const auto is = [&](size_t i, size_t j) { return StringId{ids[i]}.is({ids[j]}); };
+        if (count <= 4) {
+            for (size_t i = 1; i < count; ++i)
+                for (size_t j = 0; j < i; ++j)
+                    if (is(i, j)) return false;
+            return true;
+        }
+        seen_.clear(count);
+        for (size_t i = 0; i < count; ++i)
+            if (seen_.find_or_add(StringId{ids[i]}.hash(), static_cast<uint32_t>(i + 1), [&](uint32_t n) { return is(i, n - 1); }))
+                return false;
+        return true;
+    }
+};
+
+nb::object flatten(nb::list values) {
+    Flattened flat;
+    for (const nb::handle value : values)
+        if (!flat.add(value.ptr())) {
+            PyErr_Clear();  // a number too large for a double
+            return nb::none();
+        }
+    return flat.answer();
+}
+
 }  // namespace
 
-void register_mappings(nb::module_& m) { m.def("scan_mapping", &scan_mapping); }
+void register_mappings(nb::module_& m) {
+    m.def("flatten", &flatten);
+    m.def("scan_mapping", &scan_mapping);
+}
 
 }  // namespace steelyard

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,7 @@ def scores_of(
         if barren is not None and meant.definition.needs_relevant:
             found = np.where(barren, np.nan, found)
         matrix[row] = found[kept]
-    queries = [query for query, keep in zip(a.queries, kept.tolist(), strict=True) if keep]
+    queries = a.queries if kept.all() else list(compress(a.queries, kept.tolist()))
     return Scores(
         name=aligned.name,
         dialect=spoken.name,

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats, Ints, JudgedDocs
+from steelyard.alignment.native import kernel
 from steelyard.errors import InputError, problem_report
 from steelyard.ids import kind_of, text_ids
 
@@ -120,24 +121,15 @@ class Qrels:
     def _from_mapping(self, source: Mapping[Any, Any]) -> None:
         query_ids = text_ids(source, "query id", "the judgments", unique=True)
         values = list(source.values())
-        kinds = {type(value) for value in values}
-        if kinds <= {dict}:
-            self._set_flat(query_ids, values, chain.from_iterable(value.values() for value in values))
-        elif kinds <= {list, tuple, set, frozenset} and not _any_nested(values):
-            self._set_flat(query_ids, values, repeat(1.0))
-        else:
+        native = kernel()
+        flat = _flatten(values) if native is None else native.flatten(values)
+        if flat is None:
             self._from_rows(_rows_of(query_ids, values), query_ids)
-
-    def _set_flat(self, query_ids: Sequence[str], documents: Sequence[Any], grades: Iterable[float]) -> None:
-        sizes = np.fromiter(map(len, documents), np.int64, len(documents))
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        doc_ids = text_ids(chain.from_iterable(documents), "document id", "the judgments")
-        self._judged = JudgedDocs(query_ids, starts, doc_ids)
-        self._grades = _grades(grades, len(doc_ids), doc_ids)
+            return
+        doc_ids, starts, grades = flat
+        self._judged = JudgedDocs(query_ids, np.frombuffer(starts, np.int64), doc_ids)
+        self._grades = np.ones(len(doc_ids)) if grades is None else np.frombuffer(grades, np.float64)
         self._explicit: Targets | None = None
-        if any(len(set(group)) != len(group) for group in documents):
-            rows = [(q, d, 1.0, None) for q, group in zip(query_ids, documents, strict=True) for d in group]
-            self._from_rows(rows, query_ids)
 
     def _from_frame(self, frame: pl.DataFrame) -> None:
         import polars as pl
@@ -226,7 +218,7 @@ class Qrels:
             target=np.arange(len(relevant), dtype=np.int64),
             grade=self._grades[relevant],
             query=self.doc_query[relevant],
-            name=[names[place] for place in relevant.tolist()],
+            name=names if len(relevant) == len(names) else list(compress(names, (self._grades > 0).tolist())),
         )
 
     @cached_property
@@ -320,6 +312,32 @@ class Qrels:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _flatten(values: Sequence[Any]) -> tuple[list[str], bytes, bytes | None] | None:
+    """The documents of all queries end to end, where each query's begin, and their grades, if they have any.
+
+    None where a query is judged by anything but a dict of finite numbers or a list of different ids,
+    or lists stand beside dicts.
+    """
+    kinds = set(map(type, values))
+    doc_ids: list[Any] = (
+        list(chain.from_iterable(values)) if kinds <= {dict} or kinds <= {list, tuple} else [None]
+    )
+    if not set(map(type, doc_ids)) <= {str}:
+        return None
+    starts = np.cumsum([0, *map(len, values)], dtype=np.int64).tobytes()
+    if kinds != {dict}:
+        repeats = sum(map(len, map(set, values))) != len(doc_ids)
+        return None if repeats else (doc_ids, starts, None)
+    grades = list(chain.from_iterable(map(dict.values, values)))
+    if not set(map(type, grades)) <= {int, float}:
+        return None
+    try:
+        array = np.array(grades, dtype=np.float64)
+    except OverflowError:
+        return None
+    return (doc_ids, starts, array.tobytes()) if np.isfinite(array).all() else None
 
 
 def _any_nested(values: Iterable[Iterable[Any]]) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
 
 from steelyard.alignment.hits import DuplicateRule, Ordering, TieRule
@@ -37,12 +38,16 @@ def policies(defaults: Mapping[str, Any], **chosen: Any) -> Policies:
     'skip'
     """
     values = {**defaults, **{name: value for name, value in chosen.items() if value is not None}}
-    hints = get_type_hints(Policies)
-    for field in fields(Policies):
-        allowed = get_args(hints[field.name])
-        value = values.get(field.name, field.default)
-        if allowed and value not in allowed:
+    for name, allowed in _choices().items():
+        if values.get(name, allowed[0]) not in allowed:
+            value = values[name]
             raise PolicyError(
-                f"{field.name}={value!r} is not a policy; expected {', '.join(allowed)}.{did_you_mean(str(value), allowed)}"
+                f"{name}={value!r} is not a policy; expected {', '.join(allowed)}.{did_you_mean(str(value), allowed)}"
             )
     return Policies(**values)
+
+
+@cache
+def _choices() -> dict[str, tuple[str, ...]]:
+    """What each policy may be, but for `single`, which is a flag."""
+    return {name: get_args(hint) for name, hint in get_type_hints(Policies).items() if get_args(hint)}

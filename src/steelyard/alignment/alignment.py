@@ -103,7 +103,7 @@ class Alignment:
     @cached_property
     def hit_starts(self) -> Ints:
         """Where each query's hits begin; one more entry, at the end, than there are queries."""
-        return np.searchsorted(self.query, np.arange(self.size + 1)).astype(np.int64)
+        return starts_of(self.query, self.size)
 
     def best_first(self, gains: Floats, times: Ints | None = None) -> tuple[Ints, Ints, Floats]:
         """The ideal list of each query: judged documents by gain, best first, as (query, rank, gain).
@@ -230,15 +230,22 @@ def join(qrels: Qrels, hits: Hits) -> Alignment:
     )
 
 
+def starts_of(query: Ints, size: int) -> Ints:
+    """Where each of `size` queries begins among sorted entries; one more, at the end."""
+    starts = np.zeros(size + 1, dtype=np.int64)
+    np.cumsum(np.bincount(query, minlength=size), out=starts[1:])
+    return starts
+
+
 def _pair(query: Ints | None, rank: Ints | None) -> Repeats | None:
     return None if query is None or rank is None else Repeats(query, rank)
 
 
 def _ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Floats]:
-    order = np.lexsort((-gains, query))
-    query, gains = query[order], gains[order]
-    starts = np.searchsorted(query, np.arange(size))
-    return query, np.arange(len(query)) - starts[query] + 1, gains
+    if not np.all((query[1:] > query[:-1]) | ((query[1:] == query[:-1]) & (gains[1:] <= gains[:-1]))):
+        order = np.lexsort((-gains, query))
+        query, gains = query[order], gains[order]
+    return query, np.arange(len(query)) - starts_of(query, size)[query] + 1, gains
 
 
 def _cut_repeats(repeats: Repeats, depth: int) -> Repeats:

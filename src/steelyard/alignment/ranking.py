@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from steelyard.alignment.hits import Hits, Ints, JudgedDocs, Ordering
+from steelyard.alignment.hits import Floats, Hits, Ints, JudgedDocs, Ordering
 from steelyard.errors import PolicyError
 
 SHOWN_RUN_ONLY = 3
@@ -84,11 +84,13 @@ def _rows(flat: list[int], width: int) -> Ints:
 
 def compared(scores: Sequence[float], ordering: Ordering) -> list[float]:
     """Scores as they are compared: rounded to 32 bits where the ordering says so."""
-    if not ordering.single:
-        return list(scores)
+    return rounded(np.array(scores, dtype=np.float64)).tolist() if ordering.single else list(scores)
+
+
+def rounded(scores: Floats) -> Floats:
+    """Scores rounded to 32 bits."""
     with np.errstate(over="ignore"):
-        rounded: list[float] = np.array(scores, dtype=np.float64).astype(np.float32).tolist()
-    return rounded
+        return scores.astype(np.float32).astype(np.float64)
 
 
 def rank_list(

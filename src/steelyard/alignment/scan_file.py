@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
@@ -66,14 +67,23 @@ def _scan_open(
 def _scan_packed(
     path: Path, judged: JudgedDocs, ordering: Ordering, native: Any, piece: int | None
 ) -> Hits | None:
-    chunks = _ahead(path, piece)
-    if native is None:
-        from steelyard.alignment.scan_lines import scan_chunks
+    # Closed here and now: the thread that decompresses must not be waited for by whoever collects garbage.
+    with closing(_ahead(path, piece)) as chunks:
+        if native is None:
+            from steelyard.alignment.scan_lines import scan_chunks
 
-        found = scan_chunks(chunks, judged, ordering)
-        return _scan_unpacked(path, judged, ordering, native) if found == "interleaved" else found
-    wanted = native.Judged(judged.query_ids, judged.starts, judged.doc_ids)
-    stream = native.Stream(wanted, *options(ordering))
+            found = scan_chunks(chunks, judged, ordering)
+            if found != "interleaved":
+                return found
+        else:
+            answer = _feed(chunks, judged, ordering, native)
+            if answer != _INTERLEAVED:
+                return hits_from(answer, judged, ordering) if isinstance(answer, tuple) else None
+    return _scan_unpacked(path, judged, ordering, native)
+
+
+def _feed(chunks: Iterable[bytes], judged: JudgedDocs, ordering: Ordering, native: Any) -> Any:
+    stream = native.Stream(native.Judged(judged.query_ids, judged.starts, judged.doc_ids), *options(ordering))
     rest = b""
     for chunk in chunks:
         data = rest + chunk
@@ -81,13 +91,10 @@ def _scan_packed(
         if not stream.clean():
             break
     stream.feed(rest, True)
-    answer = stream.finish()
-    if answer == _INTERLEAVED:
-        return _scan_unpacked(path, judged, ordering, native)
-    return hits_from(answer, judged, ordering) if isinstance(answer, tuple) else None
+    return stream.finish()
 
 
-def _ahead(path: Path, piece: int | None) -> Iterator[bytes]:
+def _ahead(path: Path, piece: int | None) -> Generator[bytes, None, None]:
     """Decompressed chunks, the next one being made while the last one is read."""
     from concurrent.futures import ThreadPoolExecutor
 

@@ -7,15 +7,15 @@ are not finite numbers, dicts beside lists, other types) is left to the careful 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
+from steelyard.alignment.hits import Floats, Hits, Ints, JudgedDocs, Ordering
 from steelyard.alignment.native import hits_from, kernel, options
-from steelyard.alignment.ranking import Places, compared, rank_list
+from steelyard.alignment.ranking import Places, compared, rank_list, rounded
 
 _EXACT = 2**53
 """Up to here a whole number and its float compare alike."""
@@ -32,78 +32,142 @@ def scan_mapping(
     """
     if type(run) is not dict:
         run = dict(run)
-    index = dict(zip(judged.query_ids, range(len(judged.query_ids)), strict=True))
     if (native := kernel()) is not None:
-        kinds = np.floating, np.integer
-        answer = native.scan_mapping(run, index, judged.starts, judged.doc_ids, *kinds, *options(ordering))
+        kinds, ids = (np.floating, np.integer), (judged.query_ids, judged.starts, judged.doc_ids)
+        answer = native.scan_mapping(run, *ids, *kinds, *options(ordering))
         return None if answer is None else hits_from(answer, judged, ordering)
+    index = dict(zip(judged.query_ids, range(len(judged.query_ids)), strict=True))
     try:
         return _scan(run, index, judged, ordering)
-    except TypeError:
+    except (TypeError, OverflowError):
         return None
 
 
 def _scan(run: dict[str, Any], index: dict[str, int], judged: JudgedDocs, ordering: Ordering) -> Hits | None:
-    """A TypeError where an id or a score is of the wrong type."""
-    places = Places()
-    starts, doc_ids = judged.starts.tolist(), list(judged.doc_ids)
+    """A TypeError where an id or a score is of the wrong type, an OverflowError where one is too large."""
     "".join(run)
     forms = set(map(type, run.values()))
-    if not (forms <= {list, tuple} or all(issubclass(form, dict) for form in forms)):
+    if forms <= {list, tuple}:
+        return _scan_ranked(run, index, judged, ordering)
+    if all(issubclass(form, dict) for form in forms):
+        return _scan_scored(run, index, judged, ordering)
+    return None
+
+
+def _scan_scored(
+    run: dict[str, dict[str, float]], index: dict[str, int], judged: JudgedDocs, ordering: Ordering
+) -> Hits | None:
+    """Dicts of scores: the judged documents are looked up, and all scores are compared with theirs at once."""
+    lists = list(run.values())
+    for listed in lists:
+        "".join(listed)
+    if not _adds_up(sum(map(sum, map(dict.values, lists)))):
         return None
-    place = _place_ranked if forms <= {list, tuple} else _place_scored
+    sizes = np.fromiter(map(len, lists), np.int64, len(lists))
+    scores = np.fromiter(chain.from_iterable(map(dict.values, lists)), np.float64, int(sizes.sum()))
+    if scores.size and max(scores.max(), -scores.min()) > _EXACT:
+        return None
+    filled = sizes > 0
+    top = np.full(len(lists), np.nan)
+    if scores.size:
+        top[filled] = np.maximum.reduceat(scores, _begins(sizes[filled]))
+    places = Places()
+    starts, doc_ids = judged.starts.tolist(), judged.doc_ids
+    answered: list[int] = []
+    found: list[tuple[int, int, int]] = []  # the list, its query, the judged document,
+    mine: list[float] = []  # and its score
+    for row, (query_id, listed) in enumerate(run.items()):
+        query = index.get(query_id)
+        if query is None:
+            places.run_only[query_id] = None
+            continue
+        answered.append(row)
+        places.lists += query, len(listed)
+        for doc in range(starts[query], starts[query + 1]):
+            if (score := listed.get(doc_ids[doc])) is not None:
+                found.append((row, query, doc))
+                mine.append(score)
+    places.top_scores = top[answered].tolist()
+    rows = (np.cumsum(filled) - 1)[[row for row, _, _ in found]]
+    scores = rounded(scores) if ordering.single else scores
+    above, equal = _around(scores, sizes[filled], rows, np.array(compared(mine, ordering)))
+    for (row, query, doc), score, higher, size in zip(
+        found, mine, above.tolist(), equal.tolist(), strict=True
+    ):
+        rank = higher + 1
+        if size > 1:
+            rank += _tied_before(lists[row], doc_ids[doc], score, ordering)
+        places.hits += query, doc, rank, higher + 1, size
+    return places.to_hits(judged, ordering)
+
+
+def _begins(sizes: Ints) -> Ints:
+    begins: Ints = np.cumsum(sizes) - sizes
+    return begins
+
+
+def _around(scores: Floats, sizes: Ints, rows: Ints, mine: Floats) -> tuple[Ints, Ints]:
+    """For some scores of lists, how many of their list's are higher and how many are equal.
+
+    `scores` holds lists of `sizes` above 0 end to end; `rows`, which rises, tells of which list each of `mine` is.
+    """
+    above, equal = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+    number = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    begins = _begins(sizes)
+    # The first of every list together, then the second of every list that has one, and so on.
+    for turn in range(int(number.max(initial=-1)) + 1):
+        chosen = np.flatnonzero(number == turn)
+        listed, lengths, firsts, beside = scores, sizes, begins, np.full(len(sizes), np.nan)
+        beside[rows[chosen]] = mine[chosen]
+        of = rows[chosen]
+        if 2 * len(chosen) < len(sizes):
+            lengths, beside, of = sizes[of], beside[of], np.arange(len(chosen))
+            firsts = _begins(lengths)
+            listed = scores[np.repeat(begins[rows[chosen]] - firsts, lengths) + np.arange(lengths.sum())]
+        beside = np.repeat(beside, lengths)
+        above[chosen] = np.add.reduceat(listed > beside, firsts, dtype=np.int64)[of]
+        equal[chosen] = np.add.reduceat(listed == beside, firsts, dtype=np.int64)[of]
+    return above, equal
+
+
+def _tied_before(listed: dict[str, float], doc_id: str, score: float, ordering: Ordering) -> int:
+    """How many documents of the same score come before one."""
+    keys = compared(list(listed.values()), ordering)
+    (key,) = compared([score], ordering)
+    tied = [other for other, value in zip(listed, keys, strict=True) if value == key]
+    if ordering.ties == "stable":
+        return tied.index(doc_id)
+    return sum(other < doc_id if ordering.ties == "docid-asc" else other > doc_id for other in tied)
+
+
+def _scan_ranked(
+    run: dict[str, Sequence[Any]], index: dict[str, int], judged: JudgedDocs, ordering: Ordering
+) -> Hits | None:
+    """Lists in their own order: only the judged documents are looked for."""
+    places = Places()
+    starts, doc_ids = judged.starts.tolist(), list(judged.doc_ids)
     for query_id, listed in run.items():
         query = index.get(query_id)
         if query is None:
             places.run_only[query_id] = None
-            found = place(Places(), 0, listed, [], 0, ordering)
+            found = _place_ranked(Places(), 0, listed, [], 0, ordering)
         else:
             begin, end = starts[query], starts[query + 1]
-            found = place(places, query, listed, doc_ids[begin:end], begin, ordering)
+            found = _place_ranked(places, query, listed, doc_ids[begin:end], begin, ordering)
         if not found:
             return None
     return places.to_hits(judged, ordering)
 
 
-def _place_scored(
-    places: Places, query: int, scores: dict[str, float], docs: list[str], first: int, ordering: Ordering
-) -> bool:
-    """One query's scores: only those of judged documents are looked up, the rest are counted."""
-    "".join(scores)
-    rising = _rising(scores.values())
-    if rising is None:
-        return False
-    top = rising[-1] if rising else math.nan
-    if ordering.single:
-        scores = dict(zip(scores, compared(list(scores.values()), ordering), strict=True))
-        rising = sorted(scores.values())
-    for doc_id in docs:
-        score = scores.get(doc_id)
-        if score is not None:
-            higher = len(rising) - bisect_right(rising, score)
-            size = len(rising) - higher - bisect_left(rising, score)
-            rank = higher + 1
-            if size > 1:
-                tied = [other for other, value in scores.items() if value == score]
-                if ordering.ties == "stable":
-                    rank += tied.index(doc_id)
-                elif ordering.ties == "docid-asc":
-                    rank += sum(other < doc_id for other in tied)
-                else:
-                    rank += sum(other > doc_id for other in tied)
-            places.hits += query, first + docs.index(doc_id), rank, higher + 1, size
-    places.lists += query, len(rising)
-    places.top_scores.append(top)
-    return True
+def _adds_up(total: Any) -> bool:
+    """Whether a sum is that of finite numbers, of the kinds that are compared as they are."""
+    # One that is not finite makes the sum so.
+    return bool((isinstance(total, float) or type(total) is int) and total - total == 0)
 
 
 def _rising(scores: Collection[float]) -> list[float] | None:
     """The scores in rising order; None where one is not a finite number."""
-    total = sum(scores)
-    if not isinstance(total, float) and type(total) is not int:
-        return None
-    # One that is not finite makes the sum so.
-    if total - total != 0:
+    if not _adds_up(sum(scores)):
         return None
     rising = sorted(scores)
     return rising if not rising or (rising[0] >= -_EXACT and rising[-1] <= _EXACT) else None

@@ -93,25 +93,23 @@ class Dialect:
 @cache
 def dialects() -> Mapping[str, Dialect]:
     """Every dialect by name, the default first."""
-    found = [_read(path.read_text("utf-8")) for path in _FOLDER.glob("*.toml")]
+    found = [_named(path.stem) for path in _FOLDER.glob("*.toml")]
     return {d.name: d for d in sorted(found, key=lambda d: (d.name != "steelyard", d.name))}
 
 
 def dialect(name: str | Dialect) -> Dialect:
     """The dialect of that name."""
-    if isinstance(name, Dialect):
-        return name
-    path = _FOLDER / f"{name}.toml"
-    if re.fullmatch(r"[\w.-]+", name) and path.is_file():
-        return _read(path.read_text("utf-8"))
-    raise MeasureError(
-        f"there is no dialect {name!r}; there are {', '.join(dialects())}.{did_you_mean(name, dialects())}"
-    )
+    return name if isinstance(name, Dialect) else _named(name)
 
 
 @cache
-def _read(text: str) -> Dialect:
-    return Dialect(**tomllib.loads(text))
+def _named(name: str) -> Dialect:
+    path = _FOLDER / f"{name}.toml"
+    if re.fullmatch(r"[\w.-]+", name) and path.is_file():
+        return Dialect(**tomllib.loads(path.read_text("utf-8")))
+    raise MeasureError(
+        f"there is no dialect {name!r}; there are {', '.join(dialects())}.{did_you_mean(name, dialects())}"
+    )
 
 
 def _match(pattern: str, wanted: str) -> dict[str, str] | None:

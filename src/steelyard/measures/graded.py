@@ -16,17 +16,14 @@ def gain_of(
     grades: Floats, gain: Literal["linear", "exp", "binary"] | GainTable, rel: float | None
 ) -> Floats:
     """The gain of each grade; grades below `rel` gain nothing."""
-    if isinstance(gain, tuple):
-        gains = np.maximum(grades, 0.0)
+    gains = np.maximum(grades, 0.0)
+    if gain == "exp":
+        gains = np.exp2(gains) - 1
+    elif gain == "binary":
+        gains = (gains > 0).astype(np.float64)
+    elif isinstance(gain, tuple):
         for grade, worth in gain:
             gains[grades == grade] = worth
-    else:
-        positive = np.maximum(grades, 0.0)
-        gains = {
-            "linear": positive,
-            "exp": np.exp2(positive) - 1,
-            "binary": (positive > 0).astype(np.float64),
-        }[gain]
     return gains if rel is None else np.where(grades >= rel, gains, 0.0)
 
 

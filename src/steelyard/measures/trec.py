@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.alignment import Alignment, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import average_precision, share
@@ -277,7 +277,7 @@ def _interpolated(a: Alignment, levels: list[float], rel: float, rounding: str) 
     relevant = a.grade >= rel
     query, found = a.query[relevant], a.running(relevant)[relevant].astype(np.int64)
     best = _best_from(query, found / a.rank[relevant], found)
-    starts = np.searchsorted(query, np.arange(a.size + 1))
+    starts = starts_of(query, a.size)
     here, whole = np.diff(starts), a.relevant(rel)
     padded = np.append(best, 0.0)
     values = []

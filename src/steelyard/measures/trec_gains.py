@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.alignment import Alignment, starts_of
 from steelyard.alignment.hits import Floats, Ints
 from steelyard.measures.binary import share
 from steelyard.measures.graded import discount_of, gain_of
@@ -136,7 +136,7 @@ def _ideal(a: Alignment, gain: Literal["linear", "exp", "binary"] | GainTable) -
     query, rank, best = a.best_first(gain_of(a.judged.grade, gain, None))
     useful = best > 0
     query = query[useful]
-    starts = np.searchsorted(query, np.arange(a.size + 1)).astype(np.int64)
+    starts = starts_of(query, a.size)
     return _Ideal(query, rank[useful], best[useful], starts)
 
 

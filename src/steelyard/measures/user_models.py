@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.alignment import Alignment, starts_of
 from steelyard.alignment.hits import Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import share
@@ -338,7 +338,7 @@ def _inst_sums(query: Ints, rank: Floats, gains: Floats, T: float, size: int) ->
     """
     from scipy.special import zeta
 
-    starts = np.searchsorted(query, np.arange(size + 1))
+    starts = starts_of(query, size)
     first = np.zeros(len(query), dtype=bool)
     first[starts[:-1][np.diff(starts) > 0]] = True
     after = 2 * T - running(np.add, query, gains)
