@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import math
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -353,6 +355,20 @@ def test_odd_files_compressed(reader: str, name: str, tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(ODD[name]))
     with reader_named(reader):
         assert scan_file(path, JUDGED, Ordering(), piece=64) is None
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_the_thread_that_decompresses_ends_with_the_reading(reader: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.run.gz"
+    path.write_bytes(gzip.compress(30 * ODD["nan in a query nobody judged"]))
+    before = set(threading.enumerate())
+    gc.disable()
+    try:
+        with reader_named(reader):
+            assert scan_file(path, JUDGED, Ordering(), piece=64) is None
+        assert set(threading.enumerate()) == before
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("reader", READERS)
