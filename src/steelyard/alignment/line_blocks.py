@@ -47,6 +47,13 @@ class Wanted:
         begin, end = self._starts[query], self._starts[query + 1]
         return {_bytes(self._doc_ids[number]): number for number in range(begin, end)}
 
+    def doc_at(self, lines: RegularLines, row: int, query: int, guess: int) -> int | None:
+        """The number of the judged document that stands in a line; most likely it is the one guessed."""
+        mine = self._starts[query] <= guess < self._starts[query + 1]
+        if mine and lines.has_id(row, _bytes(self._doc_ids[guess])):
+            return guess
+        return self.docs(query).get(lines.id_at(row))
+
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
@@ -87,55 +94,44 @@ def read_text(text: bytes, wanted: Wanted, ordering: Ordering) -> BlockPlaces:
 
 def _place_regular(lines: RegularLines, wanted: Wanted, ordering: Ordering) -> BlockPlaces:
     """Ranks of the judged documents in a regular block."""
-    found = BlockPlaces(Places(), [])
-    places, starts = found.places, lines.query_starts
+    starts, numbers = lines.query_starts, lines.query_numbers
     rises = lines.scores.rises()
-    uneven = set(_query_at(starts, rises[~np.isin(rises, starts)]).tolist())
+    uneven = set(_query_at(starts, rises[starts[_query_at(starts, rises)] != rises]).tolist())
     repeating = set(_query_at(starts, lines.repeats()).tolist())
-    rows = wanted.keys.rows_of(lines.keys)
-    queries = _query_at(starts, rows)
-    hits: dict[int, list[int]] = {}
-    tied: set[int] = set()
-    for row, query, level in zip(
-        rows.tolist(), queries.tolist(), lines.tied(rows, queries).tolist(), strict=True
-    ):
-        hits.setdefault(query, []).append(row)
-        if level:
-            tied.add(query)
-    firsts, bounds = lines.scores.values(starts[:-1]).tolist(), starts.tolist()
-    for query, query_id in enumerate(lines.query_ids):
-        begin, end = bounds[query], bounds[query + 1]
-        number = wanted.queries.get(query_id)
-        if number is None:
-            places.run_only[query_id.decode()] = None
-            continue
-        found.queries.append(query_id)
+    judged = np.flatnonzero(numbers >= 0).tolist()
+    found = BlockPlaces(Places(), [lines.query_ids[query] for query in judged])
+    places = found.places
+    for query in np.flatnonzero(numbers < 0).tolist():
+        places.run_only[lines.query_ids[query].decode()] = None
+    number_of, bounds, firsts = numbers.tolist(), starts.tolist(), lines.scores.values(starts[:-1]).tolist()
+    for query in judged:
+        span = slice(bounds[query], bounds[query + 1])
         if query in repeating:
-            ids = [lines.id_at(row) for row in range(begin, end)]
-            rank_list(
-                places,
-                number,
-                ids,
-                lines.scores.values(slice(begin, end)).tolist(),
-                wanted.docs(number),
-                ordering,
-            )
-            continue
-        places.lists += number, end - begin
-        even = query not in uneven
-        places.top_scores.append(
-            firsts[query] if even else float(lines.scores.values(slice(begin, end)).max())
-        )
-        if query not in hits:
-            continue
-        docs = wanted.docs(number)
-        if even and query not in tied and not ordering.single:
-            for row in hits[query]:
-                if (doc := docs.get(lines.id_at(row))) is not None:
-                    rank = row - begin + 1
-                    places.hits += number, doc, rank, rank, 1
+            ids = [lines.id_at(row) for row in range(span.start, span.stop)]
+            scores, docs = lines.scores.values(span).tolist(), wanted.docs(number_of[query])
+            rank_list(places, number_of[query], ids, scores, docs, ordering)
         else:
-            _place_by_score(places, lines, number, begin, end, hits[query], docs, ordering)
+            places.lists += number_of[query], span.stop - span.start
+            places.top_scores.append(
+                float(lines.scores.values(span).max()) if query in uneven else firsts[query]
+            )
+    rows, docs_met = wanted.keys.rows_of(lines.keys)
+    queries = _query_at(starts, rows)
+    by_score: dict[int, list[int]] = {}
+    odd = uneven if not ordering.single else set(judged)
+    for row, query, doc, level in zip(
+        rows.tolist(), queries.tolist(), docs_met.tolist(), lines.tied(rows, queries).tolist(), strict=True
+    ):
+        if query in repeating or number_of[query] < 0:
+            continue
+        if level or query in odd:
+            by_score.setdefault(query, []).append(row)
+        elif (doc := wanted.doc_at(lines, row, number_of[query], doc)) is not None:
+            rank = row - bounds[query] + 1
+            places.hits += number_of[query], doc, rank, rank, 1
+    for query, some in by_score.items():
+        number, docs = number_of[query], wanted.docs(number_of[query])
+        _place_by_score(places, lines, number, bounds[query], bounds[query + 1], some, docs, ordering)
     return found
 
 

@@ -64,7 +64,8 @@ class JudgedKeys:
 
     def __init__(self, queries: Mapping[bytes, int], judged: JudgedDocs) -> None:
         self.queries = queries
-        self.id_words = 1  # how many words the ids of the last block took
+        self.id_words = 1  # how many words the ids of the last block took,
+        self.one_prefix = True  # and whether its lines had as many bytes before them
         docs = [doc.encode("utf-8", "surrogatepass") for doc in judged.doc_ids]
         keys = np.zeros(len(docs), dtype=np.uint64)
         widths = (np.fromiter(map(len, docs), np.int64, len(docs)) + 7) // 8
@@ -73,20 +74,21 @@ class JudgedKeys:
             text = b"".join(docs[i].ljust(8 * width, b"\0") for i in chosen.tolist())
             keys[chosen] = _id_keys(list(np.frombuffer(text, "<u8").reshape(-1, width).T))
         keys ^= _query_salt(np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts)))
-        self._sorted = np.sort(keys)
+        self._order = np.argsort(keys)
+        self._sorted = keys[self._order]
         bits = min(22, max(10, len(docs).bit_length() + 6))
         self._shift = np.uint64(64 - bits)
         self._maybe = np.zeros(1 << bits, dtype=np.bool_)
         self._maybe[keys >> self._shift] = True
 
-    def rows_of(self, keys: Words) -> Ints:
-        """The rows whose key is that of a judged document."""
+    def rows_of(self, keys: Words) -> tuple[Ints, Ints]:
+        """The rows whose key is that of a judged document, and the number of one that has it."""
         rows = np.flatnonzero(self._maybe.take((keys >> self._shift).view(np.int64)))
         if not rows.size:
-            return rows
-        at = np.searchsorted(self._sorted, keys[rows])
-        found: Ints = rows[self._sorted[np.minimum(at, self._sorted.size - 1)] == keys[rows]]
-        return found
+            return rows, rows
+        at = np.minimum(np.searchsorted(self._sorted, keys[rows]), self._sorted.size - 1)
+        same = np.flatnonzero(self._sorted[at] == keys[rows])
+        return rows[same], self._order[at[same]]
 
 
 def _id_keys(words: Sequence[Words]) -> Words:
@@ -120,8 +122,10 @@ class Decimals:
     def rises(self) -> Ints:
         """The lines whose score is above that of the line before."""
         wholes, fractions = self.wholes, self.fractions
-        level = (wholes[1:] == wholes[:-1]) & (fractions[1:] > fractions[:-1])
-        return np.flatnonzero(level | (wholes[1:] > wholes[:-1])) + 1
+        level = wholes[1:] == wholes[:-1]
+        level &= fractions[1:] > fractions[:-1]
+        level |= wholes[1:] > wholes[:-1]
+        return np.flatnonzero(level) + 1
 
     def level(self, rows: Ints, others: Ints) -> Bools:
         """Whether lines have the score of other lines."""
@@ -153,11 +157,12 @@ class Numbers:
 
 @dataclass(frozen=True)
 class RegularLines:
-    """A regular block: its queries, the first line of each (and one more, the end), and per line where the id
-    starts, the id's key, and the score."""
+    """A regular block: its queries with their numbers (-1 where nobody judged one) and the first line of each (and
+    one more, the end); and per line where the id starts, the id's key, and the score."""
 
     raw: Raw
     query_ids: list[bytes]
+    query_numbers: Ints
     query_starts: Ints
     id_starts: Ints
     keys: Words
@@ -169,6 +174,11 @@ class RegularLines:
         text: bytes = self.raw[start : start + 8 * _MOST_ID_WORDS]
         return text[: text.index(b" ")]
 
+    def has_id(self, row: int, doc_id: bytes) -> bool:
+        """Whether a line's id is this one."""
+        start = int(self.id_starts[row])
+        return bool(self.raw[start : start + len(doc_id) + 1] == doc_id + b" ")
+
     def tied(self, rows: Ints, queries: Ints) -> Bools:
         """Whether lines of queries, which stand in the order of their scores, have that of one beside them."""
         before = np.maximum(rows - 1, self.query_starts[queries])
@@ -179,9 +189,16 @@ class RegularLines:
 
     def repeats(self) -> Ints:
         """Lines whose key is that of another line: those whose document is repeated are among them."""
-        ordered = np.sort(self.keys)
-        again = ordered[1:][ordered[1:] == ordered[:-1]]
-        return np.flatnonzero(np.isin(self.keys, again)) if again.size else np.zeros(0, dtype=np.int64)
+        halves = (self.keys >> _32).astype(np.uint32)
+        # Half a key is sorted in half the time; the few that are alike by chance are told apart after.
+        some = np.flatnonzero(np.isin(halves, _repeated(halves))) if len(halves) else np.zeros(0, np.int64)
+        return some[np.isin(self.keys[some], _repeated(self.keys[some]))]
+
+
+def _repeated(values: Any) -> Any:
+    """The values that come more than once."""
+    ordered = np.sort(values)
+    return ordered[1:][ordered[1:] == ordered[:-1]]
 
 
 def read_regular(raw: Raw, data: Bytes, begin: int, end: int, judged: JudgedKeys) -> RegularLines:
@@ -190,17 +207,14 @@ def read_regular(raw: Raw, data: Bytes, begin: int, end: int, judged: JudgedKeys
     `raw` has the same bytes as `data`.
     """
     text = data[begin:end]
-    # Signed, bytes outside ASCII are below the blank too.
-    ends = np.flatnonzero(text.view(np.int8) < ord(" "))
+    ends = _line_ends(text)
     if not (text.take(ends) == ord("\n")).all():
         raise Irregular
     ends += begin
     starts = np.empty_like(ends)
     starts[0] = begin
     np.add(ends[:-1], 1, out=starts[1:])
-    queries = _Queries.of(raw, starts, ends)
-    id_starts = starts + queries.per_line(queries.prefixes)
-    ids, id_bits = _read_ids(data, id_starts, queries, judged)
+    queries, id_starts, ids, id_bits = _read_front(raw, data, starts, ends, judged)
     tail, places = _shape(raw[begin : int(ends[0])])
     score_ends = ends - len(tail)
     scores, rank_bits = _read_scores(data, score_ends, tail, places)
@@ -209,8 +223,28 @@ def read_regular(raw: Raw, data: Bytes, begin: int, end: int, judged: JudgedKeys
     if np.any(rank_bits != (score_ends - id_starts) << 3):
         raise Irregular
     keys = _id_keys(ids)
-    keys ^= queries.per_line(_query_salt(queries.numbers(judged)))
-    return RegularLines(raw, queries.ids, queries.starts, id_starts, keys, scores)
+    numbers = queries.numbers(judged)
+    keys ^= queries.per_line(_query_salt(numbers))
+    return RegularLines(raw, queries.ids, numbers, queries.starts, id_starts, keys, scores)
+
+
+def _line_ends(text: Bytes) -> Ints:
+    """The places of all bytes that are below the blank or outside ASCII: in a regular block, the line breaks.
+
+    Eight bytes are looked at together. No line is so short that two breaks come among them.
+    """
+    # Signed, bytes outside ASCII are below the blank too.
+    low = text.view(np.int8) < ord(" ")
+    whole = len(low) // 8 * 8
+    words = low[:whole].view("<u8")
+    at = np.flatnonzero(words != 0)
+    found = words[at]
+    below = found - _1
+    if np.any(found & below):
+        raise Irregular
+    rest = np.flatnonzero(low[whole:]) + whole
+    ends: Ints = np.concatenate([(at << 3) + (_ones(below) >> 3), rest])
+    return ends
 
 
 def _shape(line: bytes) -> tuple[bytes, int | None]:
@@ -237,30 +271,25 @@ class _Queries:
     any_middle: bool  # whether the second column is another than Q0
 
     @classmethod
-    def of(cls, raw: Raw, starts: Ints, ends: Ints) -> _Queries:
-        """Queries by their first and last lines; the lines between are checked later, all at once."""
-        row, size, lines = 0, 1, len(starts)
+    def of(
+        cls, raw: Raw, starts: Ints, ends: Ints, rows: Sequence[int], prefix: int | None = None
+    ) -> _Queries | None:
+        """Queries by their first lines, which are `rows`; None where one has another prefix than that given."""
         ids: list[bytes] = []
         seen: set[bytes] = set()
-        rows: list[int] = []
         prefixes: list[int] = []
         any_middle = False
-        while row < lines:
-            start = int(starts[row])
-            words = raw[start : int(ends[row])].split(b" ", 2)
-            prefix = len(words[0]) + len(words[1]) + 2 if len(words) == 3 else 0
-            if not all(words) or words[0].startswith(b"#") or not 0 < prefix <= _MOST_PREFIX:
-                raise Irregular
-            if words[0] in seen:
-                raise Irregular if ids[-1] == words[0] else Interleaved
-            seen.add(words[0])
-            any_middle = any_middle or words[1] not in (b"Q0", b"q0")
-            ids.append(words[0])
-            rows.append(row)
-            prefixes.append(prefix)
-            size = _lines_like(raw, starts, row, raw[start : start + prefix], size)
-            row += size
-        return cls(ids, np.array([*rows, lines]), np.array(prefixes), any_middle)
+        for row in rows:
+            query, middle, size = _opening(raw, int(starts[row]), int(ends[row]))
+            if prefix is not None and size != prefix:
+                return None
+            if query in seen:
+                raise Irregular if ids[-1] == query else Interleaved
+            seen.add(query)
+            any_middle = any_middle or middle not in (b"Q0", b"q0")
+            ids.append(query)
+            prefixes.append(size)
+        return cls(ids, np.array([*rows, len(starts)]), np.array(prefixes), any_middle)
 
     def per_line(self, values: Any) -> Any:
         """A value per query, given to each of its lines; a single one where they are all the same."""
@@ -268,6 +297,27 @@ class _Queries:
 
     def numbers(self, judged: JudgedKeys) -> Ints:
         return np.fromiter((judged.queries.get(query, -1) for query in self.ids), np.int64, len(self.ids))
+
+
+def _opening(raw: Raw, start: int, end: int) -> tuple[bytes, bytes, int]:
+    """The first two words of a line, and the bytes before its third."""
+    words = raw[start:end].split(b" ", 2)
+    size = len(words[0]) + len(words[1]) + 2 if len(words) == 3 else 0
+    if not all(words) or words[0].startswith(b"#") or not 0 < size <= _MOST_PREFIX:
+        raise Irregular
+    return words[0], words[1], size
+
+
+def _first_rows(raw: Raw, starts: Ints, ends: Ints) -> list[int]:
+    """The first line of each query, where its lines stand together: the last one is found by halving."""
+    row, size, rows = 0, 1, []
+    while row < len(starts):
+        rows.append(row)
+        start = int(starts[row])
+        prefix = raw[start : start + _opening(raw, start, int(ends[row]))[2]]
+        size = _lines_like(raw, starts, row, prefix, size)
+        row += size
+    return rows
 
 
 def _lines_like(raw: Raw, starts: Ints, row: int, prefix: bytes, guess: int) -> int:
@@ -310,37 +360,64 @@ def first_words(text: bytes, starts: Ints) -> tuple[list[Words], Words] | None:
     return (words, _id_keys(words)) if ended.all() and words[0].all() else None
 
 
-def _read_ids(
-    data: Bytes, id_starts: Ints, queries: _Queries, judged: JudgedKeys
-) -> tuple[list[Words], Ints]:
-    front = (int(queries.prefixes.max()) + 7) // 8
-    words = [*map(np.ascontiguousarray, _windows(data, id_starts - 8 * front, 8 * (front + judged.id_words)))]
-    _check_prefixes(words[:front], queries)
+def _read_front(
+    raw: Raw, data: Bytes, starts: Ints, ends: Ints, judged: JudgedKeys
+) -> tuple[_Queries, Ints, list[Words], Ints]:
+    """The queries of a block; where its ids start, the ids, and the bits up to the blank after each."""
+    queries = None
+    if judged.one_prefix:
+        # Where all prefixes are as long, a query starts where a line starts otherwise than the one before.
+        prefix = _opening(raw, int(starts[0]), int(ends[0]))[2]
+        id_starts = starts + prefix
+        words, front = _words_around(data, id_starts, prefix, judged.id_words)
+        changes = np.flatnonzero(_differences(words[:front], _prefix_masks(prefix, front))) + 1
+        queries = _Queries.of(raw, starts, ends, [0, *changes.tolist()], prefix)
+        judged.one_prefix = queries is not None
+    if queries is None:
+        queries = _Queries.of(raw, starts, ends, _first_rows(raw, starts, ends))
+        assert queries is not None
+        id_starts = starts + queries.per_line(queries.prefixes)
+        words, front = _words_around(data, id_starts, int(queries.prefixes.max()), judged.id_words)
+        masks = np.array([_prefix_masks(size, front) for size in queries.prefixes.tolist()])
+        differ = _differences(words[:front], [queries.per_line(mask) for mask in masks.T])
+        # Within a query every line starts as the line before it does.
+        differ[queries.starts[1:-1] - 1] = 0
+        if differ.any():
+            raise Irregular
     try:
         ids, bits = _cut_ids(words[front:])
     except _LongerIds:
         if judged.id_words == _MOST_ID_WORDS:
             raise Irregular from None
         judged.id_words += 1
-        return _read_ids(data, id_starts, queries, judged)
+        return _read_front(raw, data, starts, ends, judged)
     # Q0 in the third column but not in the second: the columns are shifted.
     if queries.any_middle and any(np.any(ids[0] == int.from_bytes(q0, "little")) for q0 in (b"Q0", b"q0")):
         raise Irregular
-    return ids, bits
+    return queries, id_starts, ids, bits
 
 
-def _check_prefixes(words: list[Words], queries: _Queries) -> None:
-    """Within a query every line starts as the line before it does."""
+def _words_around(data: Bytes, id_starts: Ints, prefix: int, id_words: int) -> tuple[list[Words], int]:
+    """The words before each id that hold its prefix, those of the id, and how many are before it."""
+    front = (prefix + 7) // 8
+    words = _windows(data, id_starts - 8 * front, 8 * (front + id_words))
+    return words[:front] + [*map(np.ascontiguousarray, words[front:])], front
+
+
+def _prefix_masks(prefix: int, front: int) -> list[np.uint64]:
+    """Which bits of the words before an id are those of its prefix: all, the end of one, or none."""
+    covered = [min(8, max(0, prefix - 8 * number)) for number in reversed(range(front))]
+    return [np.uint64((1 << 64) - (1 << 64 - 8 * size)) for size in covered]
+
+
+def _differences(words: list[Words], masks: Sequence[Any]) -> Words:
+    """Not zero where a line's prefix, as the masks (one each, or one a line) tell it, is not that of the line before."""
     differ = np.zeros(len(words[0]) - 1, dtype=np.uint64)
-    for number, word in enumerate(reversed(words)):
-        covered = np.clip(queries.prefixes - 8 * number, 0, 8)
-        mask = queries.per_line(np.where(covered > 0, _ALL << (64 - 8 * covered).astype(np.uint64), _NONE))
+    for word, mask in zip(words, masks, strict=True):
         changed = word[1:] ^ word[:-1]
         changed &= mask if mask.ndim == 0 else mask[1:]
         differ |= changed
-    differ[queries.starts[1:-1] - 1] = 0
-    if differ.any():
-        raise Irregular
+    return differ
 
 
 def _cut_ids(words: list[Words]) -> tuple[list[Words], Ints]:
@@ -355,14 +432,14 @@ def _cut_ids(words: list[Words]) -> tuple[list[Words], Ints]:
         blanks &= _HIGH  # the lowest bit set is that of the first blank
         first = np.negative(blanks, out=differ)
         first &= blanks
-        part = first >> _7
-        part -= _1
-        part &= word
+        below = first >> _7
+        below -= _1
+        size = _ones(below)
+        part = np.bitwise_and(below, word, out=below)
         ended = blanks != 0
         all_ended = ended.all()
-        size = _bit_length(first)
-        if not all_ended:
-            size[~ended] = 64
+        # The blank is counted too, where there is one.
+        size += 8 if all_ended else 8 * ended
         if going_on is not None:
             part &= going_on
             size &= going_on.view(np.int64)
@@ -380,10 +457,14 @@ def _cut_ids(words: list[Words]) -> tuple[list[Words], Ints]:
     return ids, bits
 
 
-def _bit_length(powers: Words) -> Ints:
-    """Of powers of two: 1 + the exponent."""
-    lengths: Ints = (powers.astype(np.float64).view(np.uint64) >> _52).view(np.int64)
+def _ones(words: Words) -> Ints:
+    """How many bits are set, in words with none set above one that is not."""
+    if hasattr(np, "bitwise_count"):
+        counts: Ints = np.bitwise_count(words).astype(np.int64)
+        return counts
+    lengths: Ints = ((words >> _1) + _1).astype(np.float64).view(np.int64) >> 52
     lengths -= 1022
+    lengths[words == 0] = 0
     return lengths
 
 
@@ -412,14 +493,14 @@ def _read_decimals(
     """Scores that all have as many places; None where one has not, or is no plain decimal."""
     point = places + 1 if places else 0
     # The other way round, the last byte is the lowest, and words order as the digits in them do.
-    last = last.byteswap()
+    last = _turned(last)
     if places:
         # With its own point taken out, a fraction is below its point's place.
         fractions = last ^ _fraction_zeros(places)
         fractions &= np.uint64((1 << 8 * (places + 1)) - 1)
         if np.any(fractions >> np.uint64(8 * places)):
             return None
-        text = before.byteswap()
+        text = _turned(before)
         if places < _MOST_PLACES:
             text <<= np.uint64(56 - 8 * places)
             text |= np.right_shift(last, np.uint64(8 * (places + 1)), out=last)
@@ -438,23 +519,23 @@ def _read_decimals(
     wholes ^= blank  # a blank becomes a zero before the number, any other byte no digit
     rank_blank = np.negative(others)
     rank_blank &= others
-    bits = _bit_length(rank_blank)
+    bits = _ones(rank_blank - _1)
     if np.any(rank_blank == blank << _8):
         return None
     if not rank_blank.all():
         cut = np.flatnonzero(rank_blank == 0)
-        to_blank = _bit_length(blank[cut]) + 3
-        bits[cut] = _rank_bits(data, score_ends[cut] - point - to_blank // 8) + to_blank + 5
+        to_blank = _ones(blank[cut] - _1) + 4
+        bits[cut] = _rank_bits(data, score_ends[cut] - point - to_blank // 8) + to_blank + 4
     # Both numbers stand in this text, and what is no digit shows in the highest bits.
     both = rank_blank << _4
     both -= _1
     both &= text
     both ^= blank
     both ^= rank_blank
-    if _any_no_digit(both) or _any_no_digit(fractions):
+    if _any_no_digit(both, fractions):
         return None
-    # A bit length is five above a whole number of bytes; the point and its fraction come on top.
-    bits += 8 * point - 5
+    # The bits below the mark of a blank are four above a whole number of bytes; the point and its fraction come on top.
+    bits += 8 * point - 4
     return Decimals(wholes, fractions, places), bits
 
 
@@ -471,7 +552,7 @@ def _read_numbers(data: Bytes, score_ends: Ints, words: list[Words]) -> tuple[Nu
         ended = blanks != 0
         keep = ((last >> _7) - _1) & going_on
         text[:, number] = (part & keep) | (_BLANKS & ~keep)
-        bits += np.where(ended, _bit_length(last), 64) & going_on.view(np.int64)
+        bits += (_ones((last >> _7) - _1) + 8 * ended) & going_on.view(np.int64)
         going_on &= np.where(ended, _NONE, _ALL)
     if going_on.any() or text.tobytes().translate(None, _IN_NUMBERS):
         raise Irregular
@@ -484,16 +565,22 @@ def _read_numbers(data: Bytes, score_ends: Ints, words: list[Words]) -> tuple[Nu
     return Numbers(numbers), _rank_bits(data, score_ends - bits // 8) + bits
 
 
+def _turned(words: Words) -> Words:
+    """Words with their bytes the other way round. (byteswap() would not let other threads work.)"""
+    return words.view(">u8").astype("<u8")
+
+
 def _fraction_zeros(places: int) -> np.uint64:
     zeros: np.uint64 = np.uint64(int.from_bytes(b"." + b"0" * places, "big"))
     return zeros
 
 
-def _any_no_digit(word: Words) -> bool:
-    above = word + _ABOVE_NINE
-    above |= word
-    above &= _HIGH
-    return bool(above.any())
+def _any_no_digit(*words: Words) -> bool:
+    """Whether a byte of any word is no digit, its zero taken out."""
+    above = _NONE
+    for word in words:
+        above = above | (word + _ABOVE_NINE) | word
+    return bool(np.any(above & _HIGH))
 
 
 def _rank_bits(data: Bytes, blanks: Ints) -> Ints:
@@ -504,7 +591,7 @@ def _rank_bits(data: Bytes, blanks: Ints) -> Ints:
     blank = others & np.negative(others)
     if np.any(blank <= _16) or _any_no_digit((text & ((blank << _4) - _1)) ^ blank):
         raise Irregular
-    return _bit_length(blank) - 5
+    return _ones(blank - _1) - 4
 
 
 def _number(digits: Words) -> Words:
