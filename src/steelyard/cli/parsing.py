@@ -10,6 +10,7 @@ import argparse
 import typing
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from inspect import Parameter, cleandoc, signature
 from types import UnionType
 from typing import Any, NamedTuple, NoReturn
@@ -43,12 +44,12 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} `{self.prog} --help` has an example.")
 
 
-def verb_parser(verb: str, function: Callable[..., Any]) -> Parser:
-    """The parser of one verb, read off its function."""
+def verb_parser(verb: str, function: Callable[..., Any], width: int | None = None) -> Parser:
+    """The parser of one verb, read off its function; its help is as wide as the terminal, or `width`."""
     parser = Parser(
         prog=f"steelyard {verb}",
         description=cleandoc(function.__doc__ or ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=width),
         allow_abbrev=False,
     )
     hints = typing.get_type_hints(function, include_extras=True)
@@ -66,7 +67,8 @@ def _place(action: argparse.Action) -> str:
 
 def parsed(verb: str, function: Callable[..., Any], arguments: Sequence[str]) -> dict[str, Any]:
     """The function's keyword arguments from a command line."""
-    parser = verb_parser(verb, function)
+    # argparse makes a formatter for every option it is told of, and each would ask how wide the terminal is.
+    parser = verb_parser(verb, function, None if {"-h", "--help"} & set(arguments) else 80)
     found, unknown = parser.parse_known_intermixed_args(list(arguments))
     if unknown:
         known = [name for action in parser._actions for name in action.option_strings]
