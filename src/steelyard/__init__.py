@@ -6,11 +6,13 @@ Names are loaded when first used, so that `import steelyard` costs little more t
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from steelyard.version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from steelyard.bench.config import Bench as Bench
     from steelyard.bench.result import BenchResult as BenchResult
     from steelyard.comparison.compare import compare as compare

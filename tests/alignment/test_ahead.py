@@ -10,7 +10,7 @@ import pytest
 from steelyard import Qrels
 from steelyard.alignment import ahead, scan_file
 from steelyard.alignment.hits import Hits, Ordering
-from steelyard.alignment.native import kernel, native_available
+from steelyard.alignment.native import kernel, native_available, options
 
 pytestmark = pytest.mark.skipif(not native_available(), reason="the native kernel was not built")
 
@@ -44,13 +44,13 @@ def asked(qrels: Path, run: Path, ordering: Ordering) -> Hits:
 def test_what_is_found_ahead_is_what_is_found(files: tuple[Path, Path], ordering: Ordering) -> None:
     qrels, run = files
     plain = asked(qrels, run, ordering)
-    ahead.read_ahead(qrels, run, ordering)
+    ahead.read_ahead(str(qrels), str(run), options(ordering))
     native = kernel()
     assert native is not None
     judged = Qrels.read(qrels).judged
     wanted = native.Judged(judged.query_ids, judged.starts, judged.doc_ids)
-    assert ahead.found_ahead(run.stat(), wanted, ordering) is not None
-    ahead.read_ahead(qrels, run, ordering)
+    assert ahead.found_ahead(run.stat(), wanted, options(ordering)) is not None
+    ahead.read_ahead(str(qrels), str(run), options(ordering))
     assert asked(qrels, run, ordering).same_as(plain)
     assert not ahead._begun
 
@@ -69,7 +69,7 @@ def test_another_ordering_other_judgments_or_another_run_is_read_anew(
         ((qrels, other, Ordering()), (qrels, run, Ordering())),
     ):
         plain = asked(*wanted)
-        ahead.read_ahead(*begun)
+        ahead.read_ahead(str(begun[0]), str(begun[1]), options(begun[2]))
         assert asked(*wanted).same_as(plain)
 
 
@@ -82,7 +82,7 @@ def test_what_is_not_a_clean_run_is_left_to_the_readers(
     run.write_text(text)
     judged = Qrels.read(qrels).judged
     plain = scan_file.scan_file(run, judged, Ordering())
-    ahead.read_ahead(qrels, run, Ordering())
+    ahead.read_ahead(str(qrels), str(run), options(Ordering()))
     found = scan_file.scan_file(run, judged, Ordering())
     assert (found is None) == (plain is None)
     assert plain is None or (found is not None and found.same_as(plain))
@@ -90,13 +90,13 @@ def test_what_is_not_a_clean_run_is_left_to_the_readers(
 
 def test_files_that_are_not_there_are_not_its_business(files: tuple[Path, Path], tmp_path: Path) -> None:
     qrels, run = files
-    ahead.read_ahead(tmp_path / "none", run, Ordering())
-    ahead.read_ahead(qrels, tmp_path, Ordering())
+    ahead.read_ahead(str(tmp_path / "none"), str(run), options(Ordering()))
+    ahead.read_ahead(str(qrels), str(tmp_path), options(Ordering()))
     assert not ahead._begun
 
 
 def test_a_reading_that_nobody_asks_for_is_given_up(files: tuple[Path, Path]) -> None:
     qrels, run = files
     for _ in range(20):
-        ahead.read_ahead(qrels, run, Ordering())
+        ahead.read_ahead(str(qrels), str(run), options(Ordering()))
     ahead._begun.clear()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
-from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
 
 PIECE = 1 << 23
 """The bytes of a file that a thread reads at a time."""
@@ -35,13 +38,22 @@ def native_available() -> bool:
 
 
 def options(ordering: Ordering) -> tuple[int, bool, bool]:
-    """An ordering as the kernel takes it: ties, collapse, single."""
-    return _TIES[ordering.ties], ordering.duplicates == "collapse", ordering.single
+    """An ordering as the kernel takes it."""
+    return kernel_options(ordering.ties, ordering.duplicates, ordering.single)
+
+
+def kernel_options(
+    ties: str = "docid-desc", duplicates: str = "hold", single: bool = False
+) -> tuple[int, bool, bool]:
+    """The same from its parts: the tie rule's number, whether repeats are taken out, whether scores are rounded."""
+    return _TIES[ties], duplicates == "collapse", single
 
 
 def hits_from(answer: tuple[Any, ...], judged: JudgedDocs, ordering: Ordering) -> Hits:
     """The kernel's answer as Hits, its bytes viewed as arrays; a repeat is an error where the ordering says so."""
     import numpy as np
+
+    from steelyard.alignment.hits import Hits
 
     arrays, run_only, examples, tag, repeated = answer
     columns: dict[str, Any] = {

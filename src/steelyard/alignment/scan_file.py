@@ -56,7 +56,7 @@ def _scan_open(
 
         return scan_buffer(view, judged, ordering, min(threads, _MOST_PORTABLE_THREADS), piece)
     wanted = native.Judged(judged.query_ids, judged.starts, judged.doc_ids)
-    answer = found_ahead(os.fstat(file.fileno()), wanted, ordering)
+    answer = found_ahead(os.fstat(file.fileno()), wanted, options(ordering))
     if answer is None:
         answer = native.scan(view, wanted, *options(ordering), threads, piece or PIECE)
     if answer == _INTERLEAVED:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 VERBS = {
     "demo": "the bundled benchmark: a leaderboard here, a report in ./steelyard-demo",
@@ -48,6 +51,10 @@ def main() -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run the verb asked for; the exit code."""
+    if arguments[:1] == ["evaluate"]:
+        from steelyard.cli.ahead import begin
+
+        begin(arguments[1:])
     from steelyard.errors import SteelyardError
 
     try:

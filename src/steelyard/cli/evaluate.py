@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from steelyard.cli.options import (
     Depth,
@@ -20,12 +19,13 @@ from steelyard.cli.options import (
 )
 from steelyard.cli.output import Format, emit, followed, say
 from steelyard.cli.parsing import Argument, Option
+from steelyard.coverage import refuse_strangers
+from steelyard.evaluation import evaluate as evaluated
+from steelyard.judgments import Qrels
+from steelyard.measures.grammar import Measure
 from steelyard.report.tables import Cell, Table
+from steelyard.scores import Scores
 from steelyard.version import __version__
-
-if TYPE_CHECKING:
-    from steelyard.measures.grammar import Measure
-    from steelyard.scores import Scores
 
 
 def evaluate(
@@ -49,11 +49,6 @@ def evaluate(
 
     Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are found from the files' content.
     """
-    _read_ahead(qrels, runs[0], dialect, ties, duplicates)
-    from steelyard.coverage import refuse_strangers
-    from steelyard.evaluation import evaluate as evaluated
-    from steelyard.judgments import Qrels
-
     truth = Qrels.of(qrels)
     wanted = measure or None
     scores = [
@@ -81,19 +76,6 @@ def evaluate(
     for name, each in zip(names, scores, strict=True):
         say(f"{name}: {each.coverage}")
     refuse_strangers({name: each.coverage for name, each in zip(names, scores, strict=True)})
-
-
-def _read_ahead(qrels: Path, run: Path, dialect: str, ties: str | None, duplicates: str | None) -> None:
-    """Let the kernel begin with the run: what it needs to know takes no numpy, and numpy takes a while."""
-    from steelyard.alignment.ahead import read_ahead
-    from steelyard.policies import policies
-
-    defaults: Mapping[str, Any] = {}
-    if dialect != "steelyard":
-        from steelyard.dialects import dialect as dialect_of
-
-        defaults = dialect_of(dialect).policies
-    read_ahead(qrels, run, policies(defaults, ties=ties, duplicates=duplicates).ordering)
 
 
 def _distinct(names: list[str], paths: list[Path]) -> list[str]:

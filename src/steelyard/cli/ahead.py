@@ -1,0 +1,45 @@
+"""Reading ahead: `evaluate` begins with the run before its command line is parsed, let alone numpy loaded.
+
+The first two arguments that are files are taken for the judgments and the run. A wrong guess costs a
+little work and changes nothing: what was read is used only for the run, the judgments and the ordering that
+are asked for in the end.
+"""
+
+from __future__ import annotations
+
+import os
+
+from steelyard.alignment.ahead import read_ahead
+from steelyard.alignment.native import kernel_options
+
+
+def begin(arguments: list[str]) -> None:
+    """Begin to read the run of an `evaluate` command."""
+    files = [argument for argument in arguments if os.path.isfile(argument)]
+    options = _options(arguments) if len(files) > 1 else None
+    if options is not None:
+        read_ahead(files[0], files[1], options)
+
+
+def _options(arguments: list[str]) -> tuple[int, bool, bool] | None:
+    """The ordering that the arguments ask for, as the kernel takes it; None where they cannot be understood."""
+    chosen = {name: _value(arguments, f"--{name}") for name in ("dialect", "ties", "duplicates")}
+    if not any(chosen.values()):
+        return kernel_options()
+    from steelyard.dialects import dialect
+    from steelyard.errors import SteelyardError
+    from steelyard.policies import policies
+
+    try:
+        rules = policies(dialect(chosen.pop("dialect") or "steelyard").policies, **chosen)
+    except SteelyardError:
+        return None
+    return kernel_options(rules.ties, rules.duplicates, rules.single)
+
+
+def _value(arguments: list[str], option: str) -> str | None:
+    for place, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name == option:
+            return value if equals else next(iter(arguments[place + 1 :]), None)
+    return None
