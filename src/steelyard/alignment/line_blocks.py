@@ -115,7 +115,7 @@ def _place_regular(lines: RegularLines, wanted: Wanted, ordering: Ordering) -> B
             places.top_scores.append(
                 float(lines.scores.values(span).max()) if query in uneven else firsts[query]
             )
-    rows, docs_met = wanted.keys.rows_of(lines.keys)
+    rows, docs_met = wanted.keys.rows_of(lines.keys, lines.row_numbers)
     queries = _query_at(starts, rows)
     by_score: dict[int, list[int]] = {}
     odd = uneven if not ordering.single else set(judged)

@@ -47,6 +47,11 @@ _1, _4, _7, _8, _16, _32, _52 = map(np.uint64, (1, 4, 7, 8, 16, 32, 52))
 _SPREAD, _SALT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 
 
+def per_line(values: Any, starts: Ints) -> Any:
+    """A value per query, given to each of its lines; a single one where they are all the same."""
+    return values[0] if np.all(values == values[0]) else np.repeat(values, np.diff(starts))
+
+
 class Irregular(Exception):  # noqa: N818  (no error: another way of reading takes over)
     """A block that has to be read line by line."""
 
@@ -73,17 +78,28 @@ class JudgedKeys:
             chosen = np.flatnonzero(widths == width)
             text = b"".join(docs[i].ljust(8 * width, b"\0") for i in chosen.tolist())
             keys[chosen] = _id_keys(list(np.frombuffer(text, "<u8").reshape(-1, width).T))
-        keys ^= _query_salt(np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts)))
+        query = np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts))
+        keys ^= _query_salt(query)
         self._order = np.argsort(keys)
         self._sorted = keys[self._order]
-        bits = min(22, max(10, len(docs).bit_length() + 6))
-        self._shift = np.uint64(64 - bits)
-        self._maybe = np.zeros(1 << bits, dtype=np.bool_)
-        self._maybe[keys >> self._shift] = True
+        # Each query has a piece of the table to itself, so that the lines of a query look at little memory.
+        per_query = len(docs) // max(1, len(judged.query_ids))
+        self._bits = min(
+            16, max(6, per_query.bit_length() + 6), max(6, 24 - len(judged.query_ids).bit_length())
+        )
+        self._shift = np.uint64(64 - self._bits)
+        # The last piece is for queries that nobody judged, whose number is -1.
+        self._maybe = np.zeros(len(judged.query_ids) + 1 << self._bits, dtype=np.bool_)
+        self._maybe[(query << self._bits) + (keys >> self._shift).view(np.int64)] = True
 
-    def rows_of(self, keys: Words) -> tuple[Ints, Ints]:
-        """The rows whose key is that of a judged document, and the number of one that has it."""
-        rows = np.flatnonzero(self._maybe.take((keys >> self._shift).view(np.int64)))
+    def rows_of(self, keys: Words, queries: Any) -> tuple[Ints, Ints]:
+        """The rows whose key is that of a judged document, and the number of one that has it.
+
+        `queries` are the numbers of the rows' queries, or one number for all.
+        """
+        places = (keys >> self._shift).view(np.int64)
+        places += queries << self._bits
+        rows = np.flatnonzero(self._maybe.take(places, mode="wrap"))
         if not rows.size:
             return rows, rows
         at = np.minimum(np.searchsorted(self._sorted, keys[rows]), self._sorted.size - 1)
@@ -191,8 +207,16 @@ class RegularLines:
         """Lines whose key is that of another line: those whose document is repeated are among them."""
         halves = (self.keys >> _32).astype(np.uint32)
         # Half a key is sorted in half the time; the few that are alike by chance are told apart after.
-        some = np.flatnonzero(np.isin(halves, _repeated(halves))) if len(halves) else np.zeros(0, np.int64)
+        again = _repeated(halves)
+        if not again.size:
+            return np.zeros(0, dtype=np.int64)
+        some = np.flatnonzero(np.isin(halves, again))
         return some[np.isin(self.keys[some], _repeated(self.keys[some]))]
+
+    @property
+    def row_numbers(self) -> Any:
+        """The number of each line's query; a single one where they are all the same."""
+        return per_line(self.query_numbers, self.query_starts)
 
 
 def _repeated(values: Any) -> Any:
@@ -208,16 +232,15 @@ def read_regular(raw: Raw, data: Bytes, begin: int, end: int, judged: JudgedKeys
     """
     text = data[begin:end]
     ends = _line_ends(text)
-    if not (text.take(ends) == ord("\n")).all():
-        raise Irregular
     ends += begin
     starts = np.empty_like(ends)
     starts[0] = begin
     np.add(ends[:-1], 1, out=starts[1:])
-    queries, id_starts, ids, id_bits = _read_front(raw, data, starts, ends, judged)
     tail, places = _shape(raw[begin : int(ends[0])])
-    score_ends = ends - len(tail)
+    score_ends = ends - (len(tail) - 1)
+    # First of all that every line ends as one: until then an end may be any odd byte.
     scores, rank_bits = _read_scores(data, score_ends, tail, places)
+    queries, id_starts, ids, id_bits = _read_front(raw, data, starts, ends, judged)
     # The blank that ends the id has to be the one that starts the rank, as seen from the end of the line.
     rank_bits += id_bits
     if np.any(rank_bits != (score_ends - id_starts) << 3):
@@ -248,12 +271,12 @@ def _line_ends(text: Bytes) -> Ints:
 
 
 def _shape(line: bytes) -> tuple[bytes, int | None]:
-    """What all lines share with the first: the text after the score, and how many digits follow the point.
+    """What all lines share with the first: the text after the score with the line break, and how many digits follow the point.
 
     None where the score is not a plain decimal, or too long for its digits to be compared as words.
     """
     words = line.split(b" ")
-    tail = line[len(b" ".join(words[:5])) :]
+    tail = line[len(b" ".join(words[:5])) :] + b"\n"
     if len(words) < 5 or len(tail) > _MOST_TAIL:
         raise Irregular
     whole, point, part = words[4].partition(b".")
@@ -292,8 +315,8 @@ class _Queries:
         return cls(ids, np.array([*rows, len(starts)]), np.array(prefixes), any_middle)
 
     def per_line(self, values: Any) -> Any:
-        """A value per query, given to each of its lines; a single one where they are all the same."""
-        return values[0] if np.all(values == values[0]) else np.repeat(values, np.diff(self.starts))
+        """A value per query, given to each of its lines."""
+        return per_line(values, self.starts)
 
     def numbers(self, judged: JudgedKeys) -> Ints:
         return np.fromiter((judged.queries.get(query, -1) for query in self.ids), np.int64, len(self.ids))
@@ -577,10 +600,13 @@ def _fraction_zeros(places: int) -> np.uint64:
 
 def _any_no_digit(*words: Words) -> bool:
     """Whether a byte of any word is no digit, its zero taken out."""
-    above = _NONE
     for word in words:
-        above = above | (word + _ABOVE_NINE) | word
-    return bool(np.any(above & _HIGH))
+        above = word + _ABOVE_NINE
+        above |= word
+        above &= _HIGH
+        if above.any():
+            return True
+    return False
 
 
 def _rank_bits(data: Bytes, blanks: Ints) -> Ints:
