@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -92,11 +92,7 @@ def coverage_of(
     answered = int(a.answered.sum())
     notes = list(aligned.notes)
     if a.size and not answered and aligned.run_only_queries:
-        notes.insert(
-            0,
-            f"no query of the run is in the judgments: the run has {', '.join(map(repr, aligned.run_only_examples))}, "
-            f"the judgments {', '.join(map(repr, a.queries[:3]))}; check that they belong together",
-        )
+        notes.insert(0, strangers_note(aligned.run_only_examples, a.queries[:3]))
     return Coverage(
         queries=a.size,
         answered=answered,
@@ -109,6 +105,14 @@ def coverage_of(
         tie_sensitive=_tie_sensitive(a, deepest),
         policies=policies,
         notes=tuple(notes),
+    )
+
+
+def strangers_note(run_queries: Iterable[str], judged_queries: Iterable[str]) -> str:
+    """The note on a run and judgments that share no query, with a few queries of either."""
+    return (
+        f"no query of the run is in the judgments: the run has {', '.join(map(repr, run_queries))}, "
+        f"the judgments {', '.join(map(repr, judged_queries))}; check that they belong together"
     )
 
 

@@ -121,26 +121,13 @@ def scores_of(
 ) -> Scores:
     """The scores of an alignment under the policies."""
     a = aligned.alignment.cut(depth)
-    deepest = max(
-        (
-            m.cutoff if m.cutoff is not None and m.definition.cutoff_kind == "rank" else np.inf
-            for m in wanted.values()
-        ),
-        default=np.inf,
-    )
-    coverage = coverage_of(aligned, a, rules, rel, deepest)
-    coverage = replace(coverage, notes=coverage.notes + _out_of_reach(a, wanted))
+    coverage = coverage_of(aligned, a, rules, rel, deepest_cutoff(wanted))
+    reach = out_of_reach(int(a.retrieved.max(initial=0)), wanted)
+    coverage = replace(coverage, notes=coverage.notes + reach)
     if rules.missing == "error" and coverage.missing:
-        raise _missing_error(a, aligned.name)
-    kept = a.answered if rules.missing == "skip" else np.ones(a.size, dtype=bool)
-    matrix = np.empty((len(wanted), int(kept.sum())))
-    barren = without_relevant(a, rel) if rules.no_relevant == "skip" else None
-    for row, meant in enumerate(wanted.values()):
-        found: Floats = values(meant, a, expected=rules.ties == "expected")
-        if barren is not None and meant.definition.needs_relevant:
-            found = np.where(barren, np.nan, found)
-        matrix[row] = found[kept]
-    queries = a.queries if kept.all() else list(compress(a.queries, kept.tolist()))
+        absent = list(compress(a.queries, (~a.answered).tolist()))
+        raise missing_error(absent, coverage.missing, a.size, aligned.name)
+    queries, matrix = query_values(a, wanted, rules, rel)
     return Scores(
         name=aligned.name,
         dialect=spoken.name,
@@ -151,9 +138,32 @@ def scores_of(
     )
 
 
-def _out_of_reach(a: Alignment, wanted: Mapping[str, Measure]) -> tuple[str, ...]:
-    """A note on precision at a cutoff that no list is long enough for."""
-    longest = int(a.retrieved.max(initial=0))
+def query_values(
+    a: Alignment, wanted: Mapping[str, Measure], rules: Policies, rel: float | None
+) -> tuple[Sequence[str], Floats]:
+    """The queries that the policies keep, and a row of their values for each measure."""
+    kept = a.answered if rules.missing == "skip" else np.ones(a.size, dtype=bool)
+    matrix = np.empty((len(wanted), int(kept.sum())))
+    barren = without_relevant(a, rel) if rules.no_relevant == "skip" else None
+    for row, meant in enumerate(wanted.values()):
+        found: Floats = values(meant, a, expected=rules.ties == "expected")
+        if barren is not None and meant.definition.needs_relevant:
+            found = np.where(barren, np.nan, found)
+        matrix[row] = found[kept]
+    return a.queries if kept.all() else list(compress(a.queries, kept.tolist())), matrix
+
+
+def deepest_cutoff(wanted: Mapping[str, Measure]) -> float:
+    """The deepest rank that any of the measures looks at; infinite where one looks at all."""
+    ranks = (
+        m.cutoff if m.cutoff is not None and m.definition.cutoff_kind == "rank" else np.inf
+        for m in wanted.values()
+    )
+    return max(ranks, default=np.inf)
+
+
+def out_of_reach(longest: int, wanted: Mapping[str, Measure]) -> tuple[str, ...]:
+    """A note on precision at a cutoff that the longest list is too short for."""
     beyond = {
         key: m.cutoff
         for key, m in wanted.items()
@@ -168,12 +178,13 @@ def _out_of_reach(a: Alignment, wanted: Mapping[str, Measure]) -> tuple[str, ...
     )
 
 
-def _missing_error(a: Alignment, name: str) -> PolicyError:
-    absent = [query for query, there in zip(a.queries, a.answered.tolist(), strict=True) if not there]
+def missing_error(absent: Sequence[str], missing: int, queries: int, name: str) -> PolicyError:
+    """What `missing="error"` raises; `absent` are the first of the `missing` queries, or all of them."""
     return PolicyError(
         problem_report(
-            f"run {name!r} has no list for {len(absent)} of {a.size} judged queries (missing=error):",
+            f"run {name!r} has no list for {missing} of {queries} judged queries (missing=error):",
             [f"query {query!r}" for query in absent],
             "Run those queries, or choose missing=zero or missing=skip.",
+            total=missing,
         )
     )

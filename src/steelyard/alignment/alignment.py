@@ -15,10 +15,14 @@ from steelyard.judgments import Qrels, Targets
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """The judgments an alignment holds: one entry a judged document, query by query."""
+    """The judgments an alignment holds: one entry a judged document, query by query.
+
+    `highest` is the highest grade of all judgments, where these are a part of them; NaN where that is not known.
+    """
 
     query: Ints
     grade: Floats
+    highest: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,10 @@ import polars as pl
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
 from steelyard.formats.roles import find_name
+
+NO_DOCUMENT = "has a score or rank and no document"
+NO_SCORE = "has a score that is not a finite number"
+NO_RANK = "has a rank that is not a number"
 
 
 def as_polars(source: Any) -> pl.DataFrame:
@@ -68,14 +72,7 @@ def judgment_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.D
             f"query {q!r}, document {d!r}"
             for q, d in ungraded.select("query_id", "doc_id").head(10).iter_rows()
         ]
-        raise InputError(
-            problem_report(
-                f"{ungraded.height} judgments have no grade:",
-                rows,
-                "Grade them, or take them out.",
-                total=ungraded.height,
-            )
-        )
+        raise ungraded_error(ungraded.height, rows)
     return table, tuple(notes)
 
 
@@ -116,14 +113,14 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
     _every_row(
         table,
         named | (pl.col("score").is_null() & pl.col("given").is_null()),
-        "has a score or rank and no document",
+        NO_DOCUMENT,
     )
     if scored:
         finite = pl.col("score").is_not_null() & pl.col("score").is_finite()
-        _every_row(table, ~named | finite, "has a score that is not a finite number")
+        _every_row(table, ~named | finite, NO_SCORE)
     if found["rank"]:
         whole = pl.col("given").is_not_null() & pl.col("given").is_finite()
-        _every_row(table, ~named | whole, "has a rank that is not a number")
+        _every_row(table, ~named | whole, NO_RANK)
         table = table.sort("given", maintain_order=True)
     listed = table.filter(named).drop("given")
     empty = table.filter(~named)["query_id"].unique(maintain_order=True).to_list()
@@ -157,37 +154,20 @@ def _every_row(table: pl.DataFrame, good: pl.Expr, problem: str) -> None:
     bad = table.with_row_index("row", offset=1).filter(~good)
     if bad.height:
         shown = bad.select("row", "query_id", "doc_id", "score").head(SHOWN_PROBLEMS).iter_rows()
-        rows = "1 row" if bad.height == 1 else f"{bad.height:,} rows"
-        raise InputError(
-            problem_report(
-                f"{rows} of the run {problem}:",
-                [f"row {row}: query {q!r}, document {d!r}, score {s}" for row, q, d, s in shown],
-                "Mend those rows, or take them out of the run.",
-                total=bad.height,
-            )
-        )
+        rows = [f"row {row}: query {q!r}, document {d!r}, score {s}" for row, q, d, s in shown]
+        raise bad_rows_error(problem, bad.height, rows)
 
 
 def _ids(frame: pl.DataFrame, column: str | None, role: str, notes: list[str], required: bool) -> pl.Series:
     assert column is not None
     series = frame[column]
     if series.dtype.is_integer():
-        notes.append(f"{role} is a number there and was read as text")
+        notes.append(number_ids_note(role))
     elif series.dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Null):
-        raise InputError(
-            f"column {column!r} ({role}) holds {series.dtype}; expected text or whole numbers. "
-            "Convert the column, or name another."
-        )
+        raise not_ids_error(column, role, str(series.dtype))
     if required and series.null_count():
         rows = [f"row {row + 1}" for row in series.is_null().arg_true().head(10).to_list()]
-        raise InputError(
-            problem_report(
-                f"column {column!r} ({role}) is empty in {series.null_count()} rows:",
-                rows,
-                "Fill them in, or take the rows out.",
-                total=series.null_count(),
-            )
-        )
+        raise empty_ids_error(column, role, series.null_count(), rows)
     ids: pl.Series = series.cast(pl.String).alias(role)
     return ids
 
@@ -201,12 +181,45 @@ def _numbers(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
     cast: pl.Series = series.cast(pl.String).cast(pl.Float64, strict=False)
     bad = (cast.is_null() & series.is_not_null()).arg_true().to_list()
     if bad:
-        raise InputError(
-            problem_report(
-                f"column {column!r} ({role}) does not hold a number in {len(bad)} rows:",
-                [f"row {row + 1}: {series[row]!r}" for row in bad[:10]],
-                f"Mend them, or name another column ({role}=...).",
-                total=len(bad),
-            )
-        )
+        rows = [f"row {row + 1}: {series[row]!r}" for row in bad[:10]]
+        raise not_numbers_error(column, role, len(bad), rows)
     return cast.rename(role)
+
+
+def bad_rows_error(problem: str, total: int, rows: Sequence[str]) -> InputError:
+    """Rows of a run that cannot be read: what each of them has, how many, and the first of them in words."""
+    count = "1 row" if total == 1 else f"{total:,} rows"
+    advice = "Mend those rows, or take them out of the run."
+    return InputError(problem_report(f"{count} of the run {problem}:", rows, advice, total=total))
+
+
+def ungraded_error(total: int, rows: Sequence[str]) -> InputError:
+    """Judgments without a grade."""
+    headline = f"{total} judgments have no grade:"
+    return InputError(problem_report(headline, rows, "Grade them, or take them out.", total=total))
+
+
+def empty_ids_error(column: str, role: str, total: int, rows: Sequence[str]) -> InputError:
+    """Rows that name no query."""
+    headline = f"column {column!r} ({role}) is empty in {total} rows:"
+    return InputError(problem_report(headline, rows, "Fill them in, or take the rows out.", total=total))
+
+
+def not_numbers_error(column: str, role: str, total: int, rows: Sequence[str]) -> InputError:
+    """Text in place of numbers."""
+    headline = f"column {column!r} ({role}) does not hold a number in {total} rows:"
+    advice = f"Mend them, or name another column ({role}=...)."
+    return InputError(problem_report(headline, rows, advice, total=total))
+
+
+def not_ids_error(column: str, role: str, kind: str) -> InputError:
+    """A column of ids that are neither text nor whole numbers."""
+    return InputError(
+        f"column {column!r} ({role}) holds {kind}; expected text or whole numbers. "
+        "Convert the column, or name another."
+    )
+
+
+def number_ids_note(role: str) -> str:
+    """The note on ids that are numbers."""
+    return f"{role} is a number there and was read as text"

@@ -188,6 +188,5 @@ def _knowing_returned(a: Alignment) -> Alignment:
         a.targets, doc=place[a.targets.doc[kept]], target=a.targets.target[kept], grade=a.targets.grade[kept]
     )
     ids = [a.doc_ids[doc] for doc in a.doc.tolist()]
-    return replace(
-        a, doc=np.arange(len(a.doc)), judged=Judged(a.query, a.grade), targets=targets, doc_ids=ids
-    )
+    judged = Judged(a.query, a.grade, None if a.judged.highest is None else np.nan)
+    return replace(a, doc=np.arange(len(a.doc)), judged=judged, targets=targets, doc_ids=ids)

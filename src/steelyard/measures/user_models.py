@@ -284,7 +284,14 @@ def accuracy(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
 
 def highest_grade(a: Alignment) -> float:
     """The highest grade in the judgments; 0 where none is above it."""
-    return float(a.judged.grade.max(initial=0.0))
+    if a.judged.highest is None:
+        return float(a.judged.grade.max(initial=0.0))
+    if a.judged.highest != a.judged.highest:
+        raise MeasureError(
+            "the highest grade of the documents that came back is not known where the run is read in parts, "
+            "as Spark does; say the top of the scale, as in ERR(max_grade=3)."
+        )
+    return max(a.judged.highest, 0.0)
 
 
 def scaled(a: Alignment, min_rel: float, max_rel: float | None) -> Floats:
