@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from steelyard.fusion.fuse import fuse as fuse
     from steelyard.fusion.tune import Tuned as Tuned
     from steelyard.fusion.tune import tune as tune
+    from steelyard.identification import identify as identify
     from steelyard.judgments import Qrels as Qrels
     from steelyard.measures.grammar import Measure as Measure
     from steelyard.measures.grammar import parse as parse
@@ -52,6 +53,7 @@ _HOMES = {
     "evaluate": "steelyard.evaluation",
     "explain": "steelyard.explanation",
     "fuse": "steelyard.fusion.fuse",
+    "identify": "steelyard.identification",
     "parse": "steelyard.measures.grammar",
     "reconcile": "steelyard.reconciliation",
     "tune": "steelyard.fusion.tune",

@@ -200,7 +200,7 @@ def _disagreement(
     differing = np.flatnonzero(gap > SAME)
     if not len(differing):
         return None
-    changes = _one_clause_changed(left, right)
+    changes = one_clause_changed(left, right)
     switched = {name: table.values(reading) for name, _, reading in changes}
     mean = table.mean(left)
     clauses = [Clause(name, *shown, effect=table.mean(reading) - mean) for name, shown, reading in changes]
@@ -223,7 +223,7 @@ def _disagreement(
     return Disagreement(metric, left.dialect, right.dialect, tuple(clauses), tuple(moved), len(differing))
 
 
-def _one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[str, str], Reading]]:
+def one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[str, str], Reading]]:
     """The first reading with one clause of the second, for each clause that differs."""
     changed: list[tuple[str, tuple[str, str], Reading]] = []
     ours, theirs = left.measure, right.measure

@@ -1,4 +1,4 @@
-"""steelyard reconcile: why two tools give different numbers."""
+"""steelyard reconcile: why two tools give different numbers, and which definition gives a number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Annotated
 
 from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, write
-from steelyard.cli.parsing import Argument, Option
+from steelyard.cli.parsing import Argument, Option, UsageError
+from steelyard.identification import Identification, identify
+from steelyard.reconciliation import Reconciliation
 from steelyard.reconciliation import reconcile as reconciled
 from steelyard.report.tables import Table
 
@@ -16,7 +18,7 @@ def reconcile(
     qrels: Annotated[Path, Argument("QRELS", "The judgments.")],
     run: Annotated[Path, Argument("RUN", "The run.")],
     measure: Annotated[
-        list[str],
+        list[str] | None,
         Option(
             "A metric's name, as in MAP@5. Repeat for more.",
             "METRIC",
@@ -25,8 +27,16 @@ def reconcile(
                 "-m",
             ),
         ),
-    ],
-    dialects: Annotated[str, Option("The dialects to hold side by side, with commas.", "A,B,...")],
+    ] = None,
+    dialects: Annotated[
+        str | None, Option("The dialects to hold side by side, with commas.", "A,B,...")
+    ] = None,
+    value: Annotated[
+        str | None,
+        Option(
+            "A number that another tool printed, with all its digits: which definition gives it?", "NUMBER"
+        ),
+    ] = None,
     queries: Annotated[int, Option("How many of the queries that differ most to show.", "N")] = 5,
     format: TableFormat = Format.table,
     output: Output = None,
@@ -34,10 +44,24 @@ def reconcile(
     """Print each dialect's value of a metric and which clause makes them differ.
 
     Example: steelyard reconcile qrels.trec bm25.run -m MAP@5 --dialects trec_eval-9,multihop-rag
+
+    With --value: which dialects' measures, cutoffs and policies give a number, and which clause matters.
+
+    Example: steelyard reconcile qrels.trec bm25.run --value 0.4123
+
+    -m and --dialects then narrow the search.
     """
-    found = reconciled(
-        qrels, run, measure, [name.strip() for name in dialects.split(",") if name.strip()], queries
-    )
+    spoken = [name.strip() for name in (dialects or "").split(",") if name.strip()]
+    found: Identification | Reconciliation
+    if value is not None:
+        found = identify(qrels, run, value, measure, spoken or None)
+    elif measure and spoken:
+        found = reconciled(qrels, run, measure, spoken, queries)
+    else:
+        raise UsageError(
+            "name the metric and the dialects to hold side by side, as in -m MAP@5 --dialects trec_eval-9,multihop-rag, "
+            "or give a number to look for, as in --value 0.4123."
+        )
     if format is Format.table:
         write(str(found), output)
         return

@@ -60,7 +60,7 @@ class Dialect:
         for pattern, spelled in self.names.items():
             holes = _match(pattern, wanted)
             if holes is not None:
-                return parse(_filled(spelled, holes))
+                return parse(filled(spelled, holes))
         name, parameters, cutoff = split(wanted)
         own = {folded(pattern): spelled for pattern, spelled in self.names.items() if "{" not in pattern}
         if folded(name) in own:
@@ -125,7 +125,13 @@ def _match(pattern: str, wanted: str) -> dict[str, str] | None:
     return found.groupdict() if found else None
 
 
-def _filled(spelled: str, holes: Mapping[str, str]) -> str:
+def holes_of(pattern: str) -> list[str]:
+    """The holes of a name pattern, or of what it stands for."""
+    return re.findall(r"\{(\w+)\}", pattern)
+
+
+def filled(spelled: str, holes: Mapping[str, str]) -> str:
+    """A text with its holes filled."""
     for hole, value in holes.items():
         if hole == "gains":
             value = "{" + value.replace("=", ": ") + "}"
