@@ -205,6 +205,7 @@ class TestMteb:
 
 # ranx leaves the files it reads to the garbage collector to close.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.slow
 class TestRanx:
     ranx = pytest.importorskip("ranx")
 

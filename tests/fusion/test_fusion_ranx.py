@@ -22,6 +22,8 @@ import pytest
 
 import steelyard as sy
 
+pytestmark = pytest.mark.slow
+
 QUERIES = 150
 NORMS = {"min-max": "min-max", "max": "max", "sum": "sum", "z": "zmuv", "rank": "rank", "none": None}
 WEIGHTS = [0.5, 0.3, 0.2]
