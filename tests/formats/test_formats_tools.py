@@ -207,23 +207,27 @@ class TestMteb:
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.slow
 class TestRanx:
-    ranx = pytest.importorskip("ranx")
+    @pytest.fixture()
+    def ranx(self) -> Any:
+        return pytest.importorskip("ranx")
 
     @pytest.mark.parametrize("name", ["run.json", "run.lz4"])
-    def test_its_runs_are_read_and_ours_are_read_by_it(self, tmp_path: Path, name: str) -> None:
+    def test_its_runs_are_read_and_ours_are_read_by_it(self, ranx: Any, tmp_path: Path, name: str) -> None:
         lists = {"q1": {"a": 2.5, "b": 1.5}, "q2": {"c": 0.125}}
-        self.ranx.Run.from_dict(lists).save(str(tmp_path / name))
+        ranx.Run.from_dict(lists).save(str(tmp_path / name))
         assert Run.read(tmp_path / name) == Run(lists)
         Run(lists).write(tmp_path / f"ours-{name}")
-        assert self.ranx.Run.from_file(str(tmp_path / f"ours-{name}")).to_dict() == lists
+        assert ranx.Run.from_file(str(tmp_path / f"ours-{name}")).to_dict() == lists
 
     @pytest.mark.parametrize("name", ["qrels.json", "qrels.trec"])
-    def test_its_judgments_are_read_and_ours_are_read_by_it(self, tmp_path: Path, name: str) -> None:
+    def test_its_judgments_are_read_and_ours_are_read_by_it(
+        self, ranx: Any, tmp_path: Path, name: str
+    ) -> None:
         grades = {"q1": {"a": 2, "b": 1}, "q2": {"c": 1}}
-        self.ranx.Qrels.from_dict(grades).save(str(tmp_path / name))
+        ranx.Qrels.from_dict(grades).save(str(tmp_path / name))
         assert Qrels.read(tmp_path / name) == Qrels(grades)
         Qrels(grades).write(tmp_path / f"ours-{name}")
-        assert self.ranx.Qrels.from_file(str(tmp_path / f"ours-{name}")).to_dict() == grades
+        assert ranx.Qrels.from_file(str(tmp_path / f"ours-{name}")).to_dict() == grades
 
     @pytest.mark.parametrize("package", ["lz4.frame", "cbor2"])
     def test_without_the_packages(self, file: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
