@@ -207,7 +207,7 @@ class TestMteb:
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.slow
 class TestRanx:
-    @pytest.fixture()
+    @pytest.fixture
     def ranx(self) -> Any:
         return pytest.importorskip("ranx")
 
