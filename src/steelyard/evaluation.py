@@ -140,7 +140,7 @@ def scores_of(
 
 def query_values(
     a: Alignment, wanted: Mapping[str, Measure], rules: Policies, rel: float | None
-) -> tuple[Sequence[str], Floats]:
+) -> tuple[list[str], Floats]:
     """The queries that the policies keep, and a row of their values for each measure."""
     kept = a.answered if rules.missing == "skip" else np.ones(a.size, dtype=bool)
     matrix = np.empty((len(wanted), int(kept.sum())))
@@ -150,7 +150,7 @@ def query_values(
         if barren is not None and meant.definition.needs_relevant:
             found = np.where(barren, np.nan, found)
         matrix[row] = found[kept]
-    return a.queries if kept.all() else list(compress(a.queries, kept.tolist())), matrix
+    return list(a.queries if kept.all() else compress(a.queries, kept.tolist())), matrix
 
 
 def deepest_cutoff(wanted: Mapping[str, Measure]) -> float:
