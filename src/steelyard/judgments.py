@@ -289,6 +289,31 @@ class Qrels:
             digest.update(line.encode() + b"\n")
         return digest.hexdigest()[:16]
 
+    def query_fingerprints(self) -> dict[str, str]:
+        """A short hash of each query's judgments: which of them changed between two sets.
+
+        >>> before, after = Qrels({"q1": ["a"], "q2": ["b"]}), Qrels({"q2": ["b", "c"], "q1": ["a"]})
+        >>> one, other = before.query_fingerprints(), after.query_fingerprints()
+        >>> [query for query in one if one[query] != other[query]]
+        ['q2']
+        """
+        import hashlib
+
+        targets, judged = self.targets, self._judged
+        lines: dict[str, list[str]] = {query: [] for query in judged.query_ids}
+        for q, doc, grade in zip(self.doc_query.tolist(), judged.doc_ids, self._grades.tolist(), strict=True):
+            lines[judged.query_ids[q]].append(f"{doc}\t{grade!r}")
+        if self.has_targets:
+            for d, t, grade in zip(
+                targets.doc.tolist(), targets.target.tolist(), targets.grade.tolist(), strict=True
+            ):
+                name = f"{judged.doc_ids[d]}\t{grade!r}\t{targets.name[t]}"
+                lines[judged.query_ids[targets.query[t]]].append(name)
+        return {
+            query: hashlib.sha256("\n".join(sorted(held)).encode()).hexdigest()[:8]
+            for query, held in lines.items()
+        }
+
     def __len__(self) -> int:
         """How many documents are judged, over all queries."""
         return len(self._judged.doc_ids)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from steelyard.statistics.intervals import difference_interval as difference_interval
     from steelyard.statistics.intervals import mean_interval as mean_interval
     from steelyard.statistics.intervals import mean_intervals as mean_intervals
+    from steelyard.statistics.one_sided import fall_tests as fall_tests
+    from steelyard.statistics.one_sided import smallest_p as smallest_p
     from steelyard.statistics.outcome import TestResult as TestResult
     from steelyard.statistics.paired import sign_test as sign_test
     from steelyard.statistics.paired import t_test as t_test
@@ -57,6 +59,7 @@ _HOMES = {
     "effect": ("Tally", "cohens_d", "relative_change", "stars", "tally"),
     "families": ("FamilyResult", "max_t", "tukey"),
     "intervals": ("INTERVAL_METHODS", "difference_interval", "mean_interval", "mean_intervals"),
+    "one_sided": ("fall_tests", "smallest_p"),
     "outcome": ("TestResult",),
     "paired": ("sign_test", "t_test", "wilcoxon_test"),
     "permutation": ("permutation_test", "permutation_tests"),

@@ -79,9 +79,7 @@ def wilcoxon_test(differences: npt.ArrayLike) -> TestResult:
     n = len(values)
     nonzero = values[values != 0.0]
     sizes = np.abs(nonzero)
-    _, inverse, counts = np.unique(sizes, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks = (last - (counts - 1) / 2.0)[inverse]
+    ranks, counts = mean_ranks(sizes)
     positive = float(ranks[nonzero > 0.0].sum())
     statistic = min(positive, float(ranks.sum()) - positive)
     plain = len(counts) == n
@@ -92,6 +90,14 @@ def wilcoxon_test(differences: npt.ArrayLike) -> TestResult:
     deviation = math.sqrt((m * (m + 1.0) * (2.0 * m + 1.0) - tied / 2.0) / 24.0)
     z = (positive - m * (m + 1.0) / 4.0) / deviation
     return TestResult(statistic, math.erfc(abs(z) / math.sqrt(2.0)), n, left_out, "normal approximation")
+
+
+def mean_ranks(sizes: Array) -> tuple[Array, npt.NDArray[np.int64]]:
+    """The rank of every size, 1 smallest, ties at their mean rank; and how many share each size."""
+    _, inverse, counts = np.unique(sizes, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    ranks: Array = (last - (counts - 1) / 2.0)[inverse]
+    return ranks, counts
 
 
 def exact_rank_p(ranks: Array, positive: float) -> float:
