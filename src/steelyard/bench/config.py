@@ -12,6 +12,7 @@ from steelyard.bench.chunkings import labels_of, problems_of
 from steelyard.bench.located_yaml import Located, read_located
 from steelyard.bench.specs import Spec, specs_of
 from steelyard.comparison.pairs import Plan
+from steelyard.comparison.rules import parse_rule
 from steelyard.comparison.weights import weights_of
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
@@ -37,6 +38,7 @@ class Bench(BaseModel):
     test: str = "t"
     correction: str = "holm"
     by: str | None = None
+    gate: list[str] = []
     missing: str | None = None
     ties: str | None = None
     duplicates: str | None = None
@@ -142,6 +144,8 @@ def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], st
         )
     plan = Plan(None if not labels else bench.baseline, bench.test, bench.correction)
     check(("baseline",) if bench.baseline is not None else (), lambda: plan.checked(labels))
+    for number, rule in enumerate(bench.gate):
+        check(("gate", number), lambda rule=rule: parse_rule(rule))
     for number, k in enumerate(bench.at or []):
         if k < 1:
             problems.append((("at", number), f"the cutoff {k} is not 1 or more"))

@@ -71,11 +71,11 @@ def load_result(source: str | Path) -> ResultFolder:
     """
     path = Path(source)
     path = path.parent if path.name == "result.json" else path
-    record = _record(path)
-    qrels = _judgments(path)
+    record = read_record(path)
+    qrels = read_judgments(path)
     runs = _runs(path, record)
     absent: list[str] = []
-    queries, columns = _queries(path, absent)
+    queries, columns = read_queries(path, absent)
     documents = _documents(path, absent)
     texts = {doc: f"{title}\n{text}" if title else text for doc, (title, text) in documents.items()}
     runs = {
@@ -134,7 +134,7 @@ def _quoted(folder: Path) -> str:
     return shlex.quote(str(folder))
 
 
-def _record(path: Path) -> dict[str, Any]:
+def read_record(path: Path) -> dict[str, Any]:
     """result.json, checked: it is written last, so where it is missing the bench did not finish."""
     if not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
@@ -170,7 +170,8 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
 
 
-def _judgments(path: Path) -> Qrels:
+def read_judgments(path: Path) -> Qrels:
+    """The judgments that the runs of a folder were measured against."""
     file = path / "qrels.parquet"
     if not file.is_file():
         raise InputError(f"{path} has no qrels.parquet; the folder is half written. Run the bench again.")
@@ -191,8 +192,9 @@ def _runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
     return {name: Run.read(file, format="parquet", name=name) for name, file in files.items()}
 
 
-def _queries(path: Path, absent: list[str]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    frame = _frame(path / "queries.parquet")
+def read_queries(path: Path, absent: list[str]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """The queries' texts and their other columns; what is not there goes into `absent`."""
+    frame = read_frame(path / "queries.parquet")
     if frame is None:
         absent.append("The folder has no readable queries.parquet: queries are shown by their ids.")
         return {}, {}
@@ -208,7 +210,7 @@ def _queries(path: Path, absent: list[str]) -> tuple[dict[str, str], dict[str, d
 
 
 def _documents(path: Path, absent: list[str]) -> dict[str, tuple[str, str]]:
-    frame = _frame(path / "documents.parquet")
+    frame = read_frame(path / "documents.parquet")
     if frame is None:
         absent.append("The folder has no readable documents.parquet: documents are shown by their ids.")
         return {}
@@ -216,7 +218,8 @@ def _documents(path: Path, absent: list[str]) -> dict[str, tuple[str, str]]:
     return {doc: (title or "", text or "") for doc, title, text in rows}
 
 
-def _frame(file: Path) -> pl.DataFrame | None:
+def read_frame(file: Path) -> pl.DataFrame | None:
+    """A Parquet file of the folder; None where it is not there or cannot be read."""
     import polars as pl
 
     try:

@@ -44,6 +44,11 @@ test: t
 
 # Slice the table by a column of the queries.
 by: type
+
+# What `steelyard gate` checks, beside the rules it is given: see `steelyard gate --help`.
+# gate:
+#   - nDCG@10 >= 0.40
+#   - no significant drop in nDCG@10
 """
 
 

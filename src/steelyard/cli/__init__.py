@@ -17,6 +17,7 @@ VERBS = {
     "evaluate": "measure runs against judgments",
     "compare": "which run is best, by how much, and whether that is real",
     "report": "one self-contained page that shows where each run wins and fails",
+    "gate": "may this be merged? rules and a baseline, exit code 1 where one is broken",
     "fuse": "make one run of several, and tune how",
     "explain": "what a measure is, exactly, under a dialect",
     "measures": "list the measures",
@@ -39,11 +40,11 @@ verbs:
   steelyard VERB --help   what a verb does, with an example
   steelyard --version     the version
 
-Exit codes: 0 done, 2 the command or its input was wrong, 3 something inside broke."""
+Exit codes: 0 done, 1 a gate failed, 2 the command or its input was wrong, 3 something inside broke."""
 
 
 def main() -> NoReturn:
-    """Run the verb asked for and exit: 0 done, 2 wrong input, 3 something inside broke."""
+    """Run the verb asked for and exit: 0 done, 1 a gate failed, 2 wrong input, 3 something inside broke."""
     # The threads that numpy's OpenBLAS starts would spin for a while, on processors that have work to do.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     sys.exit(run(sys.argv[1:]))

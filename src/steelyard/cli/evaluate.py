@@ -70,12 +70,24 @@ def evaluate(
 
     def data() -> dict[str, Any]:
         parts = [{**s.to_dict(per_query), "name": name} for s, name in zip(scores, names, strict=True)]
-        return {"steelyard": __version__, "dialect": dialect, "runs": parts}
+        made = {"steelyard": __version__, "dialect": dialect}
+        return {**made, **(_how(truth, scores[0]) if per_query else {}), "runs": parts}
 
     emit(_table(scores, names, per_query, format), data, format, output)
     for name, each in zip(names, scores, strict=True):
         say(f"{name}: {each.coverage}")
     refuse_strangers({name: each.coverage for name, each in zip(names, scores, strict=True)})
+
+
+def _how(truth: Qrels, scores: Scores) -> dict[str, Any]:
+    """How values per query were measured, so that a gate can tell whether two files may be compared."""
+    from dataclasses import asdict
+
+    return {
+        "policies": asdict(scores.coverage.policies),
+        "measures": {key: measure.spelled for key, measure in scores.measures.items()},
+        "judgments": truth.query_fingerprints(),
+    }
 
 
 def _distinct(names: list[str], paths: list[Path]) -> list[str]:

@@ -1,0 +1,258 @@
+"""check(): a result, rules and a baseline in, a verdict out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.alignment.hits import Bools
+from steelyard.comparison.rules import Rule, parse_rules
+from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
+from steelyard.errors import InputError, PolicyError, SteelyardError, did_you_mean, problem_report
+from steelyard.gate.agreement import check_allowed, check_measuring, check_queries
+from steelyard.gate.measured import Measured
+from steelyard.gate.reading import measured
+from steelyard.gate.result import GateResult, Plan
+from steelyard.gate.verdicts import Asked, verdicts
+from steelyard.statistics import CORRECTIONS, PAIRED_TESTS
+from steelyard.statistics.tests import unknown_test
+
+NOT_BY_DEFAULT = ("Latency",)
+"""Measures that depend on the machine: the default rules leave them out."""
+
+NOTHING_TO_CHECK = (
+    "there is nothing to check: no rule and no baseline. Give a rule, as in --rule 'nDCG@10 >= 0.40', or a baseline: "
+    "`steelyard gate RESULT --save-baseline baseline.json` writes one, --baseline baseline.json holds a later result against it."
+)
+
+
+def check(
+    result: Any,
+    rules: str | Rule | Sequence[str | Rule] = (),
+    *,
+    baseline: Any = None,
+    run: str | Sequence[str] | None = None,
+    baseline_run: str | None = None,
+    queries: Any = None,
+    test: str = "t",
+    correction: str = "holm",
+    alpha: float = 0.05,
+    permutations: int = 100_000,
+    seed: int = 0,
+    allow: Collection[str] = (),
+) -> GateResult:
+    """Hold a result against rules and a baseline.
+
+    `result` and `baseline` are result folders, the JSON of `evaluate --per-query`, files that
+    `save_baseline` wrote, Scores, or what `bench` gave. `rules` come on top of those the result brings
+    along (`gate:` in bench.yaml). Where no rule speaks of the baseline, there must be no significant drop in
+    any measure that both have (no rise, where less is better). `run` names the runs to check; left
+    out, all. Each is held against the run of the same name, the baseline's only run, or
+    `baseline_run`. `queries` holds the columns of slices where the result does not. `allow` names what
+    may differ from the baseline: "queries" that are gone, "judgments" that changed.
+
+    >>> before = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 1.0} for n in range(9)}}]}
+    >>> after = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 0.5 + 0.05 * n} for n in range(9)}}]}
+    >>> gate = check(after, ["RR >= 0.6", "no significant drop in RR"], baseline=before)
+    >>> gate.passed, [row.verdict for row in gate.rows]
+    (False, ['passed', 'FAILED'])
+    """
+    plan = _checked(Plan(test, correction, alpha, permutations, seed))
+    check_allowed(allow)
+    now = measured(result)
+    base = None if baseline is None else measured(baseline)
+    given = parse_rules([*([rules] if isinstance(rules, (str, Rule)) else rules), *now.rules])
+    if not given and base is None:
+        raise InputError(NOTHING_TO_CHECK)
+    chosen = [run] if isinstance(run, str) else list(run or now.board.runs)
+    for name in chosen:
+        now.run(name)
+    warnings: list[str] = []
+    wanted = [*given, *_defaults(now, base, given, warnings)]
+    asked = _resolved(now, base, wanted, queries)
+    others = _pairs(now, base, chosen, baseline_run, warnings) if base is not None else {}
+    if base is not None:
+        warnings += check_measuring(now, base, dict.fromkeys(a.key for a in asked if a.rule.needs_baseline))
+        for name, other in others.items():
+            warnings += check_queries(now, base, name, other, allow)
+    warnings += [f"Run {name!r}: {now.remarks[name]}." for name in chosen if name in now.remarks]
+    rows, said = verdicts(now, base, [(name, others.get(name)) for name in chosen], asked, plan)
+    return GateResult(
+        rows=tuple(rows),
+        warnings=tuple(dict.fromkeys([*warnings, *said])),
+        result=now.name,
+        baseline=None if base is None else base.name,
+        plan=plan,
+        command=_command(now, base, given, chosen if run else (), baseline_run, queries, plan, allow),
+    )
+
+
+def _checked(plan: Plan) -> Plan:
+    if plan.test not in PAIRED_TESTS:
+        raise (
+            unknown_test(plan.test)
+            if plan.test not in ("tukey", "max-t")
+            else PolicyError(
+                f"{plan.test} compares many runs at once; a gate compares two. Choose {', '.join(PAIRED_TESTS)}."
+            )
+        )
+    if plan.correction not in CORRECTIONS:
+        raise PolicyError(
+            f"there is no correction {plan.correction!r}; expected {', '.join(CORRECTIONS)}."
+            f"{did_you_mean(plan.correction, CORRECTIONS)}"
+        )
+    if not 0.0 < plan.alpha < 0.5:
+        raise PolicyError(f"alpha is {plan.alpha:g}; expected a share above 0 and below 0.5, as in 0.05.")
+    return plan
+
+
+def _defaults(now: Measured, base: Measured | None, given: Sequence[Rule], warnings: list[str]) -> list[Rule]:
+    """No significant drop in any measure both have, where there is a baseline that no rule speaks of."""
+    if base is None or any(rule.needs_baseline for rule in given):
+        return []
+    shared = [key for key in now.keys if key in base.keys]
+    if not shared:
+        raise InputError(
+            f"{now.name} and {base.name} have no measure in common ({', '.join(now.keys)}; {', '.join(base.keys)})."
+        )
+    made, left = [], []
+    for column in map(now.column, shared):
+        name = column.measure.name if column.measure is not None else column.key
+        if name in NOT_BY_DEFAULT or column.better == "neither":
+            left.append(column.key)
+            continue
+        way = "rise" if column.better == "less" else "drop"
+        made.append(
+            Rule(f"no significant {way} in {column.key}", "rise" if way == "rise" else "drop", column.key)
+        )
+    if left:
+        warnings.append(
+            f"No rule is made for {', '.join(left)}: it depends on the machine, or neither more nor less is better. Write one to check it."
+        )
+    if not made:
+        raise InputError(
+            f"no rule can be made for {', '.join(left)}; write one, as in --rule 'Latency <= 0.2'."
+        )
+    return made
+
+
+def _resolved(now: Measured, base: Measured | None, rules: Sequence[Rule], queries: Any) -> list[Asked]:
+    """Every rule with the measure and the queries it means, or one report of all that mean nothing here."""
+    asked, problems = [], []
+    for rule in rules:
+        try:
+            key = now.key(rule.measure)
+            if rule.needs_baseline:
+                _refuse_without(base, rule, key)
+                _refuse_direction(now, rule, key)
+            asked.append(Asked(rule, key, _slice(now, rule, queries)))
+        except SteelyardError as error:
+            problems.append(f"{rule.text}: {error}")
+    if len(problems) == 1:
+        raise InputError(problems[0])
+    if problems:
+        raise InputError(
+            problem_report(f"{len(problems)} of {len(rules)} rules cannot be checked:", problems)
+        )
+    return asked
+
+
+def _refuse_without(base: Measured | None, rule: Rule, key: str) -> None:
+    if base is None:
+        raise InputError("the rule needs a baseline; give one with --baseline baseline.json.")
+    if key not in base.keys:
+        raise InputError(
+            f"{key!r} is not measured in the baseline {base.name}; there are {', '.join(base.keys)}. Make the baseline again."
+        )
+
+
+def _refuse_direction(now: Measured, rule: Rule, key: str) -> None:
+    better = now.column(key).better
+    if (rule.kind, better) == ("drop", "less") or (rule.kind, better) == ("rise", "more"):
+        right = "rise" if rule.kind == "drop" else "drop"
+        raise InputError(f"{better} of {key} is better; write `no significant {right} in {key}`.")
+
+
+def _slice(now: Measured, rule: Rule, queries: Any) -> Bools | None:
+    """The queries that a rule is about; None for all."""
+    if rule.column is None:
+        return None
+    values = _column_values(now, rule.column, queries)
+    labels = [str(values[query]) if values.get(query) is not None else None for query in now.board.queries]
+    chosen = np.array([label == rule.value for label in labels])
+    if not chosen.any():
+        known = sorted({label for label in labels if label is not None})
+        told = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+        raise InputError(
+            f"no query has {rule.column}={rule.value}; there are {told or 'no values at all'}.{did_you_mean(rule.value, known)}"
+        )
+    return chosen
+
+
+def _column_values(now: Measured, column: str, queries: Any) -> Mapping[str, object]:
+    if queries is not None:
+        return column_values(queries, column)
+    if column in now.columns:
+        return now.columns[column]
+    if column == COMPLEXITY and now.folder is not None:
+        from steelyard.bench.folder import read_judgments
+
+        return complexity(read_judgments(now.folder))
+    known = [*now.columns, *([COMPLEXITY] if now.folder is not None else [])]
+    there = f"there are {', '.join(known)}" if known else "it holds none"
+    raise InputError(
+        f"{now.name} has no column {column!r} of its queries; {there}.{did_you_mean(column, known)} "
+        "Give the queries' columns with --queries FILE (JSONL, CSV, TSV or Parquet)."
+    )
+
+
+def _pairs(
+    now: Measured, base: Measured, chosen: Sequence[str], baseline_run: str | None, warnings: list[str]
+) -> dict[str, str]:
+    """For every run the run it is held against."""
+    if baseline_run is not None:
+        base.run(baseline_run)
+        return dict.fromkeys(chosen, baseline_run)
+    only = base.board.runs[0] if len(base.board.runs) == 1 else None
+    pairs = {name: name if name in base.board.runs else only for name in chosen}
+    lost = [name for name, other in pairs.items() if other is None]
+    if lost:
+        raise InputError(
+            f"{', '.join(map(repr, lost))} {'is' if len(lost) == 1 else 'are'} not in the baseline {base.name}, which has "
+            f"{', '.join(base.board.runs)}. Name the runs to check (--run NAME), the one to hold them against "
+            "(--baseline-run NAME), or make the baseline again."
+        )
+    warnings += [
+        f"Run {name!r} is held against {other!r}, the baseline's only run."
+        for name, other in pairs.items()
+        if other != name
+    ]
+    return {name: str(other) for name, other in pairs.items()}
+
+
+def _command(
+    now: Measured,
+    base: Measured | None,
+    given: Sequence[Rule],
+    runs: Sequence[str],
+    baseline_run: str | None,
+    queries: Any,
+    plan: Plan,
+    allow: Collection[str],
+) -> str:
+    """The command that checks the same again; rules that the result brings along need not be said."""
+    parts = ["steelyard", "gate", now.name]
+    parts += [] if base is None else ["--baseline", base.name]
+    parts += [part for rule in given if rule.text not in now.rules for part in ("--rule", rule.text)]
+    parts += [part for name in runs for part in ("--run", name)]
+    parts += [] if baseline_run is None else ["--baseline-run", baseline_run]
+    parts += ["--queries", str(queries)] if isinstance(queries, (str, Path)) else []
+    for name, value in vars(plan).items():
+        if value != getattr(Plan(), name):
+            parts += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+    parts += [part for change in allow for part in ("--allow", change)]
+    return shlex.join(parts)

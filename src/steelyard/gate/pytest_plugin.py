@@ -1,0 +1,48 @@
+"""The pytest plugin: a fixture that holds a result against rules and a baseline, and fails with the numbers.
+
+    def test_retrieval(steelyard_gate):
+        steelyard_gate("results/", rules=["nDCG@10 >= 0.40"], baseline="baseline.json")
+
+pytest imports this at every start, so it imports nothing else until the fixture is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from steelyard.gate.result import GateResult
+
+
+@pytest.fixture
+def steelyard_gate(pytestconfig: pytest.Config) -> Callable[..., GateResult]:
+    """Hold a result against rules and a baseline: `steelyard_gate(result, rules, baseline=...)`.
+
+    Takes what `steelyard.gate.check` takes, and gives the GateResult where the gate passes. Paths are
+    taken from where pytest was started, or else from its root folder.
+    """
+
+    def found(source: Any) -> Any:
+        if isinstance(source, (str, Path)) and not Path(source).exists():
+            beside = pytestconfig.rootpath / source
+            return beside if beside.exists() else source
+        return source
+
+    def gate(result: Any, rules: Any = (), *, baseline: Any = None, **options: Any) -> GateResult:
+        __tracebackhide__ = True
+        from steelyard.errors import SteelyardError
+        from steelyard.gate.check import check
+
+        try:
+            checked = check(found(result), rules, baseline=found(baseline), **options)
+        except SteelyardError as error:
+            pytest.fail(f"The gate cannot be checked: {error}", pytrace=False)
+        if not checked.passed:
+            pytest.fail(checked.to_text(), pytrace=False)
+        return checked
+
+    return gate

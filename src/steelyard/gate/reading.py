@@ -1,0 +1,233 @@
+"""Reading what a gate is given: a result folder, the JSON of `evaluate --per-query`, a baseline.json, or Python objects."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.comparison.board import Board
+from steelyard.errors import InputError
+from steelyard.gate.measured import Measured, columns_of
+from steelyard.policies import policies
+from steelyard.scores import Scores
+
+if TYPE_CHECKING:
+    import polars as pl
+
+HOW = (
+    "expected a result folder of `steelyard bench`, or JSON with values per query, as "
+    "`steelyard gate RESULT --save-baseline baseline.json` or "
+    "`steelyard evaluate QRELS RUN --per-query --format json -o result.json` writes it"
+)
+
+
+def measured(source: Any) -> Measured:
+    """Values per query from a path, Scores, a bench's result, or a mapping shaped like the JSON of `evaluate`."""
+    if isinstance(source, Measured):
+        return source
+    if isinstance(source, Scores):
+        return _scored(source)
+    if isinstance(source, Mapping):
+        return _told(source, "the result")
+    folder = getattr(source, "folder", None) or getattr(source, "path", None)
+    if not isinstance(source, (str, Path)) and isinstance(folder, Path):
+        return _folder(folder, str(folder))
+    if not isinstance(source, (str, Path)):
+        raise InputError(f"a {type(source).__name__} cannot be gated; {HOW}, or Scores.")
+    path = Path(source)
+    if path.is_dir():
+        return _folder(path, str(source))
+    if not path.is_file():
+        raise InputError(f"{source} does not exist; {HOW}.")
+    found = _json(path)
+    if "comparison" in found and "settings" in found:
+        return _folder(path.parent, str(source))
+    return _told(found, str(source))
+
+
+def _json(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path} cannot be read as JSON ({error}); {HOW}.") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} holds no JSON object; {HOW}.")
+    return found
+
+
+def _scored(scores: Scores) -> Measured:
+    keys = list(scores.measures)
+    columns, _ = columns_of(keys, scores.dialect)
+    board = Board((scores.name,), columns, tuple(scores.queries), scores.matrix[None, :, :])
+    return Measured(
+        name=f"the scores of {scores.name}",
+        board=board,
+        dialect=scores.dialect,
+        definitions={key: meant.spelled for key, meant in scores.measures.items()},
+        policies=asdict(scores.coverage.policies),
+    )
+
+
+def _told(found: Mapping[str, Any], name: str) -> Measured:
+    """The JSON of `evaluate`, or a baseline's."""
+    runs = found.get("runs")
+    if not isinstance(runs, list) or not runs or not all(isinstance(run, Mapping) for run in runs):
+        raise InputError(f"{name} has no runs; {HOW}.")
+    names = [str(run.get("name")) for run in runs]
+    twice = next((each for each in names if names.count(each) > 1), None)
+    if twice is not None:
+        raise InputError(f"{name}: two runs are called {twice!r}; give them names of their own.")
+    said = found.get("measures")
+    listed = list(said) if isinstance(said, Mapping) else []
+    rows = {each: _rows(run, each, listed, name) for each, run in zip(names, runs, strict=True)}
+    keys = list(
+        dict.fromkeys([*listed, *(key for row in rows.values() for held in row.values() for key in held)])
+    )
+    queries = list(dict.fromkeys(query for row in rows.values() for query in row))
+    if not keys or not queries:
+        raise InputError(f"{name} holds no value of any query; {HOW}.")
+    values = np.full((len(names), len(keys), len(queries)), np.nan)
+    places = {key: place for place, key in enumerate(keys)}
+    for number, row in enumerate(rows.values()):
+        for place, query in enumerate(queries):
+            for key, value in row.get(query, {}).items():
+                values[number, places[key], place] = value
+    dialect = str(found.get("dialect", "steelyard"))
+    at = tuple(found.get("at") or ())
+    columns, definitions = columns_of(
+        keys,
+        dialect,
+        found.get("weights"),
+        at,
+        {key: str(text) for key, text in said.items()} if isinstance(said, Mapping) else None,
+    )
+    return Measured(
+        name=name,
+        board=Board(tuple(names), columns, tuple(queries), values),
+        dialect=dialect,
+        version=str(found.get("steelyard", "unknown")),
+        definitions=definitions,
+        policies=_mapping(found.get("policies")),
+        judgments=_mapping(found.get("judgments")),
+        dataset=_mapping(found.get("dataset")),
+        cutoffs=at,
+    )
+
+
+def _mapping(found: Any) -> Mapping[str, Any] | None:
+    return found if isinstance(found, Mapping) else None
+
+
+def _rows(run: Mapping[str, Any], name: str, listed: list[str], where: str) -> dict[str, dict[str, float]]:
+    """A run's values by query and measure, checked."""
+    held = run.get("per_query")
+    if not isinstance(held, Mapping):
+        raise InputError(f"{where}: run {name!r} has no values per query, and a gate needs them; {HOW}.")
+    rows = {}
+    for query, given in held.items():
+        if isinstance(given, list) and len(given) == len(listed):
+            given = dict(zip(listed, given, strict=True))
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"{where}: run {name!r}, query {query!r}: {given!r} is not a value for each measure."
+            )
+        rows[str(query)] = {str(key): _value(value, where, name, query) for key, value in given.items()}
+    return rows
+
+
+def _value(value: Any, where: str, run: str, query: str) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
+        raise InputError(f"{where}: run {run!r}, query {query!r} holds {value!r}; expected a number or null.")
+    return float(value)
+
+
+def _folder(path: Path, name: str) -> Measured:
+    """A result folder, from what was written down: the values are those of the bench, not measured again."""
+    from steelyard.bench.folder import POLICIES, read_frame, read_judgments, read_queries, read_record
+    from steelyard.dialects import dialect as dialect_of
+
+    record = read_record(path)
+    settings = record["settings"]
+    frame = read_frame(path / "scores.parquet")
+    if frame is None or not {"run", "query_id", "measure", "value"} <= set(frame.columns):
+        raise InputError(
+            f"{path} has no readable scores.parquet; the folder is half written. Run the bench again."
+        )
+    dialect = str(settings.get("dialect", "steelyard"))
+    board = _board(frame, record, dialect)
+    _refuse_mixture(board, record, path)
+    texts, columns = read_queries(path, [])
+    chunked = bool(settings.get("chunkers"))
+    chosen = {name: settings.get(name) for name in POLICIES}
+    keys = [column.key for column in board.columns]
+    return Measured(
+        name=name,
+        board=board,
+        dialect=dialect,
+        version=str(record["steelyard"]),
+        definitions=columns_of(keys, dialect, record["comparison"].get("weights"), settings.get("at") or ())[
+            1
+        ],
+        policies=asdict(policies(dialect_of(dialect).policies, **chosen)),
+        judgments=None if chunked else read_judgments(path).query_fingerprints(),
+        dataset={key: record["dataset"].get(key) for key in ("name", "fingerprint")},
+        texts=texts,
+        columns=columns,
+        cutoffs=tuple(settings.get("at") or ()),
+        folder=None if chunked else path,
+        rules=tuple(map(str, settings.get("gate") or ())),
+        remarks=_remarks(record),
+    )
+
+
+def _board(frame: pl.DataFrame, record: Mapping[str, Any], dialect: str) -> Board:
+    """The values of scores.parquet: runs in the order of the bench, queries and measures as written."""
+    runs = [str(row["run"]) for row in record["runs"]]
+    keys = frame["measure"].unique(maintain_order=True).to_list()
+    queries = frame["query_id"].unique(maintain_order=True).to_list()
+    values = np.full((len(runs), len(keys), len(queries)), np.nan)
+    places = [{name: place for place, name in enumerate(names)} for names in (runs, keys, queries)]
+    for run, query, key, value in frame.select("run", "query_id", "measure", "value").iter_rows():
+        if value is not None and run in places[0]:
+            values[places[0][run], places[1][key], places[2][query]] = value
+    columns, _ = columns_of(keys, dialect, cutoffs=record["settings"].get("at") or ())
+    return Board(tuple(runs), columns, tuple(queries), values)
+
+
+def _refuse_mixture(board: Board, record: Mapping[str, Any], path: Path) -> None:
+    """An error where result.json and scores.parquet are of two benches: a crash between them, or a change by hand."""
+    means = board.means()
+    for row in record["comparison"]["leaderboard"]:
+        label = "" if row["k"] is None else f" at {row['k']}"
+        for place, column in enumerate(board.columns):
+            kept = row.get(column.key.removesuffix(label)) if column.key.endswith(label) else None
+            run = str(row["run"])
+            found = float(means[board.runs.index(run), place]) if run in board.runs else math.nan
+            if kept is not None and not abs(found - float(kept)) <= 1e-9 * max(1.0, abs(found)):
+                raise InputError(
+                    f"{path}: {column.key} of {run!r} is {float(kept):.6g} in result.json and {found:.6g} in "
+                    "scores.parquet; the folder is half written or was changed. Run the bench again."
+                )
+
+
+def _remarks(record: Mapping[str, Any]) -> dict[str, str]:
+    """What went wrong with a run while it was made."""
+    said = {}
+    for row in record["runs"]:
+        parts = []
+        if row.get("errors"):
+            query, error = next(iter(row["errors"].items()))
+            parts.append(f"it failed on {len(row['errors']):,} queries (the first, {query}: {error})")
+        if row.get("unknown_documents"):
+            parts.append(f"it returned {row['unknown_documents']:,} documents that are not in the corpus")
+        if parts:
+            said[str(row["run"])] = "; ".join(parts)
+    return said
