@@ -243,3 +243,47 @@ def test_what_failed_is_asked_again(dataset, tmp_path):
     result = run(dataset, tmp_path, mended)
     assert result.rows[0].errors == {}
     assert result.comparison.leaderboard["RR"].to_list() == [1.0]
+
+
+class Words:
+    """A class as a user writes one: no label, no settings, no base."""
+
+    def index(self, corpus):
+        self.corpus = dict(corpus)
+
+    def retrieve(self, queries, k):
+        return [
+            [doc for doc, text in self.corpus.items() if query.split()[1] in text.split()][:k]
+            for query in queries
+        ]
+
+
+def first_document(query, k):
+    return ["d0"]
+
+
+def test_a_class_or_a_function_stands_in_a_bench_as_it_is(dataset, tmp_path):
+    given = [Words, {"python": Words, "name": "by name"}, Words(), first_document]
+    given[2].label = "an object"
+    result = run(dataset, tmp_path, *given[:2], first_document)
+    means = {row.run: row.means["RR"] for row in result.comparison.standings}
+    assert means == {"Words": 1.0, "by name": 1.0, "first_document": pytest.approx(1 / 6)}
+    assert run(dataset, tmp_path, Words).rows[0].cached, "a class of a module is kept while its code stays"
+    assert run(dataset, tmp_path / "object", given[2]).comparison.leaderboard["RR"].to_list() == [1.0]
+
+
+def test_a_class_in_a_bench_of_chunkers_has_an_index_for_each(dataset, tmp_path):
+    chunkers = ["whole", {"fixed": {"tokens": 2, "overlap": 0}}]
+    result = run(dataset, tmp_path, Words, chunkers=chunkers, measures=["RR"])
+    assert [row.chunks for row in result.rows] == [6, 12]
+    assert all(row.errors == {} and row.unknown_documents == 0 for row in result.rows)
+
+
+def test_a_class_that_cannot_be_asked_is_a_problem_of_the_config(dataset, tmp_path):
+    class Half:
+        def index(self, corpus):
+            pass
+
+    with pytest.raises(InputError, match=r"has index but none of retrieve") as caught:
+        run(dataset, tmp_path, Half, 7)
+    assert "7 is not a retriever" in str(caught.value)

@@ -61,7 +61,7 @@ def test_hybrid_settings_hold_the_parts_and_the_method() -> None:
         ({"of": ["random", "denze"]}, "Did you mean dense"),
         ({"of": ["random", {"dense": {"dim": 3}}]}, "no setting 'dim'"),
         ({"of": ["random", {"dense": {}, "random": {}}]}, "one name with its settings"),
-        ({"of": ["random", 3]}, "expected a retriever"),
+        ({"of": ["random", 3]}, "3 is not a retriever"),
         ({"fuse": "rrff"}, "rrf"),
         ({"weights": [1.0]}, "1 weights for 2 runs"),
         ({"depth": 0}, "depth is 0"),

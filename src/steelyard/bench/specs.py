@@ -10,7 +10,7 @@ from typing import Any
 
 from steelyard.errors import SteelyardError
 from steelyard.retrievers.base import Retriever
-from steelyard.retrievers.registry import retriever, retriever_settings
+from steelyard.retrievers.registry import from_object, is_target, retriever, retriever_settings
 
 RUN = "run"
 LISTS = frozenset({"of", "weights"})
@@ -38,8 +38,11 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[tup
     specs: list[Spec] = []
     problems: list[tuple[tuple[Any, ...], str]] = []
     for place, entry in enumerate(entries):
-        if isinstance(entry, Retriever) and not isinstance(entry, (str, Mapping)):
-            specs.append(Spec(entry.label, entry.settings(), entry.label, place, entry))
+        if not isinstance(entry, (str, Mapping)):
+            try:
+                specs.append(_spec_of_object(entry, place))
+            except SteelyardError as error:
+                problems.append(((place,), str(error)))
             continue
         parsed = _entry(entry)
         if isinstance(parsed, str):
@@ -64,15 +67,20 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[tup
     return specs, problems
 
 
-def _entry(entry: Any) -> tuple[str, dict[str, Any]] | str:
+def _spec_of_object(given: Any, place: int) -> Spec:
+    built = from_object(given)
+    return Spec(built.label if built is given else "python", built.settings(), built.label, place, built)
+
+
+def _entry(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, Any]] | str:
     """The name and settings of an entry, or what is wrong with it."""
     if isinstance(entry, str):
         return entry, {}
-    if not isinstance(entry, Mapping) or not entry:
+    if not entry:
         return f"{entry!r} is not a retriever; expected a name, or `name: {{setting: value}}`"
     name, settings = next(iter(entry.items()))
     extra = {key: value for key, value in entry.items() if key != name}
-    if isinstance(settings, str):
+    if is_target(settings):
         settings = {"path" if name == RUN else "target": settings}
     if settings is None:
         settings = {}

@@ -48,10 +48,16 @@ def retriever_names() -> list[str]:
     return list(_KNOWN)
 
 
-def retriever(name: str, settings: Mapping[str, Any] | str | None = None) -> Retriever:
+def is_target(given: Any) -> bool:
+    """Whether it is something to ask, or the name of it, and no table of settings."""
+    return isinstance(given, str) or callable(given) or hasattr(given, "retrieve")
+
+
+def retriever(name: str, settings: Any = None) -> Retriever:
     """A retriever by its name, with settings of its class; a setting `name` is the label of its row.
 
-    A text in place of the settings is the first of them, as in `python: my_package.search:retrieve`.
+    A text (or a function, a class, an object to ask) in place of the settings is the first of them, as in
+    `python: my_package.search:retrieve`.
 
     >>> retriever("bm25-plus", {"k1": 1.2}).label
     'bm25-plus'
@@ -60,7 +66,7 @@ def retriever(name: str, settings: Mapping[str, Any] | str | None = None) -> Ret
     allowed = {
         key: parameter for key, parameter in inspect.signature(cls).parameters.items() if key not in preset
     }
-    if isinstance(settings, str):
+    if is_target(settings):
         settings = {next(iter(allowed)): settings}
     if not isinstance(settings, Mapping | None):
         raise RetrieverError(f"{name}: the settings are {kind_of(settings)}; expected {{setting: value}}.")
@@ -98,10 +104,18 @@ def from_spec(spec: Spec) -> Retriever:
             raise RetrieverError(f"a retriever is one name with its settings; got {sorted(map(str, spec))}.")
         name, settings = next(iter(spec.items()))
         return retriever(name, settings)
-    if isinstance(spec, Retriever):
-        return spec
+    return from_object(spec)
+
+
+def from_object(given: Any) -> Retriever:
+    """A retriever as it is; a function, a class, or an object with `retrieve` as the adapter `python` takes it."""
+    if isinstance(given, Retriever) and not isinstance(given, type):
+        return given
+    if is_target(given) or hasattr(given, "index"):
+        return retriever("python", {"target": given})
     raise RetrieverError(
-        f"{spec!r} is {kind_of(spec)}; expected a retriever, {{name: settings}}, or a name: {', '.join(_KNOWN)}."
+        f"{given!r} is not a retriever; expected a name, {{name: settings}}, a function, or a class or an object with "
+        f"index(corpus) and retrieve(queries, k). The names are {', '.join(_KNOWN)}."
     )
 
 

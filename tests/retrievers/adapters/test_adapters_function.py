@@ -360,3 +360,67 @@ def test_a_namesake_loaded_before_does_not_stand_in(module, tmp_path):
     (other / "steelyard_test_twin.py").write_text("def retrieve(query):\n    return ['second']\n")
     with pytest.raises(RetrieverError, match="was loaded from .* before"):
         Python("steelyard_test_twin:retrieve", folder=other)
+
+
+class Engine:
+    """A class of somebody's own: it is handed the corpus, and then asked."""
+
+    def __init__(self, shout=False):
+        self.shout, self.corpora = shout, []
+
+    def index(self, corpus):
+        self.corpora.append(dict(corpus))
+
+    def retrieve(self, queries, k):
+        texts = self.corpora[-1]
+        return [
+            [doc for doc in texts if set(texts[doc].split()) & set(query.split())][:k] for query in queries
+        ]
+
+
+class AsyncEngine(Engine):
+    async def index(self, corpus):
+        super().index(corpus)
+
+
+CORPUS = {"d1": "red fox", "d2": "grey wolf", "d3": "red deer"}
+
+
+@pytest.mark.parametrize("target", [Engine, Engine(), AsyncEngine])
+def test_an_object_with_index_is_handed_the_corpus(target):
+    engine = Python(target, name="engine").index(CORPUS)
+    assert engine.retrieve(["red", "wolf"], k=2) == [[("d1", 1.0), ("d3", 0.5)], [("d2", 1.0)]]
+
+
+def test_a_function_with_an_attribute_called_index_is_only_asked():
+    def search(query, k):
+        return ["d1"]
+
+    search.index = 7
+    assert Python(search).index(CORPUS).retrieve(["q"]) == [[("d1", 1.0)]]
+
+
+def shaped(**methods):
+    return type("Shape", (), methods)
+
+
+@pytest.mark.parametrize(
+    ("cls", "said"),
+    [
+        (shaped(index=lambda self, corpus: None), r"has index but none of retrieve.*retrieve\(queries, k\)"),
+        (shaped(index=lambda self: None, retrieve=lambda self, q: []), r"expected index\(corpus\)"),
+        (shaped(index=lambda self, a, b: None, retrieve=lambda self, q: []), "missing a required argument"),
+        (shaped(index=lambda self, corpus: None, retrieve=lambda self: []), r"cannot be asked.*\(query, k\)"),
+        (
+            shaped(search=lambda self, query, k, user: []),
+            "cannot be asked: missing a required argument: 'user'",
+        ),
+        (
+            shaped(__init__=lambda self, corpus: None, retrieve=lambda self, q: []),
+            r"its method index\(corpus\)",
+        ),
+    ],
+)
+def test_a_class_of_the_wrong_shape_says_what_is_expected(cls, said):
+    with pytest.raises(RetrieverError, match=said):
+        Python(cls, name="mine")

@@ -29,10 +29,36 @@ def method_of(found: Any, who: str, names: Sequence[str] = _METHODS) -> Callable
     for method in (*methods, found):
         if callable(method):
             return cast("Callable[..., Any]", method)
+    if callable(getattr(found, "index", None)):
+        raise RetrieverError(
+            f"{who}: {kind_of(found)} has index but none of {', '.join(names)}; "
+            "expected retrieve(queries, k) beside index(corpus)."
+        )
     raise RetrieverError(
         f"{who}: {kind_of(found)} cannot be called and has none of {', '.join(names)}; "
         "expected a function, a class, or an object with one of them."
     )
+
+
+def corpus_taker(found: Any, who: str) -> Callable[[Mapping[str, str]], Any] | None:
+    """`index` of an object that is to be handed the corpus before it is asked; None where it has none.
+
+    >>> corpus_taker(len, "python") is None
+    True
+    """
+    index = getattr(found, "index", None)
+    if inspect.isroutine(found) or not callable(index):
+        return None
+    signature = _signature(index)
+    try:
+        if signature is not None:
+            signature.bind({})
+    except TypeError as error:
+        raise RetrieverError(
+            f"{who}: index{signature} cannot take the corpus: {error}; expected index(corpus), the corpus being a "
+            "mapping of document id to text. Where it is something else, give a function that asks the object."
+        ) from None
+    return cast("Callable[[Mapping[str, str]], Any]", index)
 
 
 def ask_each(ask: Callable[[str], Any], queries: Sequence[str], concurrency: int) -> list[Any]:
@@ -83,26 +109,47 @@ class Caller:
         self._who = who
         self._concurrency = checked_concurrency(concurrency, who)
         self._arguments = dict(arguments or {})
-        parameters = _parameters(function)
+        signature = _signature(function)
+        parameters = list(signature.parameters.values()) if signature is not None else []
         self.batch = _takes_batch(parameters) if batch == "auto" else bool(batch)
         self._k = _k_parameter(parameters, self._arguments)
         self._loop: Loop | None = None
+        self._check_call()
 
     def __call__(self, queries: Sequence[str], k: int) -> list[Any]:
         """One raw answer per query."""
         if self.batch:
-            return self._checked_batch(self._settled([self._call(list(queries), k)])[0], len(queries))
+            return self._checked_batch(self.settled([self._call(list(queries), k)])[0], len(queries))
         threads = 1 if inspect.iscoroutinefunction(self._function) else self._concurrency
-        return self._settled(ask_each(lambda query: self._call(query, k), queries, threads))
+        return self.settled(ask_each(lambda query: self._call(query, k), queries, threads))
 
     def _call(self, asked: str | list[str], k: int) -> Any:
-        if self._k is None:
-            return self._function(asked, **self._arguments)
-        if self._k == "":
-            return self._function(asked, k, **self._arguments)
-        return self._function(asked, **{self._k: k, **self._arguments})
+        places, names = self._arranged(asked, k)
+        return self._function(*places, **names)
 
-    def _settled(self, answers: list[Any]) -> list[Any]:
+    def _arranged(self, asked: str | list[str], k: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the function is called with, by place and by name."""
+        if self._k is None:
+            return (asked,), self._arguments
+        if self._k == "":
+            return (asked, k), self._arguments
+        return (asked,), {self._k: k, **self._arguments}
+
+    def _check_call(self) -> None:
+        """Refuse a function that cannot be asked, before anybody asks it."""
+        signature = _signature(self._function)
+        places, names = self._arranged("", 1)
+        try:
+            if signature is not None:
+                signature.bind(*places, **names)
+        except TypeError as error:
+            name = getattr(self._function, "__name__", "the call")
+            raise RetrieverError(
+                f"{self._who}: {name}{signature} cannot be asked: {error}; expected {name}(queries, k) for a list of "
+                f"queries, or {name}(query, k) for one, anything further with a default."
+            ) from None
+
+    def settled(self, answers: list[Any]) -> list[Any]:
         """The answers, those that must be awaited awaited, so many at a time."""
         if not any(inspect.isawaitable(answer) for answer in answers):
             return answers
@@ -160,11 +207,11 @@ async def _awaited(answers: Sequence[Any], concurrency: int) -> list[Any]:
     return list(settled)
 
 
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
     try:
-        return list(inspect.signature(function).parameters.values())
+        return inspect.signature(function)
     except (TypeError, ValueError):
-        return []
+        return None
 
 
 def _takes_batch(parameters: Sequence[inspect.Parameter]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.retrievers.adapters.calling import Batch, Caller, method_of
+from steelyard.retrievers.adapters.calling import Batch, Caller, corpus_taker, method_of
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.targets import identity_of, label_of, load_target, made
 from steelyard.retrievers.adapters.wrapped import Wrapped
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Python(Wrapped):
-    """A function, or an object with `retrieve`, `search` or `invoke`, as a retriever.
+    """A function, or an object with `retrieve`, `search` or `invoke` (and `index`), as a retriever.
 
     target: the callable, or `package.module:attribute`. A class is made, with `arguments`.
     batch: true if it takes a list of queries, false if it takes one; auto looks at its first parameter.
@@ -32,7 +32,7 @@ class Python(Wrapped):
 
     It may give ids, (id, score) pairs, documents or records, {id: score}, or None for nothing, at once or as an
     awaitable. Its order is kept, and so are documents that it gives twice. Without scores, they are 1/rank.
-    A target that is a retriever of this package's kind also gets the corpus to index.
+    An object (or class) with `index(corpus)` is handed the corpus, a mapping of document id to text, before it is asked.
 
     >>> def search(query, k):
     ...     return [("d1", 2.5), ("d2", 0.5)][:k]
@@ -56,6 +56,7 @@ class Python(Wrapped):
         label = name or label_of(target)
         found = made(loaded, label, arguments)
         self._inner = found if isinstance(found, Retriever) else None
+        self._take = corpus_taker(found, label)
         per_call = None if isinstance(loaded, type) else arguments
         self._call = Caller(method_of(found, label), label, batch, concurrency, per_call)
         seen = {"retriever": "python", **identity_of(target, version), "batch": self._call.batch}
@@ -66,9 +67,9 @@ class Python(Wrapped):
         super().__init__(label, DocIds(id, label), {**seen, "score": score}, score)
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Hands the corpus on, to a target that is a retriever of this package's kind."""
-        if self._inner is not None:
-            self._inner.index(corpus)
+        """Hands the corpus on, to a target that has `index`."""
+        if self._take is not None:
+            self._call.settled([self._take(corpus)])
         return super().index(corpus)
 
     def size_in_bytes(self) -> int:

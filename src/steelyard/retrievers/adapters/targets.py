@@ -64,7 +64,7 @@ def _called(found: Any, who: str, arguments: Mapping[str, Any] | None) -> Any:
     except Exception as error:
         raise RetrieverError(
             f"{who}: calling {found.__name__} failed with {type(error).__name__}: {error}. "
-            "What it is made with goes into `arguments`."
+            "What it is made with goes into `arguments`; a corpus is handed to its method index(corpus)."
         ) from error
 
 
