@@ -19,7 +19,6 @@ from steelyard.gate.reading import measured
 from steelyard.gate.result import GateResult, Plan
 from steelyard.gate.verdicts import Asked, verdicts
 from steelyard.statistics import CORRECTIONS, PAIRED_TESTS
-from steelyard.statistics.tests import unknown_test
 
 NOT_BY_DEFAULT = ("Latency",)
 """Measures that depend on the machine: the default rules leave them out."""
@@ -93,12 +92,8 @@ def check(
 
 def _checked(plan: Plan) -> Plan:
     if plan.test not in PAIRED_TESTS:
-        raise (
-            unknown_test(plan.test)
-            if plan.test not in ("tukey", "max-t")
-            else PolicyError(
-                f"{plan.test} compares many runs at once; a gate compares two. Choose {', '.join(PAIRED_TESTS)}."
-            )
+        raise PolicyError(
+            f"a gate cannot test by {plan.test!r}; expected {', '.join(PAIRED_TESTS)}.{did_you_mean(plan.test, PAIRED_TESTS)}"
         )
     if plan.correction not in CORRECTIONS:
         raise PolicyError(

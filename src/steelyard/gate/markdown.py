@@ -21,7 +21,7 @@ def gate_markdown(gate: GateResult) -> str:
     Names and texts stand in code spans, and sentences are escaped: nothing in them can format, link or
     mention anybody.
     """
-    parts = [f"## {gate.sentence}", markdown(_table(gate))]
+    parts = [f"## {escaped(gate.sentence)}", markdown(_table(gate))]
     shown = gate.failures or tuple(row for row in gate.rows if row.baseline and row.losers)[:1]
     for row in shown:
         if row.losers:

@@ -79,7 +79,7 @@ def _told(found: Mapping[str, Any], name: str) -> Measured:
     runs = found.get("runs")
     if not isinstance(runs, list) or not runs or not all(isinstance(run, Mapping) for run in runs):
         raise InputError(f"{name} has no runs; {HOW}.")
-    names = [str(run.get("name")) for run in runs]
+    names = [_text(run.get("name")) for run in runs]
     twice = next((each for each in names if names.count(each) > 1), None)
     if twice is not None:
         raise InputError(f"{name}: two runs are called {twice!r}; give them names of their own.")
@@ -137,8 +137,13 @@ def _rows(run: Mapping[str, Any], name: str, listed: list[str], where: str) -> d
             raise InputError(
                 f"{where}: run {name!r}, query {query!r}: {given!r} is not a value for each measure."
             )
-        rows[str(query)] = {str(key): _value(value, where, name, query) for key, value in given.items()}
+        rows[_text(query)] = {_text(key): _value(value, where, name, query) for key, value in given.items()}
     return rows
+
+
+def _text(name: Any) -> str:
+    """A name; halves of a surrogate pair, which JSON can hold and no file can, are shown as their code."""
+    return str(name).encode("utf-8", "backslashreplace").decode()
 
 
 def _value(value: Any, where: str, run: str, query: str) -> float:

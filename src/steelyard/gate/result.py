@@ -87,10 +87,7 @@ class Plan:
             if self.correction != "none" and tests > 1
             else "no correction"
         )
-        return (
-            f"Tested by the paired {self.test} test over queries, one-sided, alpha {self.alpha:g}, {corrected}; "
-            "brackets are 95 % intervals."
-        )
+        return f"Tested by the paired {self.test} test over queries, one-sided, alpha {self.alpha:g}, {corrected}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +123,10 @@ class GateResult:
 
     @property
     def method(self) -> str:
-        """How it was tested, in a sentence; empty where nothing was."""
-        return self.plan.sentence(sum(row.p is not None for row in self.rows))
+        """How it was tested, and what brackets are; empty where there is nothing to say."""
+        tested = self.plan.sentence(sum(row.p is not None for row in self.rows))
+        spans = "Brackets are 95 % intervals." if any(row.low is not None for row in self.rows) else ""
+        return f"{tested} {spans}".strip()
 
     @property
     def table(self) -> Table:

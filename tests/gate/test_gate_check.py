@@ -1,0 +1,366 @@
+"""The gate: each rule's verdict, which runs are held against which, and everything that is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from gate_inputs import pair, told
+from scipy import stats
+
+import steelyard as sy
+from steelyard.errors import InputError, PolicyError, SteelyardError
+from steelyard.gate import check
+from steelyard.statistics import adjust
+
+
+def test_thresholds():
+    result = told([0.2, 0.4, 0.6])
+    gate = check(result, ["AP >= 0.4", "AP >= 0.41", "AP > 0.4", "AP < 0.41", "AP <= 0.4"])
+    assert [row.passed for row in gate.rows] == [True, False, False, True, True]
+    assert not gate.passed
+    assert [row.rule.text for row in gate.failures] == ["AP >= 0.41", "AP > 0.4"]
+    row = gate.rows[1]
+    assert (row.value, row.needed, row.queries) == (pytest.approx(0.4), ">= 0.4100", 3)
+    assert "0.0100 short" in row.why
+    assert [loser.query_id for loser in row.losers] == ["q0", "q1", "q2"]
+    assert check(result, "AP >= 0.4").passed
+
+
+def test_a_value_close_to_its_bound_is_shown_with_enough_digits():
+    row = check(told([0.39999, 0.39999]), "AP >= 0.4").rows[0]
+    assert row.needed == ">= 0.40000"
+    assert "0.00001 short" in row.why
+
+
+def test_a_threshold_that_moves_with_the_baseline():
+    result, baseline = told([0.3, 0.5]), told([0.4, 0.5])
+    gate = check(
+        result, ["AP >= baseline - 0.06", "AP >= baseline - 0.04", "AP >= baseline"], baseline=baseline
+    )
+    assert [row.passed for row in gate.rows] == [True, False, False]
+    row = gate.rows[1]
+    assert (row.reference, row.difference) == (pytest.approx(0.45), pytest.approx(-0.05))
+    assert row.needed == ">= 0.4100 (baseline 0.4500 - 0.04)"
+    assert [(loser.query_id, loser.before, loser.after) for loser in row.losers] == [("q0", 0.4, 0.3)]
+
+
+def test_no_significant_drop_is_scipys_paired_test_one_sided():
+    result, baseline = pair(drop=0.03)
+    gate = check(result, "no significant drop in AP", baseline=baseline)
+    row = gate.rows[0]
+    before, after = (
+        [held["AP"] for held in each["runs"][0]["per_query"].values()] for each in (baseline, result)
+    )
+    wanted = stats.ttest_rel(after, before, alternative="less")
+    assert row.p == pytest.approx(wanted.pvalue, rel=1e-9)
+    assert row.passed is not (row.p < 0.05)
+    assert row.low < row.difference < row.high
+    assert row.effect == pytest.approx(wanted.statistic / math.sqrt(60))
+
+
+def test_a_planted_drop_is_caught_and_a_gain_is_not():
+    result, baseline = pair(drop=0.1)
+    assert not check(result, "no significant drop in AP", baseline=baseline).passed
+    assert check(baseline, "no significant drop in AP", baseline=result).passed
+    why = check(result, "no significant drop in AP", baseline=baseline).rows[0].why
+    assert why.startswith("fell by 0.0915 [-0.1")
+    assert "queries worse" in why
+
+
+def test_less_is_better_is_turned_round():
+    result, baseline = pair(drop=-0.1, measure="Confusion@3")
+    gate = check(result, baseline=baseline)
+    assert [row.rule.text for row in gate.rows] == ["no significant rise in Confusion@3"]
+    assert not gate.passed
+    assert gate.rows[0].losers[0].after > gate.rows[0].losers[0].before
+    assert check(baseline, baseline=result).passed
+    with pytest.raises(InputError, match="write `no significant rise in Confusion@3`"):
+        check(result, "no significant drop in Confusion@3", baseline=baseline)
+    with pytest.raises(InputError, match="write `no significant drop in AP`"):
+        check(told([1, 0]), "no significant rise in AP", baseline=told([1, 0]))
+    gate = check(result, "Confusion@3 >= 0.1")
+    assert "is the sign the right way round?" in gate.warnings[0]
+
+
+def test_the_correction_is_over_every_test_of_the_gate():
+    result, baseline = (
+        {**each, "runs": [{**each["runs"][0], "name": name} for name in "abc"]} for each in pair(drop=0.025)
+    )
+    for correction in ("none", "bonferroni", "holm", "bh"):
+        gate = check(result, baseline=baseline, correction=correction)
+        raw = [row.p for row in gate.rows]
+        assert [row.p_adjusted for row in gate.rows] == pytest.approx(adjust(raw, correction).tolist())
+    assert "holm correction over 3 tests" in check(result, baseline=baseline).method
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "sign", "permutation", "bootstrap"])
+def test_the_test_can_be_chosen(test):
+    result, baseline = pair(drop=0.1)
+    gate = check(result, baseline=baseline, test=test, permutations=2_000)
+    assert not gate.passed
+    assert f"the paired {test} test" in gate.method
+    assert check(baseline, baseline=result, test=test, permutations=2_000).passed
+
+
+def test_slices():
+    kinds = {f"q{number}": {"kind": "odd" if number % 2 else "even"} for number in range(6)}
+    result = told([0.0, 1.0] * 3)
+    gate = check(result, ["AP[kind=odd] >= 0.9", "AP[kind=even] >= 0.9", "AP >= 0.5"], queries=kinds)
+    assert [(row.passed, row.queries) for row in gate.rows] == [(True, 3), (False, 3), (True, 6)]
+    changed, baseline = pair(drop=0.2, spread=0.05)
+    half = {f"q{number}": {"kind": "odd" if number % 2 else "even"} for number in range(60)}
+    for number in range(1, 60, 2):
+        changed["runs"][0]["per_query"][f"q{number}"] = baseline["runs"][0]["per_query"][f"q{number}"]
+    gate = check(
+        changed,
+        ["no significant drop in AP[kind=odd]", "no significant drop in AP[kind=even]"],
+        baseline=baseline,
+        queries=half,
+    )
+    assert [row.passed for row in gate.rows] == [True, False]
+    assert {loser.query_id for loser in gate.rows[1].losers} <= {f"q{n}" for n in range(0, 60, 2)}
+    with pytest.raises(InputError, match=r"no query has kind=both; there are even, odd"):
+        check(result, "AP[kind=both] >= 0", queries=kinds)
+    with pytest.raises(InputError, match=r"no query has a column 'sort'"):
+        check(result, "AP[sort=odd] >= 0", queries=kinds)
+    with pytest.raises(
+        InputError, match=r"has no column 'kind' of its queries; it holds none.*--queries FILE"
+    ):
+        check(result, "AP[kind=odd] >= 0")
+
+
+def test_every_run_is_held_against_its_namesake_or_the_only_one():
+    two = {**told([1, 1, 0.5]), "runs": [told([0.5, 1, 1], run)["runs"][0] for run in ("a", "b")]}
+    gate = check(two, "AP >= baseline", baseline=two)
+    assert [(row.run, row.baseline) for row in gate.rows] == [("a", "a"), ("b", "b")]
+    gate = check(two, "AP >= baseline", baseline=told([1, 1, 1], "old"))
+    assert [(row.run, row.baseline) for row in gate.rows] == [("a", "old"), ("b", "old")]
+    assert "Run 'a' is held against 'old', the baseline's only run." in gate.warnings
+    assert [row.run for row in check(two, "AP > 0", run="b").rows] == ["b"]
+    assert [row.run for row in check(two, "AP > 0", run=["b", "a"]).rows] == ["b", "a"]
+    gate = check(two, "AP >= baseline", baseline=two, run="a", baseline_run="b")
+    assert (gate.rows[0].run, gate.rows[0].baseline) == ("a", "b")
+    with pytest.raises(InputError, match="'mine' is not in the baseline.*--baseline-run"):
+        check(told([1, 1, 1]), "AP >= baseline", baseline=two)
+    with pytest.raises(InputError, match="there is no run 'c'.*there are a, b"):
+        check(two, "AP > 0", run="c")
+    with pytest.raises(InputError, match="there is no run 'c'"):
+        check(two, "AP >= baseline", baseline=two, baseline_run="c")
+
+
+def test_a_baseline_that_no_rule_speaks_of_is_held_against_all_the_same():
+    result, baseline = pair(drop=0.1)
+    gate = check(result, "AP >= 0.1", baseline=baseline)
+    assert [(row.rule.text, row.passed) for row in gate.rows] == [
+        ("AP >= 0.1", True),
+        ("no significant drop in AP", False),
+    ]
+    gate = check(result, "AP >= baseline - 0.5", baseline=baseline)
+    assert [row.rule.text for row in gate.rows] == ["AP >= baseline - 0.5"]
+
+
+def test_latency_depends_on_the_machine_and_is_not_checked_unasked():
+    slow, quick = (
+        {**each, "runs": [{"name": "r", "per_query": {q: {"AP": 1.0, "Latency": v} for q, v in zip("abc", times, strict=True)}}]}
+        for each, times in ((told([1]), [3.0, 4.0, 5.0]), (told([1]), [1.0, 1.1, 1.2]))
+    )  # fmt: skip
+    gate = check(slow, baseline=quick)
+    assert gate.passed
+    assert any("No rule is made for Latency" in line for line in gate.warnings)
+    assert not check(slow, "Latency <= baseline + 1", baseline=quick).passed
+    assert not check(slow, "no significant rise in Latency", baseline=quick).passed
+
+
+def test_nothing_to_check_is_refused():
+    with pytest.raises(InputError, match="nothing to check.*--rule.*--save-baseline"):
+        check(told([1, 1]))
+
+
+def test_what_cannot_be_checked_is_told_together():
+    with pytest.raises(InputError) as error:
+        check(told([1, 1]), ["RR > 0", "APP > 0", "no significant drop in AP"])
+    for part in (
+        "3 of 3 rules cannot be checked",
+        "'RR' is not measured",
+        "there are AP",
+        "needs a baseline",
+    ):
+        assert part in str(error.value)
+    with pytest.raises(InputError, match="'RR' is not measured in the baseline"):
+        check(told([1, 1], measure="RR"), "RR >= baseline", baseline=told([1, 1]))
+    with pytest.raises(InputError, match="no measure in common"):
+        check(told([1, 1], measure="RR"), baseline=told([1, 1]))
+
+
+def test_another_spelling_of_a_measure_is_found():
+    assert check(told([1, 1], measure="nDCG@10"), "ndcg_cut_10 >= 1").rows[0].measure == "nDCG@10"
+
+
+def test_nan_never_passes_and_no_queries_are_an_error():
+    with pytest.raises(InputError, match="a rule over no queries says nothing"):
+        check(told([None, None]), "AP >= 0")
+    with pytest.raises(InputError, match="a rule over no queries says nothing"):
+        check(
+            {**told([1]), "runs": [{"name": "a", "per_query": {"q0": {"AP": None, "RR": 1}}}]},
+            "AP <= baseline",
+            baseline=told([1]),
+        )
+    gate = check(told([1, None]), "AP >= 1")
+    assert (gate.passed, gate.rows[0].queries) == (True, 1)
+
+
+def test_queries_that_are_gone_new_or_others():
+    whole, part = told([1.0, 1.0, 0.0]), told([1.0, 1.0])
+    with pytest.raises(
+        InputError, match=r"1 of the baseline's 3 queries have no value.*\(q2\).*--allow queries"
+    ):
+        check(part, "AP >= baseline", baseline=whole)
+    gate = check(part, "AP >= baseline", baseline=whole, allow=["queries"])
+    assert (gate.rows[0].queries, gate.rows[0].reference) == (2, 1.0)
+    assert any("are left out" in line for line in gate.warnings)
+    gate = check(whole, ["AP >= baseline", "AP >= 0.9"], baseline=part)
+    assert [(row.queries, row.passed) for row in gate.rows] == [(2, True), (3, False)]
+    assert any("1 of the 3 queries of run 'mine' are not in the baseline (q2)" in w for w in gate.warnings)
+    other = {**part, "runs": [{"name": "mine", "per_query": {"x1": {"AP": 1}}}]}
+    with pytest.raises(InputError, match="no query in common"):
+        check(part, "AP >= baseline", baseline=other, allow=["queries"])
+    with pytest.raises(InputError, match="'query' cannot be allowed"):
+        check(part, "AP > 0", allow=["query"])
+
+
+def test_values_that_only_the_baseline_has_are_counted():
+    result, baseline = (
+        {
+            **told([1]),
+            "runs": [{"name": "r", "per_query": {q: {"AP": 1.0, "RR": v} for q, v in rows.items()}}],
+        }
+        for rows in ({"a": 0.5, "b": None}, {"a": 0.5, "b": 1.0})
+    )
+    gate = check(result, "RR >= baseline", baseline=baseline)
+    assert gate.rows[0].queries == 1
+    assert any("no value of RR on 1 queries that have one in the baseline" in w for w in gate.warnings)
+
+
+def test_another_answer_key_is_refused_unless_allowed():
+    result, baseline = told([1, 1]), told([1, 1], judged="another")
+    with pytest.raises(InputError, match="2 of 2 queries are judged otherwise.*--allow judgments"):
+        check(result, baseline=baseline)
+    assert any(
+        "answer key's" in line for line in check(result, baseline=baseline, allow=["judgments"]).warnings
+    )
+    del baseline["judgments"]
+    assert any("taken on trust" in line for line in check(result, baseline=baseline).warnings)
+
+
+def test_other_definitions_and_policies_are_refused():
+    with pytest.raises(InputError, match="measured differently") as error:
+        check(
+            told([1, 1], measure="MAP", dialect="ranx"),
+            baseline=told([1, 1], measure="MAP", dialect="autorag"),
+        )
+    assert "MAP is AP(" in str(error.value)
+    with pytest.raises(InputError, match="missing is skip in the result and zero in the result"):
+        check(told([1, 1], policies={"missing": "skip"}), baseline=told([1, 1], policies={"missing": "zero"}))
+    same = check(told([1, 0], measure="RR", dialect="ranx"), baseline=told([1, 0], measure="RR"))
+    assert any("the measures held against each other mean the same" in line for line in same.warnings)
+
+
+def test_another_version_or_dataset_is_worth_a_word():
+    gate = check(told([1, 0], steelyard="9.9"), baseline=told([1, 0]))
+    assert any("measured by Steelyard 9.9" in line for line in gate.warnings)
+    one, two = ({"name": "d", "fingerprint": mark} for mark in ("aa", "bb"))
+    gate = check(told([1, 0], dataset=one), baseline=told([1, 0], dataset=two))
+    assert any("The dataset is not the one of the baseline" in line for line in gate.warnings)
+
+
+def test_the_very_same_values_are_remarked_upon():
+    gate = check(told([1, 0]), baseline=told([1, 0]))
+    assert gate.rows[0].why == "the same on each of 2 queries"
+    assert any("Every value checked equals the baseline's: mine" in line for line in gate.warnings)
+
+
+def test_too_few_queries_to_tell():
+    with pytest.raises(InputError, match="one query of run 'mine' can never show"):
+        check(told([0.0]), baseline=told([1.0]))
+    with pytest.raises(
+        InputError, match="4 queries of run 'mine' can never show a significant difference by the sign"
+    ):
+        check(told([0.0] * 4), baseline=told([1.0] * 4), test="sign")
+    assert not check(told([0.0] * 5), baseline=told([1.0] * 5), test="sign").passed
+    gate = check(told([0.1, 0.0, 0.9]), baseline=told([0.5, 0.4, 0.3]))
+    assert gate.passed
+    assert any("are too few to tell" in line for line in gate.warnings)
+    assert "one like this would take" not in check(told([0.5, 0.6]), baseline=told([0.5, 0.4])).rows[0].why
+
+
+def test_power_is_one_sided_and_of_the_corrected_level():
+    result, baseline = pair(drop=0.005)
+    row = check(result, baseline=baseline).rows[0]
+    gaps = np.array([
+        result["runs"][0]["per_query"][q]["AP"] - baseline["runs"][0]["per_query"][q]["AP"]
+        for q in result["runs"][0]["per_query"]
+    ])  # fmt: skip
+    assert row.passed
+    assert f"60 queries find a drop of {row.notices:.4f} 80 % of the time" in row.why
+    critical = stats.t.ppf(0.95, 59)
+    chance = stats.nct.sf(critical, 59, row.notices / gaps.std(ddof=1) * math.sqrt(60))
+    assert chance == pytest.approx(0.8, abs=1e-4)
+
+
+def test_wrong_settings():
+    result, baseline = pair()
+    for settings, why in (
+        ({"test": "tukey"}, "a gate cannot test by 'tukey'"),
+        ({"correction": "holms"}, "Did you mean holm"),
+        ({"alpha": 0.5}, "alpha is 0.5"),
+        ({"alpha": 0}, "alpha is 0"),
+    ):
+        with pytest.raises(PolicyError, match=why):
+            check(result, baseline=baseline, **settings)
+    with pytest.raises(SteelyardError, match="a int cannot be gated"):
+        check(3, "AP > 0")
+
+
+def test_scores_and_the_package_itself():
+    qrels = {f"q{number}": ["a"] for number in range(8)}
+    good = sy.evaluate(qrels, {query: ["a"] for query in qrels}, ["RR", "P@1"], name="r")
+    bad = sy.evaluate(qrels, {query: ["x", "a"] for query in qrels}, ["RR", "P@1"], name="r")
+    assert sy.gate(good, "RR >= 1").passed
+    gate = sy.gate(bad, baseline=good)
+    assert [row.passed for row in gate.rows] == [False, False]
+    assert "RR" in gate._repr_html_()
+    assert (
+        "<script"
+        not in sy.gate(sy.evaluate(qrels, {"q0": ["a"]}, ["RR"], name="<script>"), "RR > 0")._repr_html_()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("correction", "measures"), [("none", 1), ("holm", 3)])
+def test_false_alarms_are_as_rare_as_alpha_says(correction, measures):
+    """Nothing changed but noise: the gate fails about 5 times in 100."""
+    random = np.random.default_rng(11)
+    times, queries = 1000, 100
+    alarms = 0
+    for _ in range(times):
+        noise = random.normal(0.0, 0.1, (2, queries, measures))
+        before, after = (
+            {"runs": [{"name": "r", "per_query": {f"q{q}": {f"P@{m + 1}": 0.5 + v for m, v in enumerate(row)} for q, row in enumerate(rows)}}]}
+            for rows in noise.tolist()
+        )  # fmt: skip
+        alarms += not check(after, baseline=before, correction=correction).passed
+    # Within three standard errors of 5 %.
+    assert abs(alarms / times - 0.05) < 3 * math.sqrt(0.05 * 0.95 / times)
+
+
+@pytest.mark.slow
+def test_a_real_drop_is_caught_as_often_as_the_gate_says_it_would_be():
+    times, caught = 500, 0
+    for seed in range(times):
+        result, baseline = pair(drop=0.025, n=100, seed=seed, spread=0.1)
+        caught += not check(result, baseline=baseline).passed
+    # The power of a one-sided t-test with d = 0.25 and n = 100, and three standard errors.
+    power = stats.nct.sf(stats.t.ppf(0.95, 99), 99, 2.5)
+    assert abs(caught / times - power) < 3 * math.sqrt(power * (1 - power) / times)

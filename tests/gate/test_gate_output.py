@@ -1,0 +1,134 @@
+"""How a gate is written down: JUnit that every server reads, Markdown that nothing can break, the same bytes always."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+from gate_inputs import pair, told
+
+from steelyard.gate import check
+
+HOSTILE = "<b>\x00\x1b[31m]]>&\"'|`@all\n# [x](http://x)\ud800\uffff"
+
+
+def hostile():
+    result = told([0.1, 0.2], run=HOSTILE)
+    result["runs"][0]["per_query"] = {HOSTILE + str(n): {"AP": 0.1 * n} for n in range(3)}
+    return check(result, ["AP >= 0.05", "AP >= 0.5"])
+
+
+def junit_problems(root):
+    """What a JUnit reader would stumble over."""
+    problems = [] if root.tag == "testsuites" else ["no testsuites"]
+    for level in (root, *root):
+        cases = list(level.iter("testcase"))
+        failures = [case for case in cases if case.find("failure") is not None]
+        if (level.get("tests"), level.get("failures")) != (str(len(cases)), str(len(failures))):
+            problems.append(f"counts of {level.get('name')}")
+        if (level.get("errors"), level.get("skipped")) != ("0", "0"):
+            problems.append("errors or skipped")
+    for suite in root:
+        order = [child.tag for child in suite]
+        if suite.tag != "testsuite" or not re.fullmatch(
+            r"properties (testcase )+(system-err )?", " ".join(order) + " "
+        ):
+            problems.append(f"order {order}")
+        for case in suite.iter("testcase"):
+            if not case.get("name") or not case.get("classname") or case.get("time") is None:
+                problems.append("a case without name, classname or time")
+            if [child.tag for child in case] not in (["failure"], ["system-out"]):
+                problems.append("a case with anything else")
+            failure = case.find("failure")
+            if failure is not None and not (failure.get("message") and failure.get("type") and failure.text):
+                problems.append("a failure without message, type or text")
+    return problems
+
+
+def test_junit_has_a_suite_a_run_and_a_case_a_rule():
+    result, baseline = pair(drop=0.1)
+    result["runs"].append({**result["runs"][0], "name": "other"})
+    gate = check(result, ["AP >= 0.1", "no significant drop in AP"], baseline=baseline)
+    root = ElementTree.fromstring(gate.to_junit().encode())
+    assert junit_problems(root) == []
+    assert [suite.get("name") for suite in root] == ["mine", "other"]
+    assert [case.get("name") for case in root[0].iter("testcase")] == [
+        "AP >= 0.1",
+        "no significant drop in AP",
+    ]
+    failure = root[0].find(".//failure")
+    assert "fell by" in failure.get("message")
+    assert failure.get("type") == "drop"
+    assert gate.rows[1].losers[0].query_id in failure.text
+    assert root[0].find("properties/property[@name='baseline run']").get("value") == "mine"
+
+
+def test_junit_survives_hostile_names():
+    text = hostile().to_junit()
+    root = ElementTree.fromstring(text.encode())
+    assert junit_problems(root) == []
+    assert root[0].get("name").startswith("<b>\\u0000\\u001b[31m]]>&\"'|`@all")
+    assert "\\ud800\\uffff" in root[0].get("name")
+
+
+def test_markdown_says_the_verdict_first_and_how_to_reproduce_it():
+    result, baseline = pair(drop=0.1)
+    gate = check(result, baseline=baseline, alpha=0.01, run="mine")
+    text = gate.to_markdown()
+    assert text.startswith("## The gate FAILED: 1 of 1 rule of run mine broken.\n\n| rule |")
+    assert "| **FAILED** |" in text
+    assert "### What lost most: `no significant drop in AP` of `mine`" in text
+    assert text.count("| `q") == 5
+    assert "one-sided, alpha 0.01" in text
+    assert text.endswith("    steelyard gate 'the result' --baseline 'the result' --run mine --alpha 0.01")
+    passed = check(baseline, baseline=result).to_markdown()
+    assert passed.startswith("## The gate passed: 1 rule of run mine kept.")
+    assert "### What lost most" in passed
+
+
+def test_markdown_survives_hostile_names():
+    text = hostile().to_markdown()
+    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("| ")}
+    assert widths == {6, 3}
+    outside = re.sub(r"`[^`\n]*`", "", text)
+    for part in (r"(?<!\\)<b>", r"\[x\]\(", "\x00", "\x1b", "\n# \\[x"):
+        assert not re.search(part, outside.split("### To reproduce")[0]), part
+    assert not re.search(r"(?<!\w)@all", outside.split("### To reproduce")[0])
+    assert all(line.startswith("    ") for line in text.split("### To reproduce\n\n")[1].splitlines())
+
+
+def test_json_holds_plain_numbers():
+    result, baseline = told([0.5, 0.5, 0.5]), told([1.0, 1.0, 1.0])
+    made = json.loads(check(result, ["AP >= 0.5", "no significant drop in AP"], baseline=baseline).to_json())
+    assert made["passed"] is False
+    assert [row["rule"] for row in made["rows"]] == ["AP >= 0.5", "no significant drop in AP"]
+    assert made["rows"][1]["effect"] is None  # minus infinity: the same drop on every query
+    assert made["rows"][1]["p"] == 0.0
+    assert made["rows"][0]["p"] is None
+    assert (made["test"], made["alpha"], made["correction"]) == ("t", 0.05, "holm")
+
+
+def test_the_same_input_gives_the_same_bytes():
+    def written():
+        result, baseline = pair(drop=0.02, n=40)
+        gate = check(result, baseline=baseline, test="permutation", permutations=1_000)
+        return gate.to_junit(), gate.to_markdown(), gate.to_json(), repr(gate), gate._repr_html_()
+
+    assert written() == written()
+
+
+def test_a_reader_sees_rule_numbers_and_worst_queries():
+    result, baseline = pair(drop=0.1)
+    gate = check(result, baseline=baseline)
+    text = gate.to_text()
+    worst = gate.rows[0].losers[0]
+    for part in (
+        "The gate FAILED",
+        "mine: no significant drop in AP",
+        "fell by",
+        f"{worst.query_id}: {worst.before:.4f} -> {worst.after:.4f}",
+    ):
+        assert part in text
+    assert "verdict" in repr(gate)
+    assert "<strong>The gate FAILED" in gate._repr_html_()

@@ -1,0 +1,227 @@
+"""What a gate is given: result folders, JSON of evaluate, baselines; whole, broken or hostile."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import polars as pl
+import pytest
+from gate_inputs import told
+
+import steelyard as sy
+from steelyard.bench import load_result
+from steelyard.cli import run as steelyard
+from steelyard.errors import InputError
+from steelyard.gate import check, save_baseline
+from steelyard.gate.reading import measured
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_pages():
+    """A gate does not look at report.html, and drawing it takes longer than all the rest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("steelyard.bench.result.write_page", lambda *given, **named: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    corpus = {f"d{i}": f"text number {i} {'odd' if i % 2 else 'even'}" for i in range(12)}
+    queries = {f"q{i}": {"text": f"number {i}?", "kind": "odd" if i % 2 else "even"} for i in range(12)}
+    qrels = {f"q{i}": {f"d{i}": 1} for i in range(12)}
+    made = tmp_path_factory.mktemp("gate") / "result"
+    sy.bench(
+        {
+            "dataset": sy.Dataset.of(corpus, queries, qrels, name="tiny"),
+            "retrievers": ["bm25-okapi", {"random": {"seed": 1}}],
+            "measures": ["RR", "Hit@1", "Latency"],
+            "composite": {"RR": 1.0, "Hit@1": 1.0},
+            "gate": ["RR >= 0.9"],
+        },
+        output=made,
+    )
+    return made
+
+
+def test_a_folder_holds_what_the_bench_measured(folder):
+    source = measured(folder)
+    board = load_result(folder).comparison.boards[0]
+    assert source.board.runs == board.runs
+    assert source.board.queries == board.queries
+    assert source.keys == ["composite", "RR", "Hit@1", "Latency"]
+    assert source.board.values.tolist() == board.values.tolist()
+    assert source.definitions["composite"] == "composite of RR: 1, Hit@1: 1"
+    assert measured(folder / "result.json").board.values.tolist() == board.values.tolist()
+    assert measured(load_result(folder)).board.values.tolist() == board.values.tolist()
+
+
+def test_rules_of_the_bench_come_along_and_those_given_come_on_top(folder):
+    gate = check(folder, "Hit@1[kind=even] >= 0.9", run="bm25-okapi")
+    assert [row.rule.text for row in gate.rows] == ["Hit@1[kind=even] >= 0.9", "RR >= 0.9"]
+    assert gate.passed
+    gate = check(folder)
+    assert [(row.run, row.passed) for row in gate.rows] == [("bm25-okapi", True), ("random", False)]
+    assert gate.rows[1].losers[0].text.startswith("number")
+    assert check(folder, "RR[complexity=simple] >= 0.9", run="bm25-okapi").rows[0].queries == 12
+
+
+def test_a_wrong_rule_in_a_bench_is_told_before_anything_runs(tmp_path):
+    path = tmp_path / "bench.yaml"
+    path.write_text(
+        "dataset: demo\nretrievers: [random]\nmeasures: [RR]\ngate:\n  - RR >= 0.1\n  - RR = 0.1\n"
+    )
+    with pytest.raises(InputError, match="line 6: the rule 'RR = 0.1' cannot be understood"):
+        sy.bench(path)
+
+
+def test_a_baseline_is_small_the_same_bytes_and_read_back_to_the_bit(folder, tmp_path):
+    save_baseline(folder, tmp_path / "one.json")
+    save_baseline(folder, tmp_path / "two.json")
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
+    before, after = measured(folder), measured(tmp_path / "one.json")
+    assert after.board.values.tolist() == before.board.values.tolist()
+    assert (after.keys, after.definitions) == (before.keys, before.definitions)
+    assert (after.judgments, after.policies, after.dataset) == (
+        before.judgments,
+        before.policies,
+        before.dataset,
+    )
+    save_baseline(tmp_path / "one.json", tmp_path / "again.json")
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "again.json").read_bytes()
+    save_baseline(folder, tmp_path / "least.json", run="random")
+    assert measured(tmp_path / "least.json").board.runs == ("random",)
+    assert (tmp_path / "least.json").stat().st_size < 2_500
+    gate = check(folder, baseline=tmp_path / "one.json", run="random")
+    assert [row.why for row in gate.rows if row.p] == ["the same on each of 12 queries"] * 3
+    with pytest.raises(InputError, match="there is no run 'none'"):
+        save_baseline(folder, tmp_path / "least.json", run="none")
+
+
+def test_cutoffs_have_rows_of_their_own(tmp_path):
+    corpus, qrels = {f"d{i}": f"word{i}" for i in range(5)}, {f"q{i}": {f"d{i}": 1} for i in range(5)}
+    dataset = sy.Dataset.of(corpus, {f"q{i}": f"word{i}" for i in range(5)}, qrels)
+    given = {"dataset": dataset, "retrievers": ["bm25-okapi"], "measures": ["P", "R"], "at": [1, 2]}
+    sy.bench(given, output=tmp_path / "out")
+    save_baseline(tmp_path / "out", tmp_path / "base.json")
+    gate = check(
+        tmp_path / "out",
+        ["P at 1 >= 1", "P at 2 >= 1", "no significant drop in R at 2"],
+        baseline=tmp_path / "base.json",
+    )
+    assert [row.passed for row in gate.rows] == [True, False, True]
+    assert measured(tmp_path / "base.json").definitions["P at 2"].startswith("P(")
+
+
+def test_failures_of_a_retriever_are_said(folder, tmp_path):
+    changed = shutil.copytree(folder, tmp_path / "result")
+    record = json.loads((changed / "result.json").read_text())
+    record["runs"][1]["errors"] = {"q3": "timed out"}
+    (changed / "result.json").write_text(json.dumps(record))
+    assert any(
+        "'random': it failed on 1 queries (the first, q3: timed out)" in w for w in check(changed).warnings
+    )
+
+
+def test_a_folder_of_two_benches_is_refused(folder, tmp_path):
+    changed = shutil.copytree(folder, tmp_path / "result")
+    frame = pl.read_parquet(changed / "scores.parquet")
+    frame.with_columns(pl.col("value") * 0.5).write_parquet(changed / "scores.parquet")
+    with pytest.raises(
+        InputError, match=r"in result.json and .* in scores.parquet; the folder is half written"
+    ):
+        check(changed)
+    (changed / "scores.parquet").unlink()
+    with pytest.raises(InputError, match=r"no readable scores.parquet"):
+        check(changed)
+    (changed / "result.json").unlink()
+    with pytest.raises(InputError, match=r"has no result.json"):
+        check(changed)
+
+
+def test_json_of_evaluate_is_a_result_and_a_baseline(tmp_path, capsys):
+    qrels, good, bad = tmp_path / "qrels.trec", tmp_path / "good.run", tmp_path / "bad.run"
+    qrels.write_text("".join(f"q{i} 0 d{i} 1\n" for i in range(9)))
+    good.write_text("".join(f"q{i} Q0 d{i} 1 1.0 r\n" for i in range(9)))
+    bad.write_text("".join(f"q{i} Q0 x 1 2.0 r\nq{i} Q0 d{i} 2 1.0 r\n" for i in range(9)))
+    for run in (good, bad):
+        made = str(run.with_suffix(".json"))
+        assert (
+            steelyard(
+                ["evaluate", str(qrels), str(run), "-m", "RR", "--per-query", "--format", "json", "-o", made]
+            )
+            == 0
+        )
+    gate = check(tmp_path / "bad.json", baseline=tmp_path / "good.json")
+    assert not gate.passed
+    assert gate.warnings == ()
+    qrels.write_text(qrels.read_text() + "q0 0 d7 1\n")
+    made = str(tmp_path / "other.json")
+    assert (
+        steelyard(
+            ["evaluate", str(qrels), str(good), "-m", "RR", "--per-query", "--format", "json", "-o", made]
+        )
+        == 0
+    )
+    with pytest.raises(InputError, match=r"1 of 9 queries are judged otherwise than in the baseline \(q0\)"):
+        check(made, baseline=tmp_path / "good.json")
+    made = str(tmp_path / "skip.json")
+    assert (
+        steelyard(
+            [
+                "evaluate",
+                str(qrels),
+                str(good),
+                "-m",
+                "RR",
+                "--missing",
+                "skip",
+                "--per-query",
+                "--format",
+                "json",
+                "-o",
+                made,
+            ]
+        )
+        == 0
+    )
+    with pytest.raises(InputError, match="missing is skip"):
+        check(made, baseline=tmp_path / "good.json")
+    made = str(tmp_path / "means.json")
+    assert steelyard(["evaluate", str(qrels), str(good), "-m", "RR", "--format", "json", "-o", made]) == 0
+    with pytest.raises(InputError, match="has no values per query.*--per-query"):
+        check(made, "RR > 0")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[]", "holds no JSON object"),
+        ("{}", "has no runs"),
+        ('{"runs": []}', "has no runs"),
+        ('{"runs": [1]}', "has no runs"),
+        ('{"runs": [{"name": "a", "per_query": {}}]}', "holds no value"),
+        ('{"runs": [{"name": "a", "per_query": {"q": 1}}]}', "is not a value for each measure"),
+        ('{"runs": [{"name": "a", "per_query": {"q": [1]}}]}', "is not a value for each measure"),
+        ('{"runs": [{"name": "a", "per_query": {"q": {"AP": "1"}}}]}', "holds '1'; expected a number or null"),
+        ('{"runs": [{"name": "a", "per_query": {"q": {"AP": true}}}]}', "holds True"),
+        ('{"runs": [{"name": "a", "per_query": {"q": {"AP": Infinity}}}]}', "holds inf"),
+        ('{"dialect": "klingon", "runs": [{"name": "a", "per_query": {"q": {"AP": 1}}}]}', "no dialect 'klingon'"),
+    ],
+)  # fmt: skip
+def test_broken_json_is_refused(tmp_path, text, why):
+    path = tmp_path / "result.json"
+    path.write_text(text)
+    with pytest.raises(sy.SteelyardError, match=why):
+        check(path, "AP > 0")
+
+
+def test_two_runs_of_one_name_and_files_that_are_not_there(tmp_path):
+    with pytest.raises(InputError, match="two runs are called 'mine'"):
+        check({**told([1]), "runs": told([1])["runs"] * 2}, "AP > 0")
+    with pytest.raises(InputError, match="nowhere does not exist; expected a result folder"):
+        check(tmp_path / "nowhere", "AP > 0")
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(InputError, match="cannot be read as JSON"):
+        check(tmp_path / "binary.json", "AP > 0")
