@@ -18,11 +18,17 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats, Ints, JudgedDocs
 from steelyard.alignment.native import kernel
-from steelyard.errors import InputError, problem_report
+from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.ids import kind_of, text_ids
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+PARTS = {"targets": 1.0, "relevant": 1.0, "not_relevant": 0.0, "distractors": -1.0}
+"""The names under which one query's documents may be listed, and the grade that each stands for."""
+
+_LISTS = (list, tuple, set, frozenset)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,7 +46,7 @@ class Targets:
 
 
 class Qrels:
-    """Judgments: from a mapping, a frame (polars, pandas, pyarrow) or, with `Qrels.read`, a file.
+    """Judgments: from a mapping, records, a frame (polars, pandas, pyarrow) or, with `Qrels.read`, a file.
 
     >>> Qrels({"q1": {"d1": 2, "d9": -1}})            # grades; negative is a distractor
     Qrels: 1 query, 2 judgments, 1 relevant
@@ -48,9 +54,13 @@ class Qrels:
     Qrels: 1 query, 2 judgments, 2 relevant
     >>> Qrels({"q1": [["a", "b"], ["c"]]})             # targets: (a or b) and c
     Qrels: 1 query, 3 judgments, 3 relevant, 2 targets
+    >>> Qrels({"q1": {"targets": [["a", "b"], ["c"]], "distractors": ["x"]}})    # also relevant, not_relevant
+    Qrels: 1 query, 4 judgments, 3 relevant, 2 targets
+    >>> Qrels([{"query_id": "q1", "doc_id": "a", "grade": 2, "target": "t"}])
+    Qrels: 1 query, 1 judgments, 1 relevant, 1 targets
 
-    A frame's columns are found by their usual names (query_id, qid, doc_id, docno, grade,
-    relevance, target, ...); name them to insist: `Qrels(frame, doc_id="passage")`.
+    The columns of a frame, and the fields of records, are found by their usual names (query_id, qid,
+    doc_id, docno, grade, relevance, target, ...); name them to insist: `Qrels(frame, doc_id="passage")`.
     """
 
     def __init__(
@@ -65,12 +75,18 @@ class Qrels:
         self.notes: tuple[str, ...] = ()
         if isinstance(source, Qrels):
             self.__dict__.update(source.__dict__)
-        elif isinstance(source, Mapping):
+            return
+        columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
+        if isinstance(source, Mapping):
             self._from_mapping(source)
+        elif isinstance(source, (list, tuple)):
+            from steelyard.formats.records import qrels_of_records
+
+            named = {role: name for role, name in columns.items() if name is not None}
+            self.__dict__.update(qrels_of_records(source, "the list of judgments", named).__dict__)
         else:
             from steelyard.formats.columns import judgment_frame
 
-            columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
             frame, self.notes = judgment_frame(source, columns)
             self._from_frame(frame)
 
@@ -374,10 +390,12 @@ def _rows_of(query_ids: Sequence[str], values: Sequence[Any]) -> list[tuple[str,
     rows: list[tuple[str, str, float, str | None]] = []
     for query, value in zip(query_ids, values, strict=True):
         where = f"the judgments of query {query!r}"
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and any(isinstance(part, _LISTS) for part in value.values()):
+            rows += _rows_of_parts(query, value, where)
+        elif isinstance(value, Mapping):
             ids = text_ids(value, "document id", where)
             rows += zip(repeat(query), ids, _grades(value.values(), len(ids), ids).tolist(), repeat(None))
-        elif isinstance(value, (list, tuple, set, frozenset)):
+        elif isinstance(value, _LISTS):
             if _any_nested([value]):
                 rows += _target_rows(query, value, where)
             else:
@@ -385,15 +403,44 @@ def _rows_of(query_ids: Sequence[str], values: Sequence[Any]) -> list[tuple[str,
         else:
             raise InputError(
                 f"{where} are {kind_of(value)}; expected a mapping of document id to grade, "
-                "a list of relevant ids, or a list of lists (targets)."
+                "a list of relevant ids, a list of lists (targets), or lists under targets, relevant, "
+                "not_relevant and distractors."
             )
+    return rows
+
+
+def _rows_of_parts(
+    query: str, parts: Mapping[Any, Any], where: str
+) -> list[tuple[str, str, float, str | None]]:
+    """Judgment rows of a query whose documents are listed by what they are to it."""
+    rows: list[tuple[str, str, float, str | None]] = []
+    place: dict[str, str] = {}
+    for part, listed in parts.items():
+        if part not in PARTS:
+            raise InputError(
+                f"{where}: there is no part {part!r}; expected lists under {', '.join(PARTS)}."
+                f"{did_you_mean(str(part), PARTS)}"
+            )
+        if not isinstance(listed, _LISTS):
+            raise InputError(f"{where}: {part} is {kind_of(listed)}; expected a list of document ids.")
+        if part == "targets":
+            found = _target_rows(query, [[one] if isinstance(one, str) else one for one in listed], where)
+        else:
+            ids = text_ids(listed, "document id", f"{where}, {part}")
+            found = [(query, doc, PARTS[part], None) for doc in ids]
+        for _, doc, _, _ in found:
+            if place.setdefault(doc, part) != part:
+                raise InputError(
+                    f"{where}: document {doc!r} is among {place[doc]} and among {part}; keep one of them."
+                )
+        rows += found
     return rows
 
 
 def _target_rows(query: str, groups: Iterable[Any], where: str) -> list[tuple[str, str, float, str | None]]:
     rows: list[tuple[str, str, float, str | None]] = []
     for number, group in enumerate(groups, start=1):
-        if not isinstance(group, (list, tuple, set, frozenset)) or not group:
+        if not isinstance(group, _LISTS) or not group:
             raise InputError(
                 f"{where}: target {number} is {kind_of(group)}; expected a non-empty list of document ids, "
                 "as in [['a', 'b'], ['c']]: (a or b) and c."

@@ -22,7 +22,7 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The judgments of the lines."""
-    return qrels_of_records(source.jsonl, source, columns)
+    return qrels_of_records(source.jsonl, str(source.path), columns)
 
 
 def run_bytes(run: Run) -> bytes:

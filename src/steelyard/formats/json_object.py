@@ -1,4 +1,7 @@
-"""JSON: `{query: {document: score}}`, `{query: [ids]}`, `{query: [[ids], [ids]]}` for targets, or a list of records."""
+"""JSON: `{query: {document: score}}`, `{query: [ids]}`, `{query: [[ids], [ids]]}` for targets, or a list of records.
+
+Judgments may also list a query's documents under targets, relevant, not_relevant and distractors.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The judgments the JSON holds."""
     content = source.json
     if isinstance(content, list):
-        return qrels_of_records(content, source, columns)
+        return qrels_of_records(content, str(source.path), columns)
     check_roles(columns, (), "a JSON object of queries")
     judged = _object(content, source)
     return qrels_of_lists(list(judged), list(judged.values()))

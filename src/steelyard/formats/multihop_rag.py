@@ -69,7 +69,7 @@ def _records(
     records = (
         source.json if source.head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[") else source.jsonl
     )
-    names = names_of(records, source)
+    names = names_of(records, str(source.path))
     table = {name: [record.get(name) for record in records] for name in names}
     queries, notes = query_ids(table, columns.get("query_id"), len(records))
     return records, queries, notes

@@ -21,11 +21,11 @@ from steelyard.formats.names import run_name
 from steelyard.formats.roles import check_roles, find_name, kind_of_table
 from steelyard.formats.source import Source
 from steelyard.ids import text_ids
+from steelyard.judgments import PARTS, Qrels
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from steelyard.judgments import Qrels
     from steelyard.runs import Run
 
 _TEXT_ROLES = ("query_id", "doc_id", "target")
@@ -34,7 +34,7 @@ _TEXT_ROLES = ("query_id", "doc_id", "target")
 def kind_of_records(records: Sequence[Mapping[str, Any]]) -> str:
     """'run', 'qrels' or 'either', by the names in the first record; '' where they say neither."""
     names = list(records[0]) if records else []
-    run, qrels = listed_name(names, RUN_LISTS), listed_name(names, QRELS_LISTS)
+    run, qrels = listed_name(names, RUN_LISTS), listed_name(names, (*QRELS_LISTS, *PARTS))
     if run or qrels:
         return "either" if run and qrels else "run" if run else "qrels"
     return kind_of_table(names)
@@ -45,7 +45,7 @@ def run_of_records(records: Sequence[Mapping[str, Any]], source: Source, columns
     from steelyard.runs import Run
 
     check_roles(columns, RUN_ROLES, "a run")
-    names = names_of(records, source)
+    names = names_of(records, str(source.path))
     listed = columns.get("doc_id") or listed_name(names, RUN_LISTS)
     if listed is None or not _holds_lists(records, listed):
         return run_of(_frame(records, names, columns, RUN_ROLES), source, columns)
@@ -69,12 +69,12 @@ def run_of_records(records: Sequence[Mapping[str, Any]], source: Source, columns
     return run
 
 
-def qrels_of_records(
-    records: Sequence[Mapping[str, Any]], source: Source, columns: Mapping[str, str]
-) -> Qrels:
+def qrels_of_records(records: Sequence[Mapping[str, Any]], where: str, columns: Mapping[str, str]) -> Qrels:
     """The judgments the records hold."""
     check_roles(columns, QRELS_ROLES, "a table of judgments")
-    names = names_of(records, source)
+    names = names_of(records, where, '{"query_id": "q1", "doc_id": "d1", "grade": 1}')
+    if "doc_id" not in columns and any(_holds_lists(records, part) for part in ("targets", "distractors")):
+        return _qrels_of_parts(records, names, columns)
     listed = columns.get("doc_id") or listed_name(names, QRELS_LISTS)
     if listed is None or not _holds_lists(records, listed):
         return qrels_of(_frame(records, names, columns, QRELS_ROLES), columns)
@@ -84,15 +84,34 @@ def qrels_of_records(
     return qrels
 
 
-def names_of(records: Sequence[Mapping[str, Any]], source: Source) -> list[str]:
+def _qrels_of_parts(
+    records: Sequence[Mapping[str, Any]], names: Sequence[str], columns: Mapping[str, str]
+) -> Qrels:
+    """The judgments of records that list a query's documents by what they are to it."""
+    queries, notes = _queries(records, names, columns)
+    qrels = Qrels(
+        {
+            query: {part: record[part] for part in PARTS if record.get(part) is not None}
+            for query, record in zip(queries, records, strict=True)
+        }
+    )
+    qrels.notes = (*notes, *qrels.notes)
+    return qrels
+
+
+def names_of(
+    records: Sequence[Mapping[str, Any]],
+    where: str,
+    example: str = '{"query_id": "q1", "doc_id": "d1", "score": 12.5}',
+) -> list[str]:
     """Every name the records use, in the order they come."""
     if not records:
-        raise InputError(f"{source.path} holds no records; expected one for each query or each document.")
+        raise InputError(f"{where} holds no records; expected one for each query or each document.")
     for number, record in enumerate(records, start=1):
         if not isinstance(record, Mapping):
             raise InputError(
-                f"{source.path}: record {number:,} is a {type(record).__name__}; expected objects with names, "
-                'as {"query_id": "q1", "doc_id": "d1", "score": 12.5}.'
+                f"{where}: record {number:,} is a {type(record).__name__}; expected objects with names, "
+                f"as {example}."
             )
     return list(dict.fromkeys(name for record in records for name in record))
 

@@ -17,7 +17,9 @@ def columns_of(source: Source) -> dict[str, list[Any]]:
         return source.parquet.to_dict(as_series=False)
     if head.startswith((b"[", b"{")):
         records = source.json if head.startswith(b"[") else source.jsonl
-        return {name: [record.get(name) for record in records] for name in names_of(records, source)}
+        return {
+            name: [record.get(name) for record in records] for name in names_of(records, str(source.path))
+        }
     from steelyard.formats.delimited import read_table
 
     separator = "\t" if b"\t" in head.split(b"\n", 1)[0] else ","

@@ -85,6 +85,10 @@ def _of_records(records: Sequence[Any], format: str, source: Source) -> Detected
 def _of_object(content: Mapping[str, Any]) -> Detected:
     """{query: ...}: objects of whole numbers and lists of lists are taken for judgments, the rest for a run."""
     values = [value for value in content.values() if value]
+    if any(
+        isinstance(value, dict) and any(isinstance(part, list) for part in value.values()) for value in values
+    ):
+        return Detected("qrels", "json", "qrels")
     items = [item for value in values if isinstance(value, list) for item in value]
     if any(isinstance(item, list) for item in items):
         pairs = all(

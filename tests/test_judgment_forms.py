@@ -1,0 +1,89 @@
+"""The forms in which judgments are written by hand: parts of a query, and records; in Python and in JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import steelyard as sy
+from steelyard.errors import InputError
+
+ROWS = [
+    ("q1", "a", 1.0, "1"), ("q1", "b", 1.0, "1"), ("q1", "c", 1.0, "2"), ("q1", "x", -1.0, None),
+    ("q2", "d", 1.0, None), ("q2", "y", 0.0, None), ("q2", "x", -1.0, None),
+]  # fmt: skip
+EXPECTED = sy.Qrels.from_rows(ROWS)
+PARTS = {
+    "q1": {"targets": [["a", "b"], ["c"]], "distractors": ["x"]},
+    "q2": {"relevant": ["d"], "not_relevant": ["y"], "distractors": ["x"]},
+}
+RECORDS = [
+    {"query_id": query, "doc_id": doc, "grade": grade, **({} if target is None else {"target": target})}
+    for query, doc, grade, target in ROWS
+]
+PER_QUERY = [{"query_id": query, **parts} for query, parts in PARTS.items()]
+
+
+@pytest.mark.parametrize("given", [PARTS, RECORDS, tuple(RECORDS), PER_QUERY])
+def test_in_python(given):
+    assert sy.Qrels(given) == EXPECTED
+
+
+@pytest.mark.parametrize("given", [PARTS, RECORDS, PER_QUERY])
+def test_in_a_json_file(given, tmp_path):
+    path = tmp_path / "judgments"
+    path.write_text(json.dumps(given))
+    assert sy.Qrels.read(path) == EXPECTED
+
+
+@pytest.mark.parametrize("given", [RECORDS, PER_QUERY])
+def test_in_json_lines(given, tmp_path):
+    path = tmp_path / "judgments"
+    path.write_text("\n".join(map(json.dumps, given)))
+    assert sy.Qrels.read(path) == EXPECTED
+
+
+def test_forms_may_stand_side_by_side():
+    mixed = {"q1": PARTS["q1"], "q2": {"d": 1, "y": 0, "x": -1}, "q3": ["e"], "q4": {"targets": []}}
+    qrels = sy.Qrels(mixed)
+    assert qrels.queries == ["q1", "q2", "q3", "q4"]
+    assert sy.Qrels({query: mixed[query] for query in ("q1", "q2")}) == EXPECTED
+
+
+def test_a_target_of_one_document_needs_no_list_of_its_own():
+    assert sy.Qrels({"q": {"targets": ["a", ["b", "c"]]}}) == sy.Qrels({"q": [["a"], ["b", "c"]]})
+
+
+def test_documents_called_as_the_parts_are_keep_their_grades():
+    assert len(sy.Qrels({"q": {"targets": 2, "distractors": -1}})) == 2
+
+
+def test_evaluating_them():
+    scores = sy.evaluate(PARTS, {"q1": ["x", "b", "c"], "q2": ["d"]}, ["R(per=target)@2", "Confusion@2"])
+    assert scores.means == {"R(per=target)@2": 0.75, "Confusion@2": 0.25}
+
+
+def test_records_with_names_of_their_own():
+    given = [{"frage": 7, "stelle": "a", "note": 2}]
+    qrels = sy.Qrels(given, query_id="frage", doc_id="stelle", grade="note")
+    assert qrels == sy.Qrels({"7": {"a": 2}})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"q1": {"targets": [["a"]], "distractor": ["x"]}}, "no part 'distractor'.*Did you mean distractors"),
+        ({"q1": {"targets": [["a"]], "distractors": "x"}}, "distractors is a str; expected a list"),
+        ({"q1": {"targets": [["a"]], "distractors": ["a"]}}, "'a' is among targets and among distractors"),
+        ({"q1": {"targets": [[]], "distractors": []}}, "target 1 is a list; expected a non-empty list"),
+        ({"q1": {"relevant": [{"doc": "a"}]}}, "is a dict; expected text"),
+        ([], "the list of judgments holds no records"),
+        ([("q1", "a", 1)], 'record 1 is a tuple.*"grade": 1'),
+        ([{"query_id": "q1", "title": "a"}], "no column holds the doc_id"),
+        ([{"query_id": "q1", "doc_id": "a", "grade": "high"}], "'grade'.*holds 'high'; expected numbers"),
+    ],
+)
+def test_wrong_forms_say_what_is_expected(given, said):
+    with pytest.raises(InputError, match=said):
+        sy.Qrels(given)
