@@ -49,7 +49,7 @@ def gate(
     markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.", "FILE")] = None,
     save_baseline: Annotated[
         Path | None,
-        Option("Keep the result as a baseline here, if the gate passes or there is none.", "FILE"),
+        Option("Keep the result as a baseline here; with rules or a baseline, only if it passes.", "FILE"),
     ] = None,
     format: TableFormat = Format.table,
     output: Output = None,
@@ -85,6 +85,8 @@ def gate(
             write(text(), path)
     _print(checked, format, output)
     if not checked.passed:
+        if save_baseline is not None:
+            say(f"The result did not pass and is not kept in {save_baseline}.")
         return FAILED
     return 0 if save_baseline is None else _kept(result, save_baseline, run)
 

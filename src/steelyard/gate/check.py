@@ -42,7 +42,7 @@ def check(
     alpha: float = 0.05,
     permutations: int = 100_000,
     seed: int = 0,
-    allow: Collection[str] = (),
+    allow: str | Collection[str] = (),
 ) -> GateResult:
     """Hold a result against rules and a baseline.
 
@@ -61,6 +61,7 @@ def check(
     (False, ['passed', 'FAILED'])
     """
     plan = _checked(Plan(test, correction, alpha, permutations, seed))
+    allow = (allow,) if isinstance(allow, str) else tuple(allow)
     check_allowed(allow)
     now = measured(result)
     base = None if baseline is None else measured(baseline)
@@ -114,23 +115,22 @@ def _defaults(now: Measured, base: Measured | None, given: Sequence[Rule], warni
         raise InputError(
             f"{now.name} and {base.name} have no measure in common ({', '.join(now.keys)}; {', '.join(base.keys)})."
         )
-    made, left = [], []
+    made = []
     for column in map(now.column, shared):
         name = column.measure.name if column.measure is not None else column.key
-        if name in NOT_BY_DEFAULT or column.better == "neither":
-            left.append(column.key)
-            continue
-        way = "rise" if column.better == "less" else "drop"
-        made.append(
-            Rule(f"no significant {way} in {column.key}", "rise" if way == "rise" else "drop", column.key)
-        )
-    if left:
-        warnings.append(
-            f"No rule is made for {', '.join(left)}: it depends on the machine, or neither more nor less is better. Write one to check it."
-        )
-    if not made:
+        if name in NOT_BY_DEFAULT:
+            warnings.append(
+                f"{column.key} depends on the machine and is not checked; write a rule to check it."
+            )
+        elif column.better == "neither":
+            warnings.append(f"{column.key} is not checked: neither more nor less of it is better.")
+        elif column.better == "less":
+            made.append(Rule(f"no significant rise in {column.key}", "rise", column.key))
+        else:
+            made.append(Rule(f"no significant drop in {column.key}", "drop", column.key))
+    if not made and not given:
         raise InputError(
-            f"no rule can be made for {', '.join(left)}; write one, as in --rule 'Latency <= 0.2'."
+            f"no rule can be made for {', '.join(shared)}; write one, as in --rule 'Latency <= 0.2'."
         )
     return made
 

@@ -10,6 +10,8 @@ from steelyard.comparison.rules import Rule
 from steelyard.report.tables import Cell, Table, plain
 from steelyard.version import __version__
 
+LONGEST = 100
+
 
 @dataclass(frozen=True)
 class Loser:
@@ -21,7 +23,8 @@ class Loser:
     text: str = ""
 
     def __str__(self) -> str:
-        asked = f" {' '.join(self.text.split())[:80]!r}" if self.text else ""
+        line = " ".join(self.text.split())
+        asked = f" {line if len(line) <= LONGEST else line[: LONGEST - 3] + '...'!r}" if line else ""
         was = "" if self.before is None else f"{self.before:.4f} -> "
         return f"{self.query_id}{asked}: {was}{self.after:.4f}"
 
