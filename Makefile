@@ -10,13 +10,14 @@ demo: $(VENV)/.installed
 	$(BIN)/steelyard demo
 
 test: $(VENV)/.tested lint
-	@echo "The browser, the adapters and the slow tests are run by make test-all."
-	$(BIN)/python -m pytest -n auto -m "not slow and not browser and not adapters"
-	$(BIN)/python -m pytest --doctest-modules src/steelyard
+	@echo "The browser, the adapters, Spark and the slow tests are run by make test-all."
+	$(BIN)/python -m pytest -n auto -m "not slow and not browser and not adapters and not spark"
+	$(BIN)/python -m pytest --doctest-modules src/steelyard --ignore src/steelyard/spark
 	STEELYARD_NATIVE=0 $(BIN)/python -m pytest -n auto -m "not slow" tests/alignment tests/retrievers/test_bm25.py
 
 test-all: $(VENV)/.tested-all
-	$(BIN)/python -m pytest -n auto -m "slow or browser or adapters"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow or browser or adapters or spark"
+	$(BIN)/python -m pytest --doctest-modules src/steelyard/spark
 	$(MAKE) test-lowest
 
 # The lowest versions that pyproject.toml allows, without the kernel and without the peers.
@@ -25,7 +26,7 @@ test-lowest:
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
 	.venv-lowest/bin/python -m pip install --quiet $$($(PYTHON) .ci/lowest.py) pytest pytest-xdist hypothesis lz4 cbor2 zstandard
 	STEELYARD_PURE=1 .venv-lowest/bin/python -m pip install --quiet --no-deps .
-	.venv-lowest/bin/python -m pytest -n auto -m "not slow and not browser and not adapters" tests
+	.venv-lowest/bin/python -m pytest -n auto -m "not slow and not browser and not adapters and not spark" tests
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
@@ -48,7 +49,7 @@ $(VENV)/.tested: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.tested-all: $(VENV)/.tested
-	$(BIN)/python -m pip install --quiet --group adapters --group browser
+	$(BIN)/python -m pip install --quiet --group adapters --group browser --group spark
 	touch $@
 
 clean:

@@ -25,6 +25,10 @@ class PolicyError(SteelyardError):
     """An edge case met under a policy that says `error`, or a policy that does not exist."""
 
 
+class PackageError(SteelyardError, ImportError):
+    """A package that one of the extras brings is not there."""
+
+
 SHOWN_PROBLEMS = 10
 
 

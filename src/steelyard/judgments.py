@@ -179,22 +179,13 @@ class Qrels:
         disagree: list[str] = []
         for query, doc, grade, target in rows:
             if grade != grade or grade in (float("inf"), float("-inf")):
-                raise InputError(
-                    f"judgment of document {doc!r} for query {query!r}: grade {grade} is not a finite number."
-                )
+                raise grade_error(query, doc, grade)
             places[query].setdefault(doc, 0)
             known = pairs.setdefault((query, doc, target), grade)
             if known != grade:
-                about = f" (target {target!r})" if target is not None else ""
-                disagree.append(f"query {query!r}, document {doc!r}{about}: graded {known:g} and {grade:g}")
+                disagree.append(disagreement(query, doc, target, known, grade))
         if disagree:
-            raise InputError(
-                problem_report(
-                    f"{len(disagree)} judgments disagree with an earlier one of the same query and document:",
-                    disagree,
-                    "Keep one grade for each, or give each its own target.",
-                )
-            )
+            raise disagreement_error(len(disagree), disagree)
         doc_ids: list[str] = []
         for documents in places.values():
             for doc in documents:
@@ -353,6 +344,31 @@ class Qrels:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def grade_error(query: str, doc: str, grade: float) -> InputError:
+    """A grade that is not a finite number."""
+    return InputError(
+        f"judgment of document {doc!r} for query {query!r}: grade {grade} is not a finite number."
+    )
+
+
+def disagreement(query: str, doc: str, target: str | None, first: float, later: float) -> str:
+    """One judgment that disagrees with an earlier one, in words."""
+    about = f" (target {target!r})" if target is not None else ""
+    return f"query {query!r}, document {doc!r}{about}: graded {first:g} and {later:g}"
+
+
+def disagreement_error(total: int, disagreements: Sequence[str]) -> InputError:
+    """Judgments that disagree with earlier ones: how many, and the first of them in words."""
+    return InputError(
+        problem_report(
+            f"{total} judgments disagree with an earlier one of the same query and document:",
+            disagreements,
+            "Keep one grade for each, or give each its own target.",
+            total=total,
+        )
+    )
 
 
 def _flatten(values: Sequence[Any]) -> tuple[list[str], bytes, bytes | None] | None:

@@ -38,7 +38,7 @@ class Scores:
     coverage: Coverage
 
     def __getitem__(self, measure: str | Measure) -> float:
-        return self.means[self._key(measure)]
+        return self.means[key_of(measure, self.measures)]
 
     @cached_property
     def means(self) -> dict[str, float]:
@@ -49,7 +49,7 @@ class Scores:
 
     def values(self, measure: str | Measure) -> Floats:
         """One measure's value for every query, in the order of `queries`; NaN where it does not apply."""
-        row: Floats = self.matrix[list(self.measures).index(self._key(measure))]
+        row: Floats = self.matrix[list(self.measures).index(key_of(measure, self.measures))]
         return np.array(row)
 
     @cached_property
@@ -129,16 +129,18 @@ class Scores:
 
         return scores_html(self)
 
-    def _key(self, measure: str | Measure) -> str:
-        text = str(measure)
-        if text in self.measures:
-            return text
-        for key, known in self.measures.items():
-            if str(known) == text:
-                return key
-        raise MeasureError(
-            f"{text!r} was not measured; there are {', '.join(self.measures)}.{did_you_mean(text, self.measures)}"
-        )
+
+def key_of(measure: str | Measure, measures: Mapping[str, Measure]) -> str:
+    """The key of a measure among those that were measured, however it is written."""
+    text = str(measure)
+    if text in measures:
+        return text
+    for key, known in measures.items():
+        if str(known) == text:
+            return key
+    raise MeasureError(
+        f"{text!r} was not measured; there are {', '.join(measures)}.{did_you_mean(text, measures)}"
+    )
 
 
 def _plain(value: float) -> float | None:

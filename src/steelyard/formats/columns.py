@@ -11,9 +11,9 @@ import polars as pl
 from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
 from steelyard.formats.roles import find_name
 
-NO_DOCUMENT = "has a score or rank and no document"
-NO_SCORE = "has a score that is not a finite number"
-NO_RANK = "has a rank that is not a number"
+NO_DOCUMENT = "a score or rank and no document"
+NO_SCORE = "a score that is not a finite number"
+NO_RANK = "a rank that is not a number"
 
 
 def as_polars(source: Any) -> pl.DataFrame:
@@ -188,9 +188,9 @@ def _numbers(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
 
 def bad_rows_error(problem: str, total: int, rows: Sequence[str]) -> InputError:
     """Rows of a run that cannot be read: what each of them has, how many, and the first of them in words."""
-    count = "1 row" if total == 1 else f"{total:,} rows"
+    count = "1 row of the run has" if total == 1 else f"{total:,} rows of the run have"
     advice = "Mend those rows, or take them out of the run."
-    return InputError(problem_report(f"{count} of the run {problem}:", rows, advice, total=total))
+    return InputError(problem_report(f"{count} {problem}:", rows, advice, total=total))
 
 
 def ungraded_error(total: int, rows: Sequence[str]) -> InputError:

@@ -1,0 +1,131 @@
+"""steelyard.spark.evaluate(): judgments and a run as Spark frames in, SparkScores out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from steelyard.alignment.align import align
+from steelyard.dialects import Dialect
+from steelyard.dialects import dialect as dialect_of
+from steelyard.errors import InputError
+from steelyard.evaluation import DEFAULT_MEASURES, check_depth, named_measures, query_values
+from steelyard.judgments import Qrels
+from steelyard.measures.grammar import Measure
+from steelyard.policies import policies
+from steelyard.runs import Run
+from steelyard.spark.plan import Plan
+from steelyard.spark.rows import table_of
+from steelyard.spark.scores import SparkScores
+
+
+def evaluate(
+    spark: Any,
+    qrels: Any,
+    run: Any,
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    *,
+    dialect: str | Dialect = "steelyard",
+    missing: str | None = None,
+    ties: str | None = None,
+    duplicates: str | None = None,
+    no_relevant: str | None = None,
+    rel: float | None = None,
+    depth: int | None = None,
+    name: str | None = None,
+    query_id: str | None = None,
+    doc_id: str | None = None,
+    grade: str | None = None,
+    target: str | None = None,
+    score: str | None = None,
+    rank: str | None = None,
+) -> SparkScores:
+    """Measure a run against judgments on a cluster: the numbers of `steelyard.evaluate`, bit for bit.
+
+    `run` is a Spark frame with a row a document: query_id, doc_id, and score, rank or both; `qrels` one
+    with query_id, doc_id, grade and, if there are any, target. Columns are found by their usual names, or
+    named. Judgments may also be whatever `steelyard.evaluate` takes: a path, a mapping, Qrels.
+    The other parameters are those of `steelyard.evaluate`. Mistakes in the call are told at once; the
+    cluster begins to work when something is asked of the result.
+    """
+    spoken = dialect_of(dialect)
+    rules = policies(
+        spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant
+    )
+    wanted = named_measures(
+        (spoken.measures or DEFAULT_MEASURES) if measures is None else measures, spoken, rel
+    )
+    check_depth(depth, rules)
+    named = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
+    listed = {"query_id": query_id, "doc_id": doc_id, "score": score, "rank": rank, "tokens": None}
+    frames = [_judgments(spark, qrels), _spark_frame(run)]
+    _check_named({**named, **listed}, frames)
+    plan = Plan(
+        judged=table_of(frames[0], _held(named, frames[0]), "the judgments"),
+        listed=table_of(frames[1], _held(listed, frames[1]), "the run"),
+        wanted=wanted,
+        rules=rules,
+        rel=rel,
+        depth=depth,
+        name=name or "run",
+    )
+    _try_out(plan)
+    return SparkScores(plan, spoken.name)
+
+
+def _judgments(spark: Any, qrels: Any) -> Any:
+    """The judgments as a Spark frame; anything but a frame of Spark's is read here and sent."""
+    if _is_spark_frame(qrels):
+        return qrels
+    from steelyard.formats.frames import qrels_table
+
+    table = qrels_table(Qrels.of(qrels))
+    kinds = {"query_id": "string", "doc_id": "string", "grade": "double", "target": "string"}
+    schema = ", ".join(f"{column} {kinds[column]}" for column in table.columns)
+    rows = table.cast({"grade": float}).rows()
+    return spark.createDataFrame(rows, schema)
+
+
+def _spark_frame(run: Any) -> Any:
+    if _is_spark_frame(run):
+        return run
+    raise InputError(
+        f"the run is a {type(run).__name__}; expected a Spark frame. "
+        "What is on this machine is measured by steelyard.evaluate(qrels, run, measures)."
+    )
+
+
+def _is_spark_frame(frame: Any) -> bool:
+    # Frames of Spark and of Spark Connect have no class in common in every version.
+    return type(frame).__module__.startswith("pyspark.sql.") and hasattr(frame, "mapInArrow")
+
+
+def _check_named(named: dict[str, str | None], frames: list[Any]) -> None:
+    """Refuse a column that neither frame has."""
+    for role, column in named.items():
+        if column is not None and not any(column in frame.columns for frame in frames):
+            told = "; ".join(
+                f"{what} has {', '.join(frame.columns)}"
+                for what, frame in zip(("the frame of judgments", "the run"), frames, strict=True)
+            )
+            raise InputError(f"there is no column {column!r} for {role}: {told}.")
+
+
+def _held(named: dict[str, str | None], frame: Any) -> dict[str, str | None]:
+    """The columns named, where this frame has them: the two frames may call theirs differently."""
+    return {role: column if column in frame.columns else None for role, column in named.items()}
+
+
+def _try_out(plan: Plan) -> None:
+    """Measure one document, so that a measure that this run or these policies cannot give says so at once."""
+    document: dict[str, list[Any]] = {"query_id": ["q"], "doc_id": ["d"]}
+    if "score" in plan.listed.names:
+        document["score"] = [1.0]
+    if "tokens" in plan.listed.names:
+        document["tokens"] = [1]
+    import polars as pl
+
+    run = Run(pl.DataFrame(document))
+    a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.rules.ordering, duplicates="hold")).alignment
+    query_values(replace(a, judged=replace(a.judged, highest=1.0)), plan.wanted, plan.rules, plan.rel)

@@ -1,0 +1,165 @@
+"""A Spark frame's rows in the one shape that is shuffled, with faulty ones marked where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import functions as sf
+
+from steelyard.errors import InputError
+from steelyard.formats.columns import not_ids_error, number_ids_note
+from steelyard.formats.roles import find_name
+from steelyard.spark.faults import Kind
+
+_WHOLE = ("byte", "short", "integer", "long", "tinyint", "smallint", "int", "bigint")
+_TEXT = ("string", "char", "varchar")
+_NUMBERS = (*_WHOLE, "float", "double", "decimal", "boolean", "void")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Spark frame, and which of its columns holds what (role and name)."""
+
+    frame: Any
+    names: Mapping[str, str]
+    notes: tuple[str, ...]
+
+    def column(self, role: str) -> Any:
+        """The column of a role as it is."""
+        return sf.col(_quoted(self.names[role]))
+
+    def is_text(self, role: str) -> bool:
+        """Whether the column of a role holds text."""
+        return role in self.names and _kind(self.frame, self.names[role]) in _TEXT
+
+    def number(self, role: str) -> Any:
+        """The column of a role as a float, null where it holds no number; null all over where there is none."""
+        if role not in self.names:
+            return sf.lit(None).cast("double")
+        if self.is_text(role):
+            return sf.expr(f"try_cast({_quoted(self.names[role])} as double)")
+        return self.column(role).cast("double")
+
+    def said_no_number(self, role: str) -> Any:
+        """Whether there is text that is not a number."""
+        if not self.is_text(role):
+            return sf.lit(False)
+        return self.column(role).isNotNull() & self.number(role).isNull()
+
+
+def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> Table:
+    """The frame with its columns found by their usual names, or as named; `roles` may name some."""
+    names: dict[str, str] = {}
+    notes: list[str] = []
+    for role, named in roles.items():
+        found = find_name(frame.columns, role, named, required=role in ("query_id", "doc_id"))
+        if found is None:
+            continue
+        names[role] = found
+        kind = _kind(frame, found)
+        if role in ("query_id", "doc_id", "target"):
+            if kind not in (*_WHOLE, *_TEXT, "void"):
+                raise not_ids_error(found, role, kind)
+            if kind in _WHOLE and role != "target":
+                notes.append(number_ids_note(role))
+        elif kind not in (*_NUMBERS, *_TEXT):
+            raise InputError(f"{what}: column {found!r} ({role}) holds {kind}; expected numbers.")
+    return Table(frame, names, tuple(notes))
+
+
+def judgment_rows(table: Table) -> Any:
+    """query_id, kind, doc_id, value (the grade), label (the target), row (the place in the frame)."""
+    query, doc = table.column("query_id"), table.column("doc_id")
+    grade = table.number("grade") if "grade" in table.names else sf.lit(1.0)
+    kind = _first(
+        (query.isNull(), Kind.JUDGED_NO_QUERY),
+        (table.said_no_number("grade"), Kind.GRADE_IS_TEXT),
+        (doc.isNotNull() & grade.isNull(), Kind.NO_GRADE),
+        (doc.isNotNull() & ~_finite(grade), Kind.GRADE_NOT_FINITE),
+        otherwise=Kind.JUDGMENT,
+    )
+    target = table.column("target").cast("string") if "target" in table.names else sf.lit(None).cast("string")
+    if table.is_text("grade"):
+        target = sf.when(table.said_no_number("grade"), table.column("grade")).otherwise(target)
+    return table.frame.select(
+        query.cast("string").alias("query_id"),
+        kind.alias("kind"),
+        doc.cast("string").alias("doc_id"),
+        grade.alias("value"),
+        target.alias("label"),
+        sf.monotonically_increasing_id().alias("row"),
+    )
+
+
+def run_rows(table: Table, scored: bool, in_order: bool) -> Any:
+    """query_id, kind, doc_id, value (the score), label, row; and rank and tokens, where the run has them.
+
+    `scored`: whether there is a score at all; `in_order`: whether the place of a row in the frame matters.
+    """
+    query, doc = table.column("query_id"), table.column("doc_id")
+    score, rank = table.number("score"), table.number("rank")
+    named = doc.isNotNull()
+    wrong = [
+        (query.isNull(), Kind.LISTED_NO_QUERY),
+        (table.said_no_number("score"), Kind.SCORE_IS_TEXT),
+        (table.said_no_number("rank"), Kind.RANK_IS_TEXT),
+        (~named & (score.isNotNull() | rank.isNotNull()), Kind.NO_DOCUMENT),
+    ]
+    if scored:
+        wrong.append((named & ~_finite(score), Kind.SCORE_NOT_FINITE))
+    if "rank" in table.names:
+        wrong.append((named & ~_finite(rank), Kind.RANK_NOT_FINITE))
+    label = sf.lit(None).cast("string")
+    for role in ("score", "rank"):
+        if table.is_text(role):
+            label = sf.when(table.said_no_number(role), table.column(role)).otherwise(label)
+    columns = [
+        query.cast("string").alias("query_id"),
+        _first(*wrong, otherwise=Kind.LISTED).alias("kind"),
+        doc.cast("string").alias("doc_id"),
+        score.alias("value"),
+        label.alias("label"),
+        (sf.monotonically_increasing_id() if in_order else sf.lit(None).cast("long")).alias("row"),
+    ]
+    if "rank" in table.names:
+        columns.append(rank.alias("rank"))
+    if "tokens" in table.names:
+        columns.append(table.number("tokens").cast("long").alias("tokens"))
+    return table.frame.select(*columns)
+
+
+def empty_lists(queries: Any) -> Any:
+    """Queries, one a row, as lists that hold nothing."""
+    return queries.select("query_id", sf.lit(int(Kind.LISTED)).cast("byte").alias("kind"))
+
+
+def together(*frames: Any) -> Any:
+    """All rows, those of a query in one partition, one after another."""
+    united = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+    return united.repartition("query_id").sortWithinPartitions("query_id")
+
+
+def _first(*cases: tuple[Any, Kind], otherwise: Kind) -> Any:
+    """The kind of the first case that holds."""
+    (condition, kind), *rest = cases
+    chosen = sf.when(condition, sf.lit(int(kind)))
+    for condition, kind in rest:
+        chosen = chosen.when(condition, sf.lit(int(kind)))
+    return chosen.otherwise(sf.lit(int(otherwise))).cast("byte")
+
+
+def _finite(number: Any) -> Any:
+    # NaN is above infinity there.
+    return sf.coalesce(sf.abs(number) < sf.lit(float("inf")), sf.lit(False))
+
+
+def _kind(frame: Any, column: str) -> str:
+    kind: str = frame.schema[column].dataType.typeName()
+    return kind
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,166 @@
+"""SparkScores: every query's value of every measure, on the cluster, and their summary and coverage here."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from pyspark.sql import functions as sf
+
+from steelyard import errors
+from steelyard.alignment.ranking import repeat_error
+from steelyard.coverage import Coverage, strangers_note
+from steelyard.evaluation import missing_error, out_of_reach
+from steelyard.measures.compute import summary
+from steelyard.measures.grammar import Measure
+from steelyard.scores import Scores, key_of
+from steelyard.spark.faults import error_of
+from steelyard.spark.plan import Plan, map_in_arrow
+from steelyard.spark.tally import Tally, total
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_COUNTS = (
+    *("queries", "answered", "missing", "without_judgments", "no_relevant"),
+    *("documents", "unjudged", "repeated", "tie_sensitive"),
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparkScores:
+    """What steelyard.spark.evaluate() gives. The cluster works when the first of these is asked for.
+
+    The values stay on the cluster, held by Spark until `unpersist`.
+    """
+
+    plan: Plan
+    dialect: str
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.plan.name
+
+    @property
+    def measures(self) -> Mapping[str, Measure]:
+        """The measures, keyed as the caller wrote them."""
+        return self.plan.wanted
+
+    @cached_property
+    def per_query(self) -> Any:
+        """A Spark frame: query_id, then one column a measure; null where the measure does not apply."""
+        return self._values("query_id", *self._columns).toDF("query_id", *self.measures)
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """Each measure over all queries: the mean, or the sum of a count. Summed up here, in the judgments' order."""
+        values = _gathered(self._values("place", *self._columns)).sort("place")
+        return {
+            key: summary(meant, _floats(values[column]))
+            for (key, meant), column in zip(self.measures.items(), self._columns, strict=True)
+        }
+
+    def __getitem__(self, measure: str | Measure) -> float:
+        return self.means[key_of(measure, self.measures)]
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """What was missing, unjudged, tied or repeated, counted as Scores.coverage counts it."""
+        tally = self._computed[1]
+        counts = {name: tally.counts.get(name, 0) for name in _COUNTS}
+        notes = [*self.plan.judged.notes, *self.plan.listed.notes]
+        if counts["queries"] and not counts["answered"] and counts["without_judgments"]:
+            notes.insert(0, strangers_note(tally.strangers, [query for _, query in tally.judged]))
+        notes += out_of_reach(tally.longest, self.measures)
+        return Coverage(**counts, policies=self.plan.rules, notes=tuple(notes))
+
+    def to_scores(self) -> Scores:
+        """All values as Scores, here: for intervals, compare() and reports."""
+        values = _gathered(self._values("place", "query_id", *self._columns)).sort("place")
+        return Scores(
+            name=self.name,
+            dialect=self.dialect,
+            measures=self.measures,
+            queries=values["query_id"].to_list(),
+            matrix=np.array([_floats(values[column]) for column in self._columns]),
+            coverage=self.coverage,
+        )
+
+    def unpersist(self) -> None:
+        """Let go of the values that Spark holds. What is asked for later is computed again."""
+        if "_computed" in self.__dict__:
+            self._computed[0].unpersist()
+
+    def __repr__(self) -> str:
+        if "means" not in self.__dict__:
+            return f"SparkScores of {self.name!r}: {', '.join(self.measures)} (computed when asked for)"
+        width = max(map(len, self.measures))
+        lines = [f"  {key:<{width}}  {value:.4f}" for key, value in self.means.items()]
+        head = f"SparkScores of {self.name!r} over {self.coverage.queries:,} queries"
+        return "\n".join([head, *lines, f"  {self.coverage}"])
+
+    @property
+    def _columns(self) -> list[str]:
+        return [f"m{number}" for number in range(len(self.measures))]
+
+    def _values(self, *columns: str) -> Any:
+        return self._computed[0].filter(sf.col("tally").isNull()).select(*columns)
+
+    @cached_property
+    def _computed(self) -> tuple[Any, Tally]:
+        """The frame of values and tallies, held by Spark, and the tallies' sum."""
+        held = self.plan.result().persist()
+        rows = held.filter(sf.col("tally").isNotNull()).select("tally").collect()
+        tally = total([row["tally"] for row in rows])
+        try:
+            self._check(tally)
+        except errors.SteelyardError:
+            held.unpersist()
+            raise
+        return held, tally
+
+    def _check(self, tally: Tally) -> None:
+        """Raise what the workers found wrong."""
+        rules, plan = self.plan.rules, self.plan
+        fault = error_of(tally.faults, plan.judged.names, plan.listed.names)
+        if fault is not None:
+            raise fault
+        if tally.error is not None:
+            kind, text = tally.error
+            raise getattr(errors, kind, errors.SteelyardError)(text)
+        if tally.repeated is not None:
+            raise repeat_error(tally.counts["repeated"], *tally.repeated[1:])
+        if rules.missing == "error" and tally.absent:
+            absent = [query for _, query in tally.absent]
+            raise missing_error(absent, tally.counts["missing"], tally.counts["queries"], self.name)
+
+
+def _gathered(frame: Any) -> pl.DataFrame:
+    """A Spark frame's rows, here: packed where they are, so that they come as blocks and not one by one."""
+    parts = map_in_arrow(frame, _packed, "packed binary").collect()
+    empty = pl.DataFrame(schema={column: _KINDS.get(column, pl.Float64) for column in frame.columns})
+    return pl.concat([empty, *(pl.read_ipc_stream(io.BytesIO(part["packed"])) for part in parts)])
+
+
+_KINDS: dict[str, Any] = {"query_id": pl.String, "place": pl.Int64}
+
+
+def _packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        packed = pa.array([sink.getvalue().to_pybytes()], pa.binary())
+        yield pa.RecordBatch.from_arrays([packed], ["packed"])
+
+
+def _floats(values: pl.Series) -> Any:
+    return values.fill_null(float("nan")).to_numpy()

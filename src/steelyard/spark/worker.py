@@ -1,0 +1,145 @@
+"""What runs on a worker: rows come in, query after query, and go out as values. One alignment covers many queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from steelyard.alignment.align import Aligned, align
+from steelyard.alignment.hits import Floats
+from steelyard.coverage import coverage_of
+from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
+from steelyard.evaluation import deepest_cutoff, query_values
+from steelyard.judgments import Qrels, disagreement
+from steelyard.runs import Run
+from steelyard.spark.faults import Fault, Kind, in_words
+from steelyard.spark.tally import SHOWN_QUERIES, Tally
+from steelyard.spark.task import Task
+
+
+def whole_queries(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pl.DataFrame]:
+    """Rows that are sorted by query, put together into lots of about `size`, cut where a query ends."""
+    held: list[Any] = []
+    count, enough = 0, size
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        held.append(batch)
+        count += batch.num_rows
+        if count < enough:
+            continue
+        rows = _frame(held)
+        last: int = rows.select((pl.col("query_id").eq_missing(pl.col("query_id").last())).arg_max()).item()
+        if last:
+            yield rows[:last]
+            held = [rows[last:].to_arrow()]
+        # A query that does not end is not looked through again with every batch that comes.
+        count, enough = count - last, max(size, 2 * (count - last))
+    if held:
+        yield _frame(held)
+
+
+def _frame(held: list[Any]) -> pl.DataFrame:
+    parts = [pl.from_arrow(part) for part in held]
+    frame = pl.concat([part for part in parts if isinstance(part, pl.DataFrame)])
+    return frame.rechunk()
+
+
+def measured(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
+    """The values of some whole queries, then their tally."""
+    judgments = rows.filter(pl.col("kind") == Kind.JUDGMENT).sort("row")
+    faults = _faults(rows.filter(pl.col("kind") > Kind.LISTED), judgments)
+    if faults:
+        yield _tallied(Tally(faults=faults), task)
+        return
+    try:
+        aligned, repeated = _aligned(judgments, rows.filter(pl.col("kind") == Kind.LISTED), task)
+        a = aligned.alignment.cut(task.depth)
+        queries, matrix = query_values(a, task.wanted, task.rules, task.rel)
+        coverage = coverage_of(aligned, a, task.rules, task.rel, deepest_cutoff(task.wanted))
+    except SteelyardError as error:
+        yield _tallied(Tally(error=(type(error).__name__, str(error))), task)
+        return
+    place = dict(judgments.unique("query_id", keep="first").select("query_id", "row").iter_rows())
+    known = [(place[query], query) for query in a.queries]
+    yield _values([place[query] for query in queries], queries, matrix)
+    yield _tallied(
+        Tally(
+            counts=coverage.counts(),
+            longest=int(a.retrieved.max(initial=0)),
+            absent=list(compress(known, (~a.answered).tolist()))[:SHOWN_PROBLEMS],
+            judged=known[:SHOWN_QUERIES],
+            strangers=sorted(aligned.run_only_examples),
+            repeated=None if repeated is None else (place[repeated[0]], *repeated),
+        ),
+        task,
+    )
+
+
+def _aligned(
+    judgments: pl.DataFrame, listed: pl.DataFrame, task: Task
+) -> tuple[Aligned, tuple[str, str] | None]:
+    """The alignment, and where repeats are an error, the first query that has one, and the document."""
+    qrels = Qrels(judgments.select("query_id", "doc_id", grade="value", target="label"))
+    ranked = "rank" in listed.columns
+    if ranked or not task.scored or task.rules.ties == "stable":
+        listed = listed.sort("row")
+    columns = [pl.col("query_id"), pl.col("doc_id")]
+    if task.scored:
+        columns.append(pl.col("value").alias("score"))
+    columns += [pl.col(name) for name in ("rank", "tokens") if name in listed.columns]
+    ordering = task.rules.ordering
+    if ordering.duplicates == "error":
+        ordering = replace(ordering, duplicates="hold")
+    aligned = align(qrels, Run(listed.select(columns)), ordering, task.name)
+    a = aligned.alignment
+    whole = replace(a, judged=replace(a.judged, highest=task.highest))
+    repeated = None
+    if task.rules.duplicates == "error" and len(a.repeats.query):
+        query = a.queries[int(a.repeats.query[0])]
+        docs = listed.filter(pl.col("query_id") == query)["doc_id"]
+        repeated = query, str(docs.filter(docs.is_duplicated()).min())
+    return replace(aligned, alignment=whole), repeated
+
+
+def _faults(faulty: pl.DataFrame, judgments: pl.DataFrame) -> dict[Kind, Fault]:
+    """What is wrong with the rows that were marked, and judgments that disagree."""
+    faults: dict[Kind, Fault] = {}
+    for number in faulty["kind"].unique().to_list():
+        rows = faulty.filter(pl.col("kind") == number).sort("query_id", "doc_id").head(SHOWN_PROBLEMS)
+        told = rows.select("query_id", "doc_id", "value", "label").iter_rows()
+        count = faulty["kind"].eq(number).sum()
+        faults[Kind(number)] = Fault.of(count, [in_words(Kind(number), *row) for row in told])
+    pair = ["query_id", "doc_id", "label"]
+    odd = (
+        judgments.drop_nulls("doc_id")
+        .with_columns(first=pl.col("value").first().over(pair))
+        .filter(pl.col("value") != pl.col("first"))
+    )
+    if odd.height:
+        told = odd.sort(pair).head(SHOWN_PROBLEMS).select(*pair, "first", "value").iter_rows()
+        faults[Kind.DISAGREES] = Fault.of(odd.height, [disagreement(*row) for row in told])
+    return faults
+
+
+def _values(places: list[int], queries: Any, matrix: Floats) -> pa.RecordBatch:
+    return _batch(list(queries), places, list(matrix), [None] * len(places))
+
+
+def _tallied(tally: Tally, task: Task) -> pa.RecordBatch:
+    return _batch([None], [None], [np.array([np.nan])] * len(task.wanted), [tally.to_text()])
+
+
+def _batch(queries: list[Any], places: list[Any], matrix: list[Floats], tallies: list[Any]) -> pa.RecordBatch:
+    """A value that is not there (NaN) is null."""
+    columns = {"query_id": pa.array(queries, pa.string()), "place": pa.array(places, pa.int64())}
+    for number, row in enumerate(matrix):
+        columns[f"m{number}"] = pa.array(row, pa.float64(), mask=np.isnan(row))
+    columns["tally"] = pa.array(tallies, pa.string())
+    return pa.RecordBatch.from_pydict(columns)
