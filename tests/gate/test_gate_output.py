@@ -78,7 +78,7 @@ def test_markdown_says_the_verdict_first_and_how_to_reproduce_it():
     text = gate.to_markdown()
     assert text.startswith("## The gate FAILED: 1 of 1 rule of run mine broken.\n\n| rule |")
     assert "| **FAILED** |" in text
-    assert "### What lost most: `no significant drop in AP` of `mine`" in text
+    assert "### What lost most on `AP` in `mine`" in text
     assert text.count("| `q") == 5
     assert "one-sided, alpha 0.01" in text
     assert text.endswith("    steelyard gate 'the result' --baseline 'the result' --run mine --alpha 0.01")

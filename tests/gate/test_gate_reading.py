@@ -98,6 +98,14 @@ def test_a_baseline_is_small_the_same_bytes_and_read_back_to_the_bit(folder, tmp
         save_baseline(folder, tmp_path / "least.json", run="none")
 
 
+def test_a_first_baseline_is_kept_whatever_the_rules_of_the_bench_say(folder, tmp_path, capsys):
+    kept = str(tmp_path / "base.json")
+    assert steelyard(["gate", str(folder)]) == 1
+    assert steelyard(["gate", str(folder), "--save-baseline", kept]) == 0
+    assert "The rules under `gate:` are not checked" in capsys.readouterr().err
+    assert measured(kept).board.runs == ("bm25-okapi", "random")
+
+
 def test_cutoffs_have_rows_of_their_own(tmp_path):
     corpus, qrels = {f"d{i}": f"word{i}" for i in range(5)}, {f"q{i}": {f"d{i}": 1} for i in range(5)}
     dataset = sy.Dataset.of(corpus, {f"q{i}": f"word{i}" for i in range(5)}, qrels)

@@ -49,7 +49,10 @@ def gate(
     markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.", "FILE")] = None,
     save_baseline: Annotated[
         Path | None,
-        Option("Keep the result as a baseline here; with rules or a baseline, only if it passes.", "FILE"),
+        Option(
+            "Keep the result as a baseline here; with --rule, --rules or --baseline, only if it passes.",
+            "FILE",
+        ),
     ] = None,
     format: TableFormat = Format.table,
     output: Output = None,
@@ -74,7 +77,9 @@ def gate(
     """
     source = measured(result)
     given: list[str | Rule] = [*(rule or []), *(read_rules(rules) if rules is not None else [])]
-    if save_baseline is not None and not given and not source.rules and baseline is None:
+    if save_baseline is not None and not given and baseline is None:
+        if source.rules:
+            say("The rules under `gate:` are not checked where a first baseline is kept.")
         return _kept(result, save_baseline, run)
     checked = check(
         source, given, baseline=baseline, run=run, baseline_run=baseline_run, queries=queries, test=test,

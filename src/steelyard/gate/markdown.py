@@ -23,9 +23,8 @@ def gate_markdown(gate: GateResult) -> str:
     """
     parts = [f"## {escaped(gate.sentence)}", markdown(_table(gate))]
     shown = gate.failures or tuple(row for row in gate.rows if row.baseline and row.losers)[:1]
-    for row in shown:
-        if row.losers:
-            parts += [_headline(row), markdown(_losers(row))]
+    for headline, row in {_headline(row): row for row in shown if row.losers}.items():
+        parts += [headline, markdown(_losers(row))]
     said = [line for line in (gate.method, *gate.warnings) if line]
     if said:
         parts += ["### Worth knowing", "\n".join(f"- {escaped(line)}" for line in said)]
@@ -61,9 +60,10 @@ def _cell(column: str, cell: Cell) -> Cell:
 
 
 def _headline(row: Row) -> str:
-    if row.losers[0].before is None:
-        return f"### The lowest queries: {code(row.rule.text)} of {code(row.run)}"
-    return f"### What lost most: {code(row.rule.text)} of {code(row.run)}"
+    rule = row.rule
+    subject = row.measure if rule.column is None else f"{row.measure}[{rule.column}={rule.value}]"
+    what = "The lowest values" if row.losers[0].before is None else "What lost most"
+    return f"### {what} on {code(subject)} in {code(row.run)}"
 
 
 def _losers(row: Row) -> Table:
