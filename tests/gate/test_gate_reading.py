@@ -215,6 +215,8 @@ def test_json_of_evaluate_is_a_result_and_a_baseline(tmp_path, capsys):
         ('{"runs": [{"name": "a", "per_query": {"q": {"AP": "1"}}}]}', "holds '1'; expected a number or null"),
         ('{"runs": [{"name": "a", "per_query": {"q": {"AP": true}}}]}', "holds True"),
         ('{"runs": [{"name": "a", "per_query": {"q": {"AP": Infinity}}}]}', "holds inf"),
+        ('{"runs": [{"name": "a", "per_query": {"q": {"AP": 1' + "0" * 400 + "}}}]}", "expected a number or null"),
+        ("[" * 100_000, "cannot be read as JSON"),
         ('{"dialect": "klingon", "runs": [{"name": "a", "per_query": {"q": {"AP": 1}}}]}', "no dialect 'klingon'"),
     ],
 )  # fmt: skip

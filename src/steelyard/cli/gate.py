@@ -11,6 +11,7 @@ from steelyard.cli.parsing import Argument, Option
 from steelyard.comparison.rules import Rule, read_rules
 from steelyard.gate.baseline import save_baseline as saved
 from steelyard.gate.check import check
+from steelyard.gate.measured import Measured
 from steelyard.gate.reading import measured
 from steelyard.gate.result import GateResult
 
@@ -80,7 +81,7 @@ def gate(
     if save_baseline is not None and not given and baseline is None:
         if source.rules:
             say("The rules under `gate:` are not checked where a first baseline is kept.")
-        return _kept(result, save_baseline, run)
+        return _kept(source, save_baseline, run)
     checked = check(
         source, given, baseline=baseline, run=run, baseline_run=baseline_run, queries=queries, test=test,
         correction=correction, alpha=alpha, permutations=permutations, seed=seed, allow=allow or (),
@@ -93,7 +94,7 @@ def gate(
         if save_baseline is not None:
             say(f"The result did not pass and is not kept in {save_baseline}.")
         return FAILED
-    return 0 if save_baseline is None else _kept(result, save_baseline, run)
+    return 0 if save_baseline is None else _kept(source, save_baseline, run)
 
 
 def _print(checked: GateResult, format: Format, output: Path | None) -> None:
@@ -107,7 +108,7 @@ def _print(checked: GateResult, format: Format, output: Path | None) -> None:
             say(line)
 
 
-def _kept(result: Path, path: Path, run: list[str] | None) -> int:
+def _kept(result: Measured, path: Path, run: list[str] | None) -> int:
     saved(result, path, run)
     kept = measured(path)
     runs = ", ".join(kept.board.runs)

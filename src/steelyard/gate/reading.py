@@ -26,6 +26,9 @@ HOW = (
     "`steelyard evaluate QRELS RUN --per-query --format json -o result.json` writes it"
 )
 
+MOST = 1e150
+"""No measure gives values beyond this, and the squares of larger ones cannot be summed."""
+
 
 def measured(source: Any) -> Measured:
     """Values per query from a path, Scores, a bench's result, or a mapping shaped like the JSON of `evaluate`."""
@@ -54,7 +57,7 @@ def measured(source: Any) -> Measured:
 def _json(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(path.read_bytes())
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as JSON ({error}); {HOW}.") from None
     if not isinstance(found, dict):
         raise InputError(f"{path} holds no JSON object; {HOW}.")
@@ -83,8 +86,8 @@ def _told(found: Mapping[str, Any], name: str) -> Measured:
     twice = next((each for each in names if names.count(each) > 1), None)
     if twice is not None:
         raise InputError(f"{name}: two runs are called {twice!r}; give them names of their own.")
-    said = found.get("measures")
-    listed = list(said) if isinstance(said, Mapping) else []
+    said = _mapping(found.get("measures")) or {}
+    listed = list(said)
     rows = {each: _rows(run, each, listed, name) for each, run in zip(names, runs, strict=True)}
     keys = list(
         dict.fromkeys([*listed, *(key for row in rows.values() for held in row.values() for key in held)])
@@ -98,20 +101,16 @@ def _told(found: Mapping[str, Any], name: str) -> Measured:
         for place, query in enumerate(queries):
             for key, value in row.get(query, {}).items():
                 values[number, places[key], place] = value
-    dialect = str(found.get("dialect", "steelyard"))
-    at = tuple(found.get("at") or ())
+    dialect = _text(found.get("dialect", "steelyard"))
+    at = tuple(k for k in _list(found.get("at")) if isinstance(k, int))
     columns, definitions = columns_of(
-        keys,
-        dialect,
-        found.get("weights"),
-        at,
-        {key: str(text) for key, text in said.items()} if isinstance(said, Mapping) else None,
+        keys, dialect, cutoffs=at, known={key: str(text) for key, text in said.items()}
     )
     return Measured(
         name=name,
         board=Board(tuple(names), columns, tuple(queries), values),
         dialect=dialect,
-        version=str(found.get("steelyard", "unknown")),
+        version=_text(found.get("steelyard", "unknown")),
         definitions=definitions,
         policies=_mapping(found.get("policies")),
         judgments=_mapping(found.get("judgments")),
@@ -120,8 +119,15 @@ def _told(found: Mapping[str, Any], name: str) -> Measured:
     )
 
 
-def _mapping(found: Any) -> Mapping[str, Any] | None:
-    return found if isinstance(found, Mapping) else None
+def _mapping(found: Any) -> dict[str, Any] | None:
+    """A mapping of names to names, numbers or flags; None where it is none."""
+    if not isinstance(found, Mapping):
+        return None
+    return {_text(key): _text(value) if isinstance(value, str) else value for key, value in found.items()}
+
+
+def _list(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
 
 
 def _rows(run: Mapping[str, Any], name: str, listed: list[str], where: str) -> dict[str, dict[str, float]]:
@@ -149,7 +155,7 @@ def _text(name: Any) -> str:
 def _value(value: Any, where: str, run: str, query: str) -> float:
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > MOST:
         raise InputError(f"{where}: run {run!r}, query {query!r} holds {value!r}; expected a number or null.")
     return float(value)
 
