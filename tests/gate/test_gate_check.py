@@ -261,7 +261,7 @@ def test_other_definitions_and_policies_are_refused():
             baseline=told([1, 1], measure="MAP", dialect="autorag"),
         )
     assert "MAP is AP(" in str(error.value)
-    with pytest.raises(InputError, match="missing is skip in the result and zero in the result"):
+    with pytest.raises(InputError, match="missing is skip in the result and zero in the baseline"):
         check(told([1, 1], policies={"missing": "skip"}), baseline=told([1, 1], policies={"missing": "zero"}))
     same = check(told([1, 0], measure="RR", dialect="ranx"), baseline=told([1, 0], measure="RR"))
     assert any("the measures held against each other mean the same" in line for line in same.warnings)
@@ -279,6 +279,24 @@ def test_the_very_same_values_are_remarked_upon():
     gate = check(told([1, 0]), baseline=told([1, 0]))
     assert gate.rows[0].why == "the same on each of 2 queries"
     assert any("Every value checked equals the baseline's: mine" in line for line in gate.warnings)
+
+
+def test_a_difference_that_is_rounding_only_is_none():
+    before = [0.1 * number for number in range(1, 9)]
+    after = [value - 1e-15 * number for number, value in enumerate(before, 1)]
+    gate = check(told(after), ["AP >= baseline", "no significant drop in AP"], baseline=told(before))
+    assert gate.passed
+    assert gate.rows[1].why == "the same on each of 8 queries"
+    assert [row.losers for row in gate.rows] == [(), ()]
+
+
+def test_values_of_another_definition_are_not_shown_beside_each_other():
+    result, baseline = (
+        {**told([1]), "measures": {"MAP": spelled, "RR": "RR"}, "runs": [{"name": "r", "per_query": {f"q{n}": {"MAP": v, "RR": 1.0} for n in range(3)}}]}
+        for spelled, v in (("one", 0.2), ("another", 0.9))
+    )  # fmt: skip
+    gate = check(result, ["MAP >= 0.5", "RR >= baseline"], baseline=baseline)
+    assert [loser.before for loser in gate.rows[0].losers] == [None] * 3
 
 
 def test_too_few_queries_to_tell():

@@ -81,7 +81,7 @@ def test_markdown_says_the_verdict_first_and_how_to_reproduce_it():
     assert "### What lost most on `AP` in `mine`" in text
     assert text.count("| `q") == 5
     assert "one-sided, alpha 0.01" in text
-    assert text.endswith("    steelyard gate 'the result' --baseline 'the result' --run mine --alpha 0.01")
+    assert text.endswith("    steelyard gate 'the result' --baseline 'the baseline' --run mine --alpha 0.01")
     passed = check(baseline, baseline=result).to_markdown()
     assert passed.startswith("## The gate passed: 1 rule of run mine kept.")
     assert "### What lost most" in passed

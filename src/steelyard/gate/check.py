@@ -64,7 +64,7 @@ def check(
     allow = (allow,) if isinstance(allow, str) else tuple(allow)
     check_allowed(allow)
     now = measured(result)
-    base = None if baseline is None else measured(baseline)
+    base = None if baseline is None else measured(baseline, "the baseline")
     given = parse_rules([*([rules] if isinstance(rules, (str, Rule)) else rules), *now.rules])
     if not given and base is None:
         raise InputError(NOTHING_TO_CHECK)

@@ -30,14 +30,17 @@ MOST = 1e150
 """No measure gives values beyond this, and the squares of larger ones cannot be summed."""
 
 
-def measured(source: Any) -> Measured:
-    """Values per query from a path, Scores, a bench's result, or a mapping shaped like the JSON of `evaluate`."""
+def measured(source: Any, name: str = "the result") -> Measured:
+    """Values per query from a path, Scores, a bench's result, or a mapping shaped like the JSON of `evaluate`.
+
+    `name` is what messages call a source that is no file.
+    """
     if isinstance(source, Measured):
         return source
     if isinstance(source, Scores):
-        return _scored(source)
+        return _scored(source, name)
     if isinstance(source, Mapping):
-        return _told(source, "the result")
+        return _told(source, name)
     folder = getattr(source, "folder", None) or getattr(source, "path", None)
     if not isinstance(source, (str, Path)) and isinstance(folder, Path):
         return _folder(folder, str(folder))
@@ -64,12 +67,12 @@ def _json(path: Path) -> Mapping[str, Any]:
     return found
 
 
-def _scored(scores: Scores) -> Measured:
+def _scored(scores: Scores, name: str) -> Measured:
     keys = list(scores.measures)
     columns, _ = columns_of(keys, scores.dialect)
     board = Board((scores.name,), columns, tuple(scores.queries), scores.matrix[None, :, :])
     return Measured(
-        name=f"the scores of {scores.name}",
+        name=name,
         board=board,
         dialect=scores.dialect,
         definitions={key: meant.spelled for key, meant in scores.measures.items()},

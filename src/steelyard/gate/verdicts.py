@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.comparison.board import Board, Column
 from steelyard.comparison.movers import movers
-from steelyard.comparison.rules import Rule
+from steelyard.comparison.rules import TOLERANCE, Rule
 from steelyard.errors import InputError
 from steelyard.gate.measured import Measured
 from steelyard.gate.result import Loser, Plan, Row
@@ -68,8 +68,11 @@ class _Case:
 
     @property
     def gap(self) -> Floats:
+        """The differences, 0 where they are rounding only: another machine may round otherwise."""
         assert self.theirs is not None
-        return self.mine - self.theirs
+        gap = self.mine - self.theirs
+        rounding = TOLERANCE * np.maximum(1.0, np.abs(self.theirs))
+        return np.where(np.abs(gap) <= rounding, 0.0, gap)
 
     @property
     def averaged(self) -> bool:
@@ -122,7 +125,11 @@ def _case(
     inside = np.ones(len(mine), dtype=bool) if asked.chosen is None else asked.chosen
     theirs = None
     known = inside & ~np.isnan(mine)
-    if base is not None and other is not None and asked.key in base.keys:
+    if (
+        base is not None
+        and other is not None
+        and base.definitions.get(asked.key) == now.definitions[asked.key]
+    ):
         places = {query: place for place, query in enumerate(base.board.queries)}
         held = base.values(other, asked.key)
         theirs = np.array([held[places[q]] if q in places else math.nan for q in now.board.queries])
@@ -287,7 +294,7 @@ def _lost(case: _Case) -> list[tuple[str, float | None, float]]:
     """(query, before, after) of those that lost most; none where there is no baseline."""
     if case.theirs is None:
         return []
-    values = np.array([[case.mine], [case.theirs]])
+    values = np.array([[np.where(case.gap == 0.0, case.theirs, case.mine)], [case.theirs]])
     board = Board(("run", "baseline"), (case.column,), case.queries, values)
     less = case.column.better == "less"
     moved = movers(board, case.column.key, 0, 1, None, None, most=len(case.queries))
