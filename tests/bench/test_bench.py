@@ -287,3 +287,50 @@ def test_a_class_that_cannot_be_asked_is_a_problem_of_the_config(dataset, tmp_pa
     with pytest.raises(InputError, match=r"has index but none of retrieve") as caught:
         run(dataset, tmp_path, Half, 7)
     assert "7 is not a retriever" in str(caught.value)
+
+
+def files_of(folder, name):
+    return sorted(path.name for path in (folder / name).iterdir())
+
+
+def test_what_left_the_bench_leaves_the_folder(dataset, tmp_path):
+    run(dataset, tmp_path, Lookup("a"), Lookup("b", shift=1))
+    (tmp_path / "runs" / "mine.parquet").write_bytes(b"not a bench's")
+    (tmp_path / "cache" / "notes.jsonl").write_text("{}")
+    (tmp_path / "cache" / ("0" * 20 + ".jsonl")).write_text('{"somebody": "else"}')
+    result = run(dataset, tmp_path, Lookup("a"))
+    assert [path.name for path in result.removed] == ["b.parquet"]
+    assert files_of(tmp_path, "runs") == ["a.parquet", "mine.parquet"]
+    back = Lookup("b", shift=1)
+    assert run(dataset, tmp_path, Lookup("a"), back).removed == ()
+    assert back.asked == 0, "one result later its answers are still there"
+    run(dataset, tmp_path, Lookup("a"))
+    result = run(dataset, tmp_path, Lookup("a"))
+    assert [path.parent.name for path in result.removed] == ["cache"]
+    assert {"notes.jsonl", "0" * 20 + ".jsonl"} < set(files_of(tmp_path, "cache"))
+    assert len(files_of(tmp_path, "cache")) == 3
+
+
+def test_a_record_that_names_files_elsewhere_removes_none(dataset, tmp_path):
+    folder = tmp_path / "out"
+    run(dataset, folder, Lookup("a"))
+    (tmp_path / "precious.parquet").write_bytes(b"")
+    record = json.loads((folder / "result.json").read_text())
+    record["runs"].append({"run": "x", "file": "../../precious.parquet"})
+    (folder / "result.json").write_text(json.dumps(record))
+    assert run(dataset, folder, Lookup("a")).removed == ()
+    assert (tmp_path / "precious.parquet").exists()
+
+
+def test_the_command_line_says_what_was_removed(tmp_path, capsys):
+    from steelyard.cli import run as command
+
+    config = tmp_path / "bench.yaml"
+    said = []
+    for retrievers in ("bm25-l, random", "random", "random"):
+        config.write_text(f"dataset: demo\nretrievers: [{retrievers}]\nmeasures: [nDCG@10]\ndepth: 5\n")
+        assert command(["bench", str(config)]) == 0
+        said.append(capsys.readouterr().err)
+    assert "no longer names them" not in said[0]
+    assert "no longer names them: runs/bm25-l.parquet." in said[1]
+    assert "no longer names them: 1 file of old answers." in said[2]

@@ -52,6 +52,7 @@ class Row:
     chunker: str | None = None
     chunks: int | None = None
     chunk_tokens: float | None = None
+    answers: str | None = None
 
     @classmethod
     def of(
@@ -81,7 +82,10 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class BenchResult:
-    """The comparison, the runs, what each retriever cost, and the folder that keeps it all."""
+    """The comparison, the runs, what each retriever cost, and the folder that keeps it all.
+
+    `removed` are the files of earlier results that were taken out of the folder.
+    """
 
     bench: Bench
     dataset: Dataset
@@ -89,6 +93,7 @@ class BenchResult:
     rows: tuple[Row, ...]
     comparison: Comparison
     folder: Path
+    removed: tuple[Path, ...] = ()
 
     @property
     def cost_table(self) -> Table:

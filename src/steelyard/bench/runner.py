@@ -11,7 +11,8 @@ from steelyard.bench.answers import Answers, AnswerStore, key_of
 from steelyard.bench.asking import Contestant, Watch, ask_all, index_all, throughput
 from steelyard.bench.chunkings import Chunking, chunkings_of, compare_chunkings, joined
 from steelyard.bench.config import Bench, check_bench, read_bench
-from steelyard.bench.result import BenchResult, Row
+from steelyard.bench.leftovers import earlier_record, leftovers, removed
+from steelyard.bench.result import BenchResult, Row, run_files
 from steelyard.bench.specs import Spec
 from steelyard.comparison.compare import compare
 from steelyard.comparison.pairs import Plan
@@ -35,7 +36,8 @@ def bench(
 
     `source` is a bench.yaml, a Bench, or a mapping of its keys. The folder is `output`, or
     `<name>-result` beside the file. What was asked before, with the same dataset, settings and
-    version, is not asked again unless `fresh`.
+    version, is not asked again unless `fresh`. What an earlier bench left in the folder and this one
+    no longer names is removed, and is in the result's `removed`.
     """
     path = Path(source) if isinstance(source, (str, Path)) else None
     if path is not None:
@@ -82,8 +84,11 @@ def bench(
         folder=folder,
     )
     tell("writing", 0, 1)
+    earlier = earlier_record(folder)
     result.write()
-    return result
+    used = {row.answers for row in rows if row.answers is not None}
+    old = leftovers(folder, folder / CACHE, earlier, run_files(list(runs)), used)
+    return replace(result, removed=tuple(removed(old)))
 
 
 def _folder(path: Path | None) -> Path:
@@ -128,7 +133,7 @@ def _gathered(
     cached: set[str],
 ) -> tuple[dict[str, Run], list[Row]]:
     """A Run and a row of costs for every retriever, in the order they were written."""
-    by_label = {c.spec.label: c.answers for c in contestants}
+    by_label = {c.spec.label: c for c in contestants}
     texts = dict(chunking.corpus) if _needs_texts(made) else None
     known = set(chunking.corpus)
     runs: dict[str, Run] = {}
@@ -140,11 +145,13 @@ def _gathered(
             answers = Answers()
             returned = finished.table["doc_id"].to_list()
         else:
-            answers = by_label[spec.label]
+            answers = by_label[spec.label].answers
             runs[spec.label] = Run(_lists(answers), name=spec.label, seconds=answers.seconds, texts=texts)
             returned = [doc for listed in answers.lists.values() for doc, _ in listed]
         unknown = sum(doc not in known for doc in returned)
         row = Row.of(spec.label, spec.name, spec.settings, answers, unknown, spec.label in cached)
+        if spec.label in by_label:
+            row = replace(row, answers=by_label[spec.label].store.path.name)
         if chunking.label is not None:
             size: dict[str, Any] = {"chunks": len(chunking.corpus), "chunk_tokens": chunking.mean_tokens}
             row = replace(row, chunker=chunking.label, **size)

@@ -37,6 +37,7 @@ def bench(
     Example: steelyard init && steelyard bench bench.yaml
 
     A bench that was stopped goes on where it was; a changed setting reruns only what it touches.
+    Runs that an earlier bench left in the folder, and answers older than its last result, are removed.
     """
     with watched() as watch:
         result = benched(config, output, fresh=fresh, watch=watch)
@@ -56,4 +57,14 @@ def print_result(result: BenchResult, format: Format) -> None:
                     emit(table, None, format, None)
     for line in result.remarks():
         say(line)
+    if result.removed:
+        say(f"Removed, as this bench no longer names them: {_files(result)}.")
     say(f"The result is in {result.folder}; {result.folder / 'report.html'} is the page to look at.")
+
+
+def _files(result: BenchResult) -> str:
+    """The files that were removed: runs by name, answers by number."""
+    runs = [str(path.relative_to(result.folder)) for path in result.removed if path.parent.name == "runs"]
+    answers = len(result.removed) - len(runs)
+    kept = [f"{answers} {'file' if answers == 1 else 'files'} of old answers"] if answers else []
+    return ", ".join([*runs, *kept])
