@@ -253,3 +253,34 @@ def test_tables_escape_what_names_hold(truth, runs):
     assert "<script>" not in result.to_html()
     assert r"50\%\_\&" in result.to_latex()
     assert result._repr_html_() == result.to_html()
+
+
+TWO_EACH = {f"q{number}": ["a", "b"] for number in range(30)}
+GOOD = {query: ["a", "x", "b"] for query in TWO_EACH}
+WORSE = {query: ["x", "a"] if number % 3 else ["x"] for number, query in enumerate(TWO_EACH)}
+NEARLY = {**GOOD, "q4": ["x", "a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        ({"one": GOOD, "two": GOOD}, "one and two both have 0.9197 on nDCG@10: no difference on any query."),
+        (
+            {"one": GOOD, "two": GOOD, "three": GOOD},
+            "one, two and three all have 0.9197 on nDCG@10: no difference on any query.",
+        ),
+        (
+            {"one": GOOD, "two": GOOD, "worse": WORSE},
+            "one and two lead on nDCG@10 with 0.9197, no difference between them on any query, 0.6618 ahead of worse; "
+            "the data can tell them from every other run.",
+        ),
+        (
+            {"one": GOOD, "two": GOOD, "nearly": NEARLY},
+            "one and two lead on nDCG@10 with 0.9197, no difference between them on any query, 0.0075 ahead of nearly, "
+            "but the data cannot tell them from nearly. "
+            "Of the first two that differ: 30 queries cannot separate these two: 238 would.",
+        ),
+    ],
+)
+def test_the_verdict_on_runs_that_are_the_same_on_every_query(runs, said):
+    assert sy.compare(TWO_EACH, runs, ["nDCG@10"]).verdict == said

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from steelyard.comparison.board import COMPOSITE
 from steelyard.comparison.pairs import apart
@@ -25,17 +28,31 @@ def verdict(comparison: Comparison) -> str:
     top = rows[0]
     if len(rows) == 1:
         return f"{top.run} scores {top.means[column.key]:.4f} on {what}{at}; there is no other run to hold it against."
-    second = rows[1]
-    lead = abs(top.means[column.key] - second.means[column.key])
     values = board.of(column.key)
-    first, next_ = board.runs.index(top.run), board.runs.index(second.run)
+    place = {run: number for number, run in enumerate(board.runs)}
+    mine = values[place[top.run]]
+    same = [row.run for row in rows if np.array_equal(values[place[row.run]], mine, equal_nan=True)]
+    rest = [row for row in rows if row.run not in same]
+    score = f"{top.means[column.key]:.4f}"
+    if not rest:
+        each = "both have" if len(same) == 2 else "all have"
+        return f"{_listed(same)} {each} {score} on {what}{at}: no difference on any query."
+    second = rest[0]
+    lead = abs(top.means[column.key] - second.means[column.key])
     sure = apart(board, comparison.plan, comparison.tested)
-    others = [
-        row.run for row in rows[1:] if not sure[first, board.runs.index(row.run)] < comparison.plan.alpha
-    ]
-    said = f"{top.run} leads on {what}{at} with {top.means[column.key]:.4f}, {lead:.4f} ahead of {second.run}"
+    others = [row.run for row in rest if not sure[place[top.run], place[row.run]] < comparison.plan.alpha]
+    if len(same) == 1:
+        said, them = f"{top.run} leads on {what}{at} with {score}", "it"
+    else:
+        said = f"{_listed(same)} lead on {what}{at} with {score}, no difference between them on any query"
+        them = "them"
+    said = f"{said}, {lead:.4f} ahead of {second.run}"
     if not others:
-        return f"{said}; the data can tell it from every other run."
-    power = power_analysis(values[first] - values[next_], alpha=comparison.plan.alpha, separated=False)
-    named = others[0] if len(others) == 1 else f"{', '.join(others[:-1])} and {others[-1]}"
-    return f"{said}, but the data cannot tell it from {named}. Of the first two: {power.sentence}"
+        return f"{said}; the data can tell {them} from every other run."
+    power = power_analysis(mine - values[place[second.run]], alpha=comparison.plan.alpha, separated=False)
+    which = "" if len(same) == 1 else " that differ"
+    return f"{said}, but the data cannot tell {them} from {_listed(others)}. Of the first two{which}: {power.sentence}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -51,8 +51,8 @@ def view_of(subject: Subject) -> dict[str, Any]:
 
 def _sentences(verdict: str) -> tuple[str, str]:
     """The verdict proper, and what it adds on telling the first two apart."""
-    first, found, rest = verdict.partition(". Of the first two: ")
-    return (f"{first}.", f"Of the first two: {rest}") if found else (verdict, "")
+    first, found, rest = verdict.partition(". Of the first two")
+    return (f"{first}.", f"Of the first two{rest}") if found else (verdict, "")
 
 
 def lead(comparison: Comparison) -> list[tuple[str, str]]:
