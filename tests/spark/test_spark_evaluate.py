@@ -1,0 +1,202 @@
+"""steelyard.spark.evaluate gives what steelyard.evaluate gives, bit for bit, for every measure and policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from spark_data import in_spark, judgments, run
+
+import steelyard as sy
+from steelyard.dialects import dialects
+from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.registry import definitions
+from steelyard.policies import policies
+
+pytest.importorskip("pyspark")
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+import steelyard.spark  # noqa: E402
+from steelyard.spark import plan  # noqa: E402
+from steelyard.spark.rows import together  # noqa: E402
+
+CUTOFFS: dict[str, list[float]] = {"rank": [1, 5], "recall": [0.4], "multiple": [0.5]}
+SOME = ["nDCG@10", "AP", "RR", "P@5", "R(per=target)@10", "ERR@10", "Repeats@10", "Confusion@3", "NumRet"]
+
+
+def every_measure() -> list[Measure]:
+    """All that a run in a frame has the data for, bare and at cutoffs."""
+    found = [
+        parse("Composite(weights={nDCG@3: 0.5, ERR: 0.3, Confusion@2: 0.2})"),
+        parse("R(budget=60)"),
+        parse("Abstain(threshold=2.5)"),
+    ]
+    for definition in definitions().values():
+        if definition.name in ("Composite", "Latency"):
+            continue
+        bare = Measure(definition)
+        found += [] if definition.cutoff == "required" else [bare]
+        found += [] if definition.cutoff == "none" else [bare @ k for k in CUTOFFS[definition.cutoff_kind]]
+    return found
+
+
+def assert_same(spark: Any, qrels: pl.DataFrame, listed: pl.DataFrame, measures: Any, **chosen: Any) -> Any:
+    here = sy.evaluate(qrels, listed, measures, **chosen)
+    there = steelyard.spark.evaluate(
+        spark, in_spark(spark, qrels), in_spark(spark, listed), measures, **chosen
+    )
+    gathered = there.to_scores()
+    assert gathered.queries == list(here.queries)
+    differ = [
+        key
+        for key, one, other in zip(here.measures, here.matrix, gathered.matrix, strict=True)
+        if not np.array_equal(one, other, equal_nan=True)
+    ]
+    assert differ == []
+    assert {k: repr(v) for k, v in there.means.items()} == {k: repr(v) for k, v in here.means.items()}
+    assert there.coverage == here.coverage
+    assert gathered.fingerprint == here.fingerprint
+    there.unpersist()
+    return there
+
+
+@pytest.mark.parametrize("targets", [False, True])
+def test_every_measure(spark, targets):
+    assert_same(spark, judgments(1, targets=targets), run(2), every_measure())
+
+
+def alike() -> list[list[str]]:
+    """The dialects, those with the same policies together: one evaluation covers them."""
+    groups: dict[str, list[str]] = {}
+    for name, spoken in dialects().items():
+        groups.setdefault(str(policies(spoken.policies)), []).append(name)
+    return list(groups.values())
+
+
+def _filled(text: str) -> str:
+    """A dialect's name at a cutoff, which for some is a share or a chance."""
+    share = any(part in text.lower() for part in ("prec_at_recall", "iprec", "rbp"))
+    return text.replace("{k}", "0.5" if share else "5").replace("{rel}", "2")
+
+
+@pytest.mark.parametrize("names", alike(), ids=lambda names: names[0])
+def test_every_dialect_with_its_policies(spark, names):
+    qrels = judgments(3, targets=True)
+    listed = run(4, repeats=policies(dialects()[names[0]].policies).duplicates != "error")
+    measures: list[Measure] = []
+    for name in names:
+        texts = [_filled(text) for text in dialects()[name].names] or SOME
+        meant = [dialects()[name].measure(text) for text in texts if "{" not in text]
+        assert len(meant) >= 0.75 * len(texts)
+        measures += [m for m in meant if m.name != "Latency"]
+    assert_same(spark, qrels, listed, list(dict.fromkeys(measures)), dialect=names[0])
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"ties": "docid-asc", "missing": "skip", "no_relevant": "skip", "depth": 7},
+        {"ties": "stable", "duplicates": "collapse", "rel": 2},
+        {"ties": "docid-desc", "duplicates": "collapse", "missing": "skip"},
+        {"dialect": "trec_eval-9", "ties": "stable", "no_relevant": "skip", "duplicates": "hold"},
+    ],
+)
+def test_policies(spark, chosen):
+    assert_same(spark, judgments(5, targets=True), run(6), SOME, **chosen)
+
+
+def test_the_mean_over_orders_of_ties(spark):
+    assert_same(spark, judgments(5), run(6, repeats=False), ["nDCG@5", "AP", "P@3"], ties="expected")
+
+
+def test_an_order_of_its_own(spark):
+    listed = run(7).drop_nulls("doc_id").with_columns(rank=pl.int_range(pl.len(), dtype=pl.Int64) // 2)
+    assert_same(spark, judgments(8), listed, [*SOME, "Abstain(threshold=2.5)"])
+    assert_same(spark, judgments(8), listed.drop("score"), SOME)
+    assert_same(spark, judgments(8), listed.drop("score", "rank"), SOME)
+    assert_same(spark, judgments(8), listed.drop("rank").with_columns(score=pl.lit(None, pl.Float64)), SOME)
+
+
+def test_ids_that_are_numbers_and_columns_of_other_names(spark):
+    qrels = pl.DataFrame({"topic": [1, 1, 2], "passage": [10, 11, 12], "label": [1, 2, 1]})
+    listed = pl.DataFrame({"qid": [1, 1, 2, 3], "docno": [11, 9, 9, 9], "sim": [0.5, 0.5, 0.25, 1.0]})
+    result = steelyard.spark.evaluate(
+        spark, in_spark(spark, qrels), in_spark(spark, listed), ["RR", "R"], doc_id="passage", name="mine"
+    )
+    here = sy.evaluate(sy.Qrels(qrels, doc_id="passage"), sy.Run(listed, name="mine"), ["RR", "R"])
+    assert result.means == here.means == {"RR": 0.25, "R": 0.25}
+    assert result.coverage == here.coverage
+    assert result.name == "mine"
+
+
+def test_nothing_at_all(spark):
+    assert_same(spark, judgments(1).clear(), run(1).clear(), SOME)
+    assert_same(spark, judgments(1), run(1).clear(), SOME)
+    assert_same(spark, judgments(1).clear(), run(1), SOME)
+
+
+def test_a_run_of_other_queries(spark):
+    listed = run(2).with_columns(query_id=pl.lit("x") + pl.col("query_id"))
+    qrels = judgments(1)
+    here = sy.evaluate(qrels, listed, SOME)
+    result = steelyard.spark.evaluate(spark, in_spark(spark, qrels), in_spark(spark, listed), SOME)
+    assert result.coverage.counts() == here.coverage.counts()
+    assert result.coverage.notes[0].startswith("no query of the run is in the judgments: the run has 'x")
+    assert result.coverage.notes[0].split("judgments ")[1] == here.coverage.notes[0].split("judgments ")[1]
+
+
+def test_more_judged_queries_than_are_sent(spark, monkeypatch):
+    monkeypatch.setattr("steelyard.spark.plan.SENT_QUERIES", 0)
+    assert_same(spark, judgments(1), run(2), SOME)
+
+
+def test_rows_of_queries_without_judgments_are_not_shuffled(spark, monkeypatch):
+    listed = pl.DataFrame({"query_id": ["q1", *["z"] * 500], "doc_id": "d", "score": 1.0})
+    result = steelyard.spark.evaluate(spark, {"q1": ["d"]}, in_spark(spark, listed), "RR")
+    shuffled = []
+    monkeypatch.setattr(plan, "together", lambda *frames: shuffled.append(together(*frames)) or shuffled[0])
+    result.plan.result()
+    assert sorted(row["query_id"] for row in shuffled[0].select("query_id").collect()) == ["q1", "q1", "z"]
+
+
+def test_the_frame_of_values(spark):
+    qrels, listed = judgments(1), run(2)
+    measures = ["nDCG@10", "iprec_at_recall_0.20", "Accuracy"]
+    result = steelyard.spark.evaluate(spark, in_spark(spark, qrels), in_spark(spark, listed), measures)
+    frame = result.per_query
+    assert frame.columns == ["query_id", *measures]
+    found = {row["query_id"]: row for row in frame.collect()}
+    expected = sy.evaluate(qrels, listed, measures).per_query
+    for query, *values in expected.iter_rows():
+        assert [float("nan") if v is None else v for v in found[query][1:]] == pytest.approx(
+            values, abs=0, rel=0, nan_ok=True
+        )
+    assert any(row["Accuracy"] is None for row in found.values())
+
+
+def test_judgments_on_this_machine(spark, tmp_path):
+    qrels = sy.Qrels({"q1": [["a", "b"], ["c"]], "q2": {"d": 2, "x": -1}})
+    listed = pl.DataFrame(
+        {"query_id": ["q1", "q1", "q2"], "doc_id": ["b", "x", "x"], "score": [2.0, 1.0, 1.0]}
+    )
+    qrels.write(tmp_path / "qrels.json")
+    expected = sy.evaluate(qrels, listed, SOME)
+    for given in (qrels, str(tmp_path / "qrels.json")):
+        result = steelyard.spark.evaluate(spark, given, in_spark(spark, listed), SOME)
+        assert repr(result.means) == repr(expected.means)
+        assert result.coverage == expected.coverage
+
+
+def test_what_it_prints_and_when_it_works(spark):
+    result = steelyard.spark.evaluate(
+        spark, in_spark(spark, judgments(1)), in_spark(spark, run(2)), ["nDCG@10", "RR"], name="bm25"
+    )
+    assert repr(result) == "SparkScores of 'bm25': nDCG@10, RR (computed when asked for)"
+    assert result["nDCG@10"] == result.means["nDCG@10"]
+    lines = repr(result).splitlines()
+    assert lines[0] == "SparkScores of 'bm25' over 40 queries"
+    assert lines[1] == f"  nDCG@10  {result.means['nDCG@10']:.4f}"
+    with pytest.raises(sy.SteelyardError, match="'AP' was not measured"):
+        result["AP"]

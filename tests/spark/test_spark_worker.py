@@ -1,0 +1,115 @@
+"""The worker's part, without a cluster: however the rows are cut into batches and lots, the values are the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from spark_data import judgments, run
+
+import steelyard as sy
+from steelyard.dialects import dialect
+from steelyard.evaluation import named_measures
+from steelyard.policies import Policies
+
+pytest.importorskip("pyspark")
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+from steelyard.spark.faults import Fault, Kind  # noqa: E402
+from steelyard.spark.tally import Tally, total  # noqa: E402
+from steelyard.spark.task import Task  # noqa: E402
+from steelyard.spark.worker import whole_queries  # noqa: E402
+
+MEASURES = ["nDCG@10", "AP", "ERR", "NumRet"]
+
+
+def rows(qrels: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+    """As they come to a worker, sorted by query."""
+    judged = qrels.with_row_index("row").select(
+        "query_id",
+        "doc_id",
+        kind=pl.lit(int(Kind.JUDGMENT), pl.Int8),
+        value="grade",
+        label=pl.lit(None, pl.String),
+        row=pl.col("row").cast(pl.Int64),
+    )
+    found = listed.select("query_id", "doc_id", kind=pl.lit(int(Kind.LISTED), pl.Int8), value="score")
+    return pl.concat([found, judged], how="diagonal").sort("query_id")
+
+
+def batches(frame: pl.DataFrame, size: int) -> list[pa.RecordBatch]:
+    schema = pa.schema(
+        [
+            (
+                name,
+                pa.string()
+                if dtype == pl.String
+                else {pl.Int8: pa.int8(), pl.Int64: pa.int64(), pl.Float64: pa.float64()}[type(dtype)],
+            )
+            for name, dtype in frame.schema.items()
+        ]
+    )
+    return [
+        batch
+        for start in range(0, frame.height, size)
+        for batch in frame[start : start + size].to_arrow().cast(schema).to_batches()
+    ]
+
+
+@pytest.mark.parametrize(("batch", "lot"), [(1, 1), (3, 10), (7, 50), (1000, 100_000), (1000, 1)])
+def test_values_do_not_depend_on_how_rows_are_cut(batch, lot):
+    qrels, listed = judgments(1), run(2)
+    here = sy.evaluate(qrels, listed, MEASURES)
+    highest = float(qrels["grade"].max())
+    task = Task(
+        named_measures(MEASURES, dialect("steelyard")), Policies(), None, None, "run", True, highest, lot
+    )
+    frame = pl.concat([pl.from_arrow(out) for out in task(iter(batches(rows(qrels, listed), batch)))])
+    values = frame.filter(pl.col("tally").is_null()).sort("place")
+    assert values["query_id"].to_list() == list(here.queries)
+    assert np.array_equal(values.select("m0", "m1", "m2", "m3").to_numpy().T, here.matrix, equal_nan=True)
+    counts = total(frame["tally"].drop_nulls().to_list()).counts
+    assert counts == here.coverage.counts()
+    if batch == 1:
+        assert frame["tally"].drop_nulls().len() > 20
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+@pytest.mark.parametrize("batch", [1, 2, 3, 100])
+def test_lots_hold_whole_queries(size, batch):
+    queries = [None, None, "a", "a", "a", "a", "a", "b", "c", "c", "d"]
+    frame = pl.DataFrame({"query_id": queries, "value": list(map(float, range(11)))})
+    lots = list(whole_queries(iter(batches(frame, batch)), size))
+    assert pl.concat(lots).equals(frame)
+    held = [set(lot["query_id"].to_list()) for lot in lots]
+    assert sum(map(len, held)) == len(set(queries))
+    assert len(lots) > 1 or size == 100 or batch == 100
+
+
+def test_nothing_comes_of_nothing():
+    assert list(whole_queries(iter([]), 10)) == []
+
+
+def test_tallies_add_up_in_any_order_and_travel():
+    one = Tally(
+        counts={"queries": 2},
+        longest=5,
+        faults={Kind.NO_GRADE: Fault(2, ["b", "c"])},
+        absent=[(9, "x")],
+        judged=[(9, "x")],
+    )
+    other = Tally(
+        counts={"queries": 1},
+        longest=3,
+        faults={Kind.NO_GRADE: Fault(1, ["a"])},
+        absent=[(1, "y")],
+        strangers=["s"],
+        repeated=(4, "q", "d"),
+        error=("MeasureError", "no"),
+    )
+    texts = [one.to_text(), other.to_text()]
+    assert total(texts) == total(texts[::-1]) == Tally(
+        counts={"queries": 3}, longest=5, faults={Kind.NO_GRADE: Fault(3, ["a", "b", "c"])},
+        absent=[(1, "y"), (9, "x")], judged=[(9, "x")], strangers=["s"], repeated=(4, "q", "d"), error=("MeasureError", "no"),
+    )  # fmt: skip
