@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from steelyard.runs import Run as Run
     from steelyard.scores import Scores as Scores
 
-_PACKAGES = ("bench", "dialects", "gate", "measures")
+_PACKAGES = ("bench", "dialects", "gate", "measures", "retrievers")
 
 _HOMES = {
     "Bench": "steelyard.bench.config",

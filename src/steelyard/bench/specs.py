@@ -10,9 +10,8 @@ from typing import Any
 
 from steelyard.errors import SteelyardError
 from steelyard.retrievers.base import Retriever
-from steelyard.retrievers.registry import from_object, is_target, retriever, retriever_settings
+from steelyard.retrievers.registry import RUN, from_object, is_target, retriever, retriever_settings
 
-RUN = "run"
 LISTS = frozenset({"of", "weights"})
 """Settings that are lists by nature: they do not spread into a grid."""
 

@@ -22,6 +22,7 @@ VERBS = {
     "explain": "what a measure is, exactly, under a dialect",
     "measures": "list the measures",
     "dialects": "list the dialects",
+    "retrievers": "list what can stand in a bench, with settings",
     "reconcile": "why two tools give different numbers",
     "validate": "check files and say everything that is wrong with them",
     "convert": "write a run or judgments in another format",

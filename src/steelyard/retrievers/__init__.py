@@ -5,19 +5,25 @@
 >>> [doc for doc, score in bm25.retrieve(["grey fox"], k=2)[0]]
 ['d1', 'd2']
 
-Names are loaded when first used, so that the parts nobody asks for cost nothing.
+Names are loaded when first used, so that the parts nobody asks for cost nothing. Called,
+`steelyard.retrievers()` lists what can stand in a bench.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from steelyard.callable_module import CallableModule
+
 if TYPE_CHECKING:
+    from steelyard.listing import Listing
     from steelyard.retrievers.base import Ranked as Ranked
     from steelyard.retrievers.base import Retriever as Retriever
     from steelyard.retrievers.base import RetrieverError as RetrieverError
     from steelyard.retrievers.bm25 import BM25 as BM25
+    from steelyard.retrievers.catalogue import Entry
     from steelyard.retrievers.dense import Dense as Dense
     from steelyard.retrievers.graph_flow import GraphFlow as GraphFlow
     from steelyard.retrievers.hybrid import Hybrid as Hybrid
@@ -55,3 +61,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def called() -> Listing[Entry]:
+    """Every retriever by name; see `steelyard.retrievers.catalogue.listing`."""
+    from steelyard.retrievers.catalogue import listing
+
+    return listing()
+
+
+sys.modules[__name__].__class__ = CallableModule

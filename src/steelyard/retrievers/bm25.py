@@ -30,7 +30,9 @@ VariantName: TypeAlias = Literal["okapi", "plus", "l", "lucene", "robertson", "a
 
 
 class BM25:
-    """The sum, over the query's terms, of IDF(term) x how much of the term the document has.
+    """BM25: the words that a document shares with the query, weighted by how rare they are.
+
+    The sum, over the query's terms, of IDF(term) x how much of the term the document has.
 
     variant: `okapi`, `plus` and `l` give the scores of rank_bm25 0.2.2; `lucene`, `robertson` and `atire`
         those of bm25s.

@@ -13,6 +13,9 @@ from steelyard.retrievers.base import Retriever, RetrieverError
 
 Spec: TypeAlias = "str | Mapping[str, Mapping[str, Any] | str | None] | Retriever"
 
+RUN = "run"
+"""The name under which a finished run joins a bench."""
+
 # name: where its class is (module of this package, class), and the settings that the name stands for.
 _KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bm25-okapi": ("bm25", "BM25", {"variant": "okapi"}),
@@ -62,7 +65,7 @@ def retriever(name: str, settings: Any = None) -> Retriever:
     >>> retriever("bm25-plus", {"k1": 1.2}).label
     'bm25-plus'
     """
-    cls, preset = _class_of(name)
+    cls, preset = class_of(name)
     allowed = {
         key: parameter for key, parameter in inspect.signature(cls).parameters.items() if key not in preset
     }
@@ -87,7 +90,7 @@ def retriever_settings(name: str) -> list[str]:
     >>> retriever_settings("random")
     ['seed', 'name']
     """
-    cls, preset = _class_of(name)
+    cls, preset = class_of(name)
     return [key for key in inspect.signature(cls).parameters if key not in preset]
 
 
@@ -119,7 +122,8 @@ def from_object(given: Any) -> Retriever:
     )
 
 
-def _class_of(name: str) -> tuple[type, dict[str, Any]]:
+def class_of(name: str) -> tuple[type, dict[str, Any]]:
+    """The class that a name stands for, and the settings that the name fixes."""
     if name not in _KNOWN:
         hint = did_you_mean(str(name), _KNOWN)
         raise RetrieverError(f"no retriever {name!r}.{hint} Known: {', '.join(_KNOWN)}.")

@@ -29,6 +29,9 @@ class Random:
     list, whatever was asked before it, and a shorter list is the beginning of a longer one. With one relevant
     document among N, the expected recall at k is k / N.
 
+    seed: of the draw.
+    name: the label of its row in a table.
+
     >>> chance = Random(seed=42).index({"d1": "one", "d2": "two", "d3": "three"})
     >>> chance.retrieve(["which?"], k=2) == chance.retrieve(["which?"], k=2)
     True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from steelyard.retrievers.adapters.packages import package
 from steelyard.retrievers.base import (
@@ -32,6 +32,9 @@ class BM25S:
     Documents that score 0 are not in the list: bm25s orders them by nothing.
     """
 
+    extra: ClassVar[str] = "bm25s"
+    """The extra that brings its package."""
+
     def __init__(
         self,
         method: str = "lucene",
@@ -43,7 +46,7 @@ class BM25S:
         name: str | None = None,
     ) -> None:
         self.label = name or "bm25s"
-        self._package = package("bm25s", "bm25s", "bm25s")
+        self._package = package("bm25s", self.extra, "bm25s")
         known = ("lucene", "robertson", "atire", "bm25l", "bm25+")
         if method not in known:
             raise RetrieverError(f"{self.label}: no method {method!r}. Known: {', '.join(known)}.")
@@ -100,7 +103,7 @@ class BM25S:
         )
 
     def _stemmer_of(self, language: str) -> Any:
-        stemmer = package("Stemmer", "bm25s", f"{self.label} with a stemmer")
+        stemmer = package("Stemmer", self.extra, f"{self.label} with a stemmer")
         try:
             return stemmer.Stemmer(language)
         except KeyError:

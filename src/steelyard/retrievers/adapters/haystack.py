@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
 from steelyard.retrievers.adapters.doc_ids import DocIds
@@ -35,6 +35,9 @@ class Haystack(Wrapped):
     arguments, folder, version, name: as for `python`.
     """
 
+    extra: ClassVar[str] = "haystack"
+    """The extra that brings its package."""
+
     def __init__(
         self,
         target: Any = None,
@@ -48,7 +51,7 @@ class Haystack(Wrapped):
         version: str | None = None,
         name: str | None = None,
     ) -> None:
-        package("haystack", "haystack", "haystack")
+        package("haystack", self.extra, "haystack")
         found = library_object(target, "haystack", ["run"], folder, arguments)
         label = name or label_of(target)
         self._run = found.run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
 from steelyard.retrievers.adapters.depth import with_depth
@@ -28,6 +28,9 @@ class LangChain(Wrapped):
     LangChain's documents carry no scores: they get 1/rank.
     """
 
+    extra: ClassVar[str] = "langchain"
+    """The extra that brings its package."""
+
     def __init__(
         self,
         target: Any = None,
@@ -39,7 +42,7 @@ class LangChain(Wrapped):
         version: str | None = None,
         name: str | None = None,
     ) -> None:
-        package("langchain_core", "langchain", "langchain")
+        package("langchain_core", self.extra, "langchain")
         found = library_object(target, "langchain", ["invoke"], folder, arguments)
         label = name or label_of(target)
         self._retriever = found

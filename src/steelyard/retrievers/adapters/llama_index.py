@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
 from steelyard.retrievers.adapters.depth import with_depth
@@ -32,6 +32,9 @@ class LlamaIndex(Wrapped):
     repeated documents decides.
     """
 
+    extra: ClassVar[str] = "llama-index"
+    """The extra that brings its package."""
+
     def __init__(
         self,
         target: Any = None,
@@ -43,7 +46,7 @@ class LlamaIndex(Wrapped):
         version: str | None = None,
         name: str | None = None,
     ) -> None:
-        package("llama_index.core", "llama-index", "llama-index")
+        package("llama_index.core", self.extra, "llama-index")
         found = library_object(target, "llama-index", ["retrieve", "as_retriever"], folder, arguments)
         if not hasattr(found, "retrieve"):
             found = found.as_retriever()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.packages import package
@@ -24,6 +24,9 @@ class PyTerrier(Wrapped):
     punctuation: begin the pipeline with `pt.rewrite.tokenise()`.
     """
 
+    extra: ClassVar[str] = "pyterrier"
+    """The extra that brings its package."""
+
     def __init__(
         self,
         target: Any = None,
@@ -33,7 +36,7 @@ class PyTerrier(Wrapped):
         version: str | None = None,
         name: str | None = None,
     ) -> None:
-        package("pyterrier", "pyterrier", "pyterrier")
+        package("pyterrier", self.extra, "pyterrier")
         found = library_object(target, "pyterrier", ["transform"], folder, arguments)
         label = name or label_of(target)
         self._transformer = found
@@ -44,7 +47,7 @@ class PyTerrier(Wrapped):
         )
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
-        frames = package("pandas", "pyterrier", self.label)
+        frames = package("pandas", self.extra, self.label)
         numbers = [str(place) for place in range(len(queries))]
         found = self._transformer.transform(frames.DataFrame({"qid": numbers, "query": queries}))
         lacking = [column for column in ("qid", self._column) if column not in found.columns]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ class Qdrant(Wrapped):
     folder, version, name: as for `python`.
     """
 
+    extra: ClassVar[str] = "qdrant"
+    """The extra that brings its package."""
+
     def __init__(
         self,
         target: Any = None,
@@ -49,7 +52,7 @@ class Qdrant(Wrapped):
         name: str | None = None,
     ) -> None:
         label = name or collection or "qdrant"
-        self._package = package("qdrant_client", "qdrant", "qdrant")
+        self._package = package("qdrant_client", self.extra, "qdrant")
         if embed is None:
             raise RetrieverError(
                 f"{label}: `embed` is missing; expected a callable from a list of texts to one vector each, "

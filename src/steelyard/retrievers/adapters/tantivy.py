@@ -8,7 +8,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.packages import package
@@ -38,6 +38,9 @@ class Tantivy(Wrapped):
     are not in it.
     """
 
+    extra: ClassVar[str] = "tantivy"
+    """The extra that brings its package."""
+
     def __init__(
         self,
         target: str | Path | None = None,
@@ -49,7 +52,7 @@ class Tantivy(Wrapped):
         name: str | None = None,
     ) -> None:
         label = name or "tantivy"
-        self._package = package("tantivy", "tantivy", "tantivy")
+        self._package = package("tantivy", self.extra, "tantivy")
         self._tokenizer = tokenizer
         self._fields = fields.split() if target is not None else ["text"]
         self._id = id if target is not None else "id"
