@@ -175,6 +175,8 @@ def test_validate_and_convert(files, tmp_path, capsys):
         (["explain", "P@0"], "1 or more"),
         (["explain", "P", "--dialect", "treceval"], "trec_eval-9"),
         (["compare"], "--help"),
+        (["evaluate", "absent.qrels", "P@3"], "there is no file 'P@3'; it looks like a measure: use -m P@3."),
+        (["compare", "a.qrels", "b.run", "P(rel=2)@3"], "use -m 'P(rel=2)@3'."),
         (["bench", "absent.yaml"], "absent.yaml"),
     ],
 )
@@ -239,3 +241,33 @@ def test_evaluating_a_trec_file_needs_no_polars(files):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_a_folder_in_the_place_of_a_file_names_what_could_be_meant(files, tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("words")
+    (tmp_path / "empty").mkdir()
+    assert run(["evaluate", str(tmp_path), files[1]]) == 2
+    assert f"expected a file with judgments. Which of these was meant: {files[0]}?" in capsys.readouterr().err
+    assert run(["evaluate", files[0], str(tmp_path)]) == 2
+    assert (
+        f"expected a file with a run. Which of these was meant: {files[1]}, {files[2]}?"
+        in capsys.readouterr().err
+    )
+    assert run(["evaluate", files[0], str(tmp_path / "empty")]) == 2
+    assert "It is empty; nothing in it reads as a run." in capsys.readouterr().err
+
+
+def test_validate_goes_on_after_a_path_that_is_bad(files, tmp_path, capsys):
+    (tmp_path / "folder").mkdir()
+    bad = [str(tmp_path / "absent"), str(tmp_path / "folder")]
+    assert run(["validate", files[0], *bad, files[1]]) == 2
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert [line.rpartition(": ")[2] for line in out.splitlines() if line[0] != " "] == [
+        "judgments, format trec-qrels",
+        "not readable",
+        "not readable",
+        "a run, format trec-run",
+    ]
+    assert run(["validate", files[0], *bad, "--format", "json"]) == 2
+    assert [row["ok"] for row in json.loads(capsys.readouterr().out)] == [True, False, False]

@@ -7,11 +7,13 @@ what it was asked is slower than the work it does.
 from __future__ import annotations
 
 import argparse
+import shlex
 import typing
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 from inspect import Parameter, cleandoc, signature
+from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, NoReturn
 
@@ -73,7 +75,32 @@ def parsed(verb: str, function: Callable[..., Any], arguments: Sequence[str]) ->
     if unknown:
         known = [name for action in parser._actions for name in action.option_strings]
         parser.error(f"there is no option {unknown[0]!r}.{did_you_mean(unknown[0], known)}")
+    _refuse_measures(parser, vars(found))
     return vars(found)
+
+
+def _refuse_measures(parser: Parser, given: dict[str, Any]) -> None:
+    """A measure in the place of a path: say which option takes it."""
+    if "--measure" not in parser._option_string_actions:
+        return
+    for action in parser._get_positional_actions():
+        value = given[action.dest]
+        for path in value if isinstance(value, list) else [value]:
+            if isinstance(path, Path) and not path.exists() and _is_measure(str(path)):
+                parser.error(
+                    f"there is no file {str(path)!r}; it looks like a measure: use -m {shlex.quote(str(path))}."
+                )
+
+
+def _is_measure(text: str) -> bool:
+    from steelyard.errors import MeasureError
+    from steelyard.measures.grammar import parse
+
+    try:
+        parse(text)
+    except MeasureError:
+        return False
+    return True
 
 
 def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:

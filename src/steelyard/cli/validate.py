@@ -8,6 +8,7 @@ from typing import Annotated
 from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, followed, write
 from steelyard.cli.parsing import Argument, Option
+from steelyard.errors import SteelyardError
 from steelyard.formats import validate_file
 from steelyard.report.tables import Table
 
@@ -24,7 +25,8 @@ def validate(
 
     Example: steelyard validate qrels.trec bm25.run my-dataset/
 
-    Exits with 2 if anything found keeps a file from being used.
+    A path that cannot be read is told of, and the others are checked all the same. Exits with 2 if anything
+    found keeps a file from being used.
     """
     found = [_checked(path, kind) for path in followed(paths, lambda path: path.name)]
     if format is Format.table:
@@ -48,7 +50,10 @@ def _checked(path: Path, kind: str | None) -> tuple[str, list[tuple[str, str]], 
     if path.is_dir():
         from steelyard.datasets import Dataset, validate_dataset
 
-        dataset = Dataset.read(path)
+        try:
+            dataset = Dataset.read(path)
+        except SteelyardError as error:
+            return f"{path}: not readable\n  error: {error}", [("error", str(error))], False
         findings = validate_dataset(dataset)
         said: list[tuple[str, str]] = [(finding.severity, str(finding)) for finding in findings]
         text = "\n".join(

@@ -23,6 +23,7 @@ def read_qrels(path: Path, format: str | None = None, columns: Mapping[str, str]
     `columns` names the columns of a table by role, as {"doc_id": "passage"}.
     """
     source = Source(Path(path))
+    _refuse_folder(source.path, "qrels")
     with _speaking_of(source.path):
         entry, notes = _format(source, format, "qrels", columns or {})
         qrels: Qrels = entry.load().read_qrels(source, columns or {})
@@ -33,6 +34,7 @@ def read_qrels(path: Path, format: str | None = None, columns: Mapping[str, str]
 def read_run(path: Path, format: str | None = None, columns: Mapping[str, str] | None = None) -> Run:
     """The run of a file; the format is found by content unless one is named."""
     source = Source(Path(path))
+    _refuse_folder(source.path, "run")
     with _speaking_of(source.path):
         entry, notes = _format(source, format, "run", columns or {})
         run: Run = entry.load().read_run(source, columns or {})
@@ -58,6 +60,13 @@ def write_run(run: Run, path: Path, format: str | None = None) -> None:
     entry = format_of_name(path, "run") if format is None else format_named(format, "run", "writes")
     with _speaking_of(path):
         write_file(path, entry.load().run_bytes(run), entry.packed)
+
+
+def _refuse_folder(path: Path, kind: Kind) -> None:
+    if path.is_dir():
+        from steelyard.formats.folders import folder_error
+
+        raise folder_error(path, kind)
 
 
 def _format(

@@ -29,7 +29,7 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     if isinstance(content, list):
         return run_of_records(content, source, columns)
     check_roles(columns, (), "a JSON object of queries")
-    listed = _object(content, source)
+    listed = object_of_queries(content, source)
     return run_of_lists(list(listed), list(listed.values()), None, run_name(source.path))
 
 
@@ -39,7 +39,7 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     if isinstance(content, list):
         return qrels_of_records(content, str(source.path), columns)
     check_roles(columns, (), "a JSON object of queries")
-    judged = _object(content, source)
+    judged = object_of_queries(content, source)
     return qrels_of_lists(list(judged), list(judged.values()))
 
 
@@ -96,7 +96,8 @@ def one_score_each(query: str, rows: list[tuple[str, float | None]]) -> dict[str
     return scores
 
 
-def _object(content: Any, source: Source) -> dict[str, Any]:
+def object_of_queries(content: Any, source: Source) -> dict[str, Any]:
+    """The JSON object, once it is known to hold an object or a list for every query."""
     if not isinstance(content, dict):
         raise InputError(f"{source.path} holds a JSON {type(content).__name__}. {_EXPECTED}")
     if not content:

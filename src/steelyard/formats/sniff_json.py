@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steelyard.errors import InputError
+from steelyard.formats.json_object import object_of_queries
 from steelyard.formats.llama_index import PARTS
 from steelyard.formats.mteb import META, depth
 from steelyard.formats.records import kind_of_records
@@ -24,7 +25,7 @@ def detect_json(source: Source) -> Detected:
         return _of_records(content, "json", source)
     if set(PARTS) <= set(content):
         return Detected("qrels", "llama-index", "qrels")
-    if META in content or depth(content) > 2:
+    if META in content or depth(object_of_queries(content, source)) > 2:
         return Detected("run", "mteb", "run")
     return _of_object(content)
 
