@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 import steelyard as sy
-from steelyard.errors import InputError, MeasureError, PolicyError
+from steelyard.errors import InputError, MeasureError, PackageError, PolicyError
 
 pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+from pyspark.errors import PySparkException  # noqa: E402
+
 import steelyard.spark  # noqa: E402
+from steelyard.spark.plan import Plan, map_in_arrow  # noqa: E402
 
 NAN, INF = float("nan"), float("inf")
 JUDGED: list[tuple[Any, ...]] = [("q1", "d1", 1.0), ("q2", "d2", 2.0)]
@@ -130,3 +133,27 @@ def test_frames_of_another_kind(spark):
     bare = spark.createDataFrame([("q", 1.0)], "query_id string, score double")
     with pytest.raises(InputError, match="no column holds the doc_id"):
         steelyard.spark.evaluate(spark, {"q1": ["d1"]}, bare, "RR")
+
+
+def test_workers_without_steelyard(spark, monkeypatch):
+    def without(module: str) -> Any:
+        frame = spark.createDataFrame([("{}",)], "tally string")
+        return map_in_arrow(frame, importing(module), "tally string")
+
+    result = evaluated(spark)
+    monkeypatch.setattr(Plan, "result", lambda self: without("steelyard"))
+    with pytest.raises(PackageError, match="the workers' Python has no steelyard"):
+        _ = result.means
+    monkeypatch.setattr(Plan, "result", lambda self: without("another"))
+    with pytest.raises(PySparkException, match="No module named 'another'"):
+        _ = result.means
+
+
+def importing(module: str) -> Any:
+    """What Spark calls on a worker that lacks a module; a function within one goes there whole."""
+
+    def fail(batches: Any) -> Any:
+        raise ModuleNotFoundError(f"No module named {module!r}")
+        yield from batches
+
+    return fail

@@ -200,3 +200,21 @@ def test_what_it_prints_and_when_it_works(spark):
     assert lines[1] == f"  nDCG@10  {result.means['nDCG@10']:.4f}"
     with pytest.raises(sy.SteelyardError, match="'AP' was not measured"):
         result["AP"]
+
+
+def test_values_from_the_cluster_can_be_compared(spark):
+    qrels = judgments(1)
+    runs = {"one": run(2), "two": run(3)}
+    measures = ["nDCG@10", "RR"]
+    frames = []
+    for name, listed in runs.items():
+        result = steelyard.spark.evaluate(
+            spark, in_spark(spark, qrels), in_spark(spark, listed), measures, name=name
+        )
+        frames.append(result.to_scores().per_query.with_columns(run=pl.lit(name)))
+    there = sy.compare_scores(pl.concat(frames), measures, baseline="one")
+    here = sy.compare(
+        qrels, {name: sy.Run(listed) for name, listed in runs.items()}, measures, baseline="one"
+    )
+    assert there.pairs["p"].to_list() == here.pairs["p"].to_list()
+    assert there.pairs["difference"].to_list() == here.pairs["difference"].to_list()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from steelyard import errors
@@ -26,6 +27,10 @@ from steelyard.spark.tally import Tally, total
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_NOT_ON_WORKERS = (
+    "the workers' Python has no steelyard. Install steelyard[spark] on the cluster, or set PYSPARK_PYTHON "
+    "to an interpreter that has it."
+)
 _COUNTS = (
     *("queries", "answered", "missing", "without_judgments", "no_relevant"),
     *("documents", "unjudged", "repeated", "tie_sensitive"),
@@ -116,7 +121,13 @@ class SparkScores:
     def _computed(self) -> tuple[Any, Tally]:
         """The frame of values and tallies, held by Spark, and the tallies' sum."""
         held = self.plan.result().persist()
-        rows = held.filter(sf.col("tally").isNotNull()).select("tally").collect()
+        try:
+            rows = held.filter(sf.col("tally").isNotNull()).select("tally").collect()
+        except PySparkException as error:
+            held.unpersist()
+            if "No module named 'steelyard'" in str(error):
+                raise errors.PackageError(_NOT_ON_WORKERS) from None
+            raise
         tally = total([row["tally"] for row in rows])
         try:
             self._check(tally)
