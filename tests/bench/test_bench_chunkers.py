@@ -165,3 +165,22 @@ def test_real_spans_three_chunkings_two_retrievers(tmp_path: Path) -> None:
         assert board[f"bm25-okapi on {chunking}"]["R(per=target)@5"] > 0.6
         assert board[f"random on {chunking}"]["R(per=target)@5"] < 0.1
     assert BM25(variant="okapi").label in next(iter(board))
+
+
+def test_the_page_holds_every_chunkings_lists_with_its_own_ranks(dataset: sy.Dataset, tmp_path: Path) -> None:
+    from steelyard.report.page.failures import PARTLY, looks_of
+    from steelyard.report.page.lists import _Judgments, lists_of
+
+    result = bench(dataset, tmp_path, chunkers=CHUNKERS[1:])
+    subject = load_result(tmp_path).subject()
+    looks = looks_of(result.comparison)
+    listed = lists_of(subject, looks, range(3), {0: 0, 1: 1, 2: 2}, None)
+    assert listed.queries == (0, 1, 2)
+    runs = result.comparison.runs
+    assert subject.comparison.source is not None
+    judged = _Judgments.of(subject.comparison.source.qrels, looks)
+    for doc, *ranks in zip(judged.doc_ids, *judged.ranks, strict=True):
+        for name, rank in zip(runs, ranks, strict=True):
+            assert (rank is None) == (not doc.startswith(name.split(" on ")[1] + ":"))
+    whole = runs.index("bm25-okapi on whole")
+    assert not (looks[whole].failures & PARTLY).any(), "chunks of another chunking are not missed"

@@ -20,7 +20,7 @@ from steelyard.chunking import chunk_documents, chunker
 from steelyard.comparison.board import Board
 from steelyard.comparison.compare import compare
 from steelyard.comparison.pairs import Plan
-from steelyard.comparison.result import Comparison
+from steelyard.comparison.result import Comparison, Source
 from steelyard.comparison.slices import COMPLEXITY, column_values
 from steelyard.datasets import Dataset
 from steelyard.datasets.corpus import Corpus
@@ -148,14 +148,19 @@ def joined(dataset: Dataset, chunkings: Sequence[Chunking]) -> Dataset:
     if chunkings[0].label is None:
         return dataset
     corpus = {chunk: text for chunking in chunkings for chunk, text in chunking.corpus.items()}
+    notes = tuple(f"{c.label}: {note}" for c in chunkings for note in c.qrels.notes)
+    judged = _together([chunking.qrels for chunking in chunkings])
+    return replace(dataset, corpus=Corpus.of(corpus), qrels=judged, notes=(*dataset.notes, *notes))
+
+
+def _together(judgments: Sequence[Qrels]) -> Qrels:
+    """The judgments of all chunkings in one."""
     rows = [
         (query, doc, float(grade), target)
-        for chunking in chunkings
-        for query, doc, grade, target in chunking.qrels.frame.drop_nulls("doc_id").iter_rows()
+        for own in judgments
+        for query, doc, grade, target in own.frame.drop_nulls("doc_id").iter_rows()
     ]
-    notes = tuple(f"{c.label}: {note}" for c in chunkings for note in c.qrels.notes)
-    judged = Qrels.from_rows(rows, chunkings[0].qrels.queries)
-    return replace(dataset, corpus=Corpus.of(corpus), qrels=judged, notes=(*dataset.notes, *notes))
+    return Qrels.from_rows(rows, judgments[0].queries)
 
 
 def own_judgments(qrels: Qrels, label: str) -> Qrels:
@@ -207,7 +212,12 @@ def compare_chunkings(
             *(note for part in parts for note in part.notes if not note.startswith("No test")),
         ),
         dialect=parts[0].dialect,
-        source=None,
+        source=Source(
+            _together(list(judgments.values())),
+            runs,
+            {name: a for part in parts if part.source for name, a in part.source.alignments.items()},
+            chunked=True,
+        ),
     )
 
 

@@ -33,11 +33,14 @@ class Source:
     """What a comparison was made from: kept to look at single queries and documents.
 
     `alignments` are the runs joined with the judgments; `held` the runs that were looked at before.
+    Where runs are on chunkings of their own, each is joined with its chunking's judgments, `qrels`
+    are those of all together, and `chunked` is set.
     """
 
     qrels: Qrels
     runs: Mapping[str, Any]
     alignments: Mapping[str, Alignment]
+    chunked: bool = False
     held: dict[str, Run] = field(default_factory=dict)
 
     def run(self, name: str) -> Run:
@@ -195,13 +198,14 @@ class Comparison:
                 )
         board = self.boards[0]
         places = board.runs.index(run), board.runs.index(base)
-        held = (self.source.run(run), self.source.run(base)) if self.source else None
+        source = None if self.source is None or self.source.chunked else self.source
+        held = (source.run(run), source.run(base)) if source else None
         return movers(
             board,
             measure or board.columns[0].key,
             *places,
             held,
-            self.source.qrels if self.source else None,
+            source.qrels if source else None,
             most,
         )
 

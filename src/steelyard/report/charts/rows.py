@@ -228,8 +228,9 @@ def slice_columns(subject: Subject) -> dict[str, Mapping[str, object]]:
     for name, column in subject.columns.items():
         if 1 < len({str(value) for value in column.values()}) <= SLICE_VALUES:
             found[name] = column
-    if subject.comparison.source is not None and COMPLEXITY not in found:
-        sizes = complexity(subject.comparison.source.qrels)
+    source = subject.comparison.source
+    if source is not None and not source.chunked and COMPLEXITY not in found:
+        sizes = complexity(source.qrels)
         if len(set(sizes.values())) > 1:
             found[COMPLEXITY] = sizes
     return found
@@ -331,7 +332,7 @@ def overlap_rows(comparison: Comparison) -> list[Row]:
     import polars as pl
 
     source = comparison.source
-    if source is None:
+    if source is None or source.chunked:
         return []
     rules = next(iter(comparison.coverage.values())).policies
     tops = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats, Ordering
 from steelyard.comparison.result import Comparison
 from steelyard.report.page.embedding import embedded_json
@@ -204,14 +205,18 @@ def ranked_rows(run: Run, ordering: Ordering) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _Judgments:
-    """The judgments of a query with the ranks of each judged document in every run."""
+    """The judgments of a query with the ranks of each judged document in every run.
+
+    A rank is 0 where the document did not come back, and None where the run could not have returned it:
+    it is a chunk of another chunking.
+    """
 
     place: dict[str, int]
     starts: list[int]
     doc_ids: Sequence[str]
     grades: list[float]
     targets: dict[int, list[str]]
-    ranks: list[list[int]]
+    ranks: list[list[int | None]]
 
     @classmethod
     def of(cls, qrels: Any, looks: Sequence[Look]) -> _Judgments:
@@ -221,11 +226,7 @@ class _Judgments:
             pairs = zip(qrels.targets.doc.tolist(), qrels.targets.target.tolist(), strict=True)
             for doc, target in pairs:
                 named.setdefault(doc, []).append(qrels.targets.name[target])
-        ranks = []
-        for each in looks:
-            rank = np.zeros(len(judged.doc_ids), dtype=np.int64)
-            rank[each.alignment.doc] = each.alignment.rank
-            ranks.append(rank.tolist())
+        ranks = [_ranks(qrels, each.alignment) for each in looks]
         return cls(
             place={query: number for number, query in enumerate(judged.query_ids)},
             starts=judged.starts.tolist(),
@@ -263,3 +264,15 @@ class _Judgments:
     def _numbers(self, query: str) -> Iterator[int]:
         number = self.place[query]
         yield from range(self.starts[number], self.starts[number + 1])
+
+
+def _ranks(qrels: Any, a: Alignment) -> list[int | None]:
+    """The rank of every judged document in a run; the run may be joined with a part of the judgments."""
+    own = np.zeros(len(a.judged.query), dtype=np.int64)
+    own[a.doc] = a.rank
+    if len(own) == len(qrels.judged.doc_ids):
+        return list(own.tolist())
+    names = [a.queries[query] for query in a.judged.query.tolist()]
+    known = dict(zip(zip(names, a.doc_ids, strict=True), own.tolist(), strict=True))
+    asked = [qrels.judged.query_ids[query] for query in qrels.doc_query.tolist()]
+    return [known.get(pair) for pair in zip(asked, qrels.judged.doc_ids, strict=True)]

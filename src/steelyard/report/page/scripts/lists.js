@@ -44,9 +44,10 @@ export function labelled(entry, run) {
   });
 }
 
-// The relevant documents that some of the lists do not show, with their rank in every run (0: nowhere).
+// The relevant documents that some of the lists do not show, with their rank in every run (0: nowhere; null: the run
+// is on another chunking, and could not have it).
 export function missing(entry, runs, depth) {
   return entry.judged
-    .filter(([, grade, , ranks]) => grade > 0 && runs.some((run) => ranks[run] === 0 || ranks[run] > depth))
+    .filter(([, grade, , ranks]) => grade > 0 && runs.some((run) => ranks[run] === 0 || (ranks[run] ?? 0) > depth))
     .map(([doc, grade, targets, ranks]) => ({ doc, grade, targets, ranks }));
 }

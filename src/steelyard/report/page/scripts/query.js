@@ -286,6 +286,7 @@ function missed(data, entry, shown) {
 }
 
 function standing(rank, depth) {
+  if (rank === null) return make("span", { class: "elsewhere" }, "of another chunking");
   if (rank === 0) return make("span", { class: "tag missed" }, "✖ nowhere");
   return rank > depth ? make("span", { class: "tag low" }, `▼ at ${rank}`) : `at ${rank}`;
 }
