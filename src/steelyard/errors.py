@@ -50,8 +50,10 @@ def problem_report(headline: str, problems: Sequence[str], advice: str = "", tot
     return "\n".join(lines)
 
 
-def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
+def nearest(word: str, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> list[str]:
     """The known names closest to a misspelt one, closest first, matched without regard to case.
+
+    `cutoff` is how alike they must be, from 0 to 1.
 
     >>> nearest("ndgc", ["nDCG", "AP", "RR"])
     ['nDCG']
@@ -61,7 +63,7 @@ def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
     by_lower: dict[str, str] = {}
     for name in known:
         by_lower.setdefault(name.lower(), name)
-    close = difflib.get_close_matches(word.lower(), list(by_lower), n=most, cutoff=0.6)
+    close = difflib.get_close_matches(word.lower(), list(by_lower), n=most, cutoff=cutoff)
     return [by_lower[name] for name in close]
 
 

@@ -140,6 +140,11 @@ def test_binary_junk(file: Path, seed: int) -> None:
         (b"PK\x03\x04rest", "is a zip archive; unpack it first"),
         (b"BZh91AY&SY", "is bzip2 data"),
         ("q1 0 d1 1\n".encode("utf-16"), "UTF-16"),
+        (
+            b"Question No.,Passage,How good\n1,a,1\n",
+            "parted by commas, and none of its columns (Question No., Passage, How good) is known",
+        ),
+        (b"query_id;doc_id;grade\n1;a;1\n", "parted by semicolons; expected commas or tabs"),
         (b"just some words in a file\n", "in no format known here; it begins: 'just some words in a file'"),
         (b"q1 Q0 d1 1 2.0 t\rq2 Q0 d1 1 2.0 t\r", "carriage return that ends no line"),
         (b"q1 d1 1 12.5\nq1 d2 2 11.5\n", "query document rank score"),

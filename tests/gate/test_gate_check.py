@@ -382,3 +382,14 @@ def test_a_real_drop_is_caught_as_often_as_the_gate_says_it_would_be():
     # The power of a one-sided t-test with d = 0.25 and n = 100, and three standard errors.
     power = stats.nct.sf(stats.t.ppf(0.95, 99), 99, 2.5)
     assert abs(caught / times - power) < 3 * math.sqrt(power * (1 - power) / times)
+
+
+def test_a_baseline_of_one_run_is_about_that_run():
+    result, baseline = pair()
+    result["runs"].append({**told([0.0] * 60, run="random")["runs"][0]})
+    gate = check(result, ["AP >= 0.1"], baseline=baseline)
+    assert {row.run for row in gate.rows} == {"mine"}
+    assert "Only 'mine' was checked, the baseline's only run; --run names others." in gate.warnings
+    named = check(result, ["AP >= 0.1"], baseline=baseline, run=["mine", "random"])
+    assert {row.run for row in named.rows} == {"mine", "random"}
+    assert not named.passed

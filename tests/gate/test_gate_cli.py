@@ -151,3 +151,18 @@ def test_help_names_the_rules_and_the_exit_code(capsys):
         assert part in out
     assert run(["--help"]) == 0
     assert "1 a gate failed" in capsys.readouterr().out
+
+
+def test_a_gate_that_cannot_be_checked_leaves_files_that_say_so(files, capsys):
+    gone = json.loads((files / "result.json").read_text())
+    del gone["runs"][0]["per_query"]["q3"]
+    (files / "result.json").write_text(json.dumps(gone))
+    written = ["--junit", "gate.xml", "--markdown", "gate.md"]
+    assert run(["gate", "result.json", "--baseline", "baseline.json", *written]) == 2
+    told_of = capsys.readouterr().err.removeprefix("error: ").splitlines()[0]
+    root = ElementTree.parse(files / "gate.xml").getroot()
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("1", "0", "1")
+    assert root.find("testsuite/testcase/error").get("message") == told_of
+    lines = (files / "gate.md").read_text().splitlines()
+    assert lines[0] == "## The gate could not be checked."
+    assert "q3" in "".join(lines)

@@ -49,7 +49,8 @@ def junit_problems(root):
 def test_junit_has_a_suite_a_run_and_a_case_a_rule():
     result, baseline = pair(drop=0.1)
     result["runs"].append({**result["runs"][0], "name": "other"})
-    gate = check(result, ["AP >= 0.1", "no significant drop in AP"], baseline=baseline)
+    rules = ["AP >= 0.1", "no significant drop in AP"]
+    gate = check(result, rules, baseline=baseline, run=["mine", "other"])
     root = ElementTree.fromstring(gate.to_junit().encode())
     assert junit_problems(root) == []
     assert [suite.get("name") for suite in root] == ["mine", "other"]

@@ -45,10 +45,10 @@ test: t
 # Slice the table by a column of the queries.
 by: type
 
-# What `steelyard gate` checks, beside the rules it is given: see `steelyard gate --help`.
+# What `steelyard gate` checks of every run (or of one: --run NAME), beside the rules it is given.
 # gate:
-#   - nDCG@10 >= 0.40
 #   - no significant drop in nDCG@10
+#   - nDCG@10 >= baseline - 0.02
 """
 
 

@@ -27,8 +27,10 @@ def print_comparison(
         write(result.to_markdown() + told, output)
     elif format is Format.latex:
         write(result.to_latex(), output)
+        say(result.verdict)
     elif format is Format.csv:
         emit(leaderboard_table(result), None, format, output)
+        say(result.verdict)
     elif output is not None:
         write(repr(result), output)
     else:

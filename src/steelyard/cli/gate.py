@@ -9,8 +9,11 @@ from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, format_for, say, write
 from steelyard.cli.parsing import Argument, Option
 from steelyard.comparison.rules import Rule, read_rules
+from steelyard.errors import SteelyardError
 from steelyard.gate.baseline import save_baseline as saved
 from steelyard.gate.check import check
+from steelyard.gate.junit import junit_error
+from steelyard.gate.markdown import markdown_error
 from steelyard.gate.measured import Measured
 from steelyard.gate.reading import measured
 from steelyard.gate.result import GateResult
@@ -28,7 +31,8 @@ def gate(
     ] = None,
     rules: Annotated[Path | None, Option("A file of rules, one a line; # begins a comment.", "FILE")] = None,
     run: Annotated[
-        list[str] | None, Option("Check this run; without it, every run. Repeat for more.", "NAME")
+        list[str] | None,
+        Option("Check this run; without it, every run, or the baseline's only one. Repeat for more.", "NAME"),
     ] = None,
     baseline_run: Annotated[
         str | None,
@@ -82,10 +86,16 @@ def gate(
         if source.rules:
             say("The rules under `gate:` are not checked where a first baseline is kept.")
         return _kept(source, save_baseline, run)
-    checked = check(
-        source, given, baseline=baseline, run=run, baseline_run=baseline_run, queries=queries, test=test,
-        correction=correction, alpha=alpha, permutations=permutations, seed=seed, allow=allow or (),
-    )  # fmt: skip
+    try:
+        checked = check(
+            source, given, baseline=baseline, run=run, baseline_run=baseline_run, queries=queries, test=test,
+            correction=correction, alpha=alpha, permutations=permutations, seed=seed, allow=allow or (),
+        )  # fmt: skip
+    except SteelyardError as error:
+        for path, told in ((junit, junit_error), (markdown, markdown_error)):
+            if path is not None:
+                write(told(str(error)), path)
+        raise
     for path, text in ((junit, checked.to_junit), (markdown, checked.to_markdown)):
         if path is not None:
             write(text(), path)

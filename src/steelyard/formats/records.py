@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, did_you_mean, nearest, problem_report
 from steelyard.formats.frames import QRELS_ROLES, RUN_ROLES, qrels_of, run_of
 from steelyard.formats.lists import (
     QRELS_LISTS,
@@ -74,14 +74,41 @@ def qrels_of_records(records: Sequence[Mapping[str, Any]], where: str, columns: 
     check_roles(columns, QRELS_ROLES, "a table of judgments")
     names = names_of(records, where, '{"query_id": "q1", "doc_id": "d1", "grade": 1}')
     if "doc_id" not in columns and any(_holds_lists(records, part) for part in ("targets", "distractors")):
+        _refuse_other_forms(records, names, tuple(PARTS), where)
         return _qrels_of_parts(records, names, columns)
     listed = columns.get("doc_id") or listed_name(names, QRELS_LISTS)
     if listed is None or not _holds_lists(records, listed):
         return qrels_of(_frame(records, names, columns, QRELS_ROLES), columns)
+    if "doc_id" not in columns:
+        _refuse_other_forms(records, names, (listed,), where)
     queries, notes = _queries(records, names, columns)
     qrels = qrels_of_lists(queries, [record.get(listed) for record in records])
     qrels.notes = (*notes, *qrels.notes)
     return qrels
+
+
+def _refuse_other_forms(
+    records: Sequence[Mapping[str, Any]], names: Sequence[str], lists: Sequence[str], where: str
+) -> None:
+    """Refuse records that judge under other names than the lists that are read: nothing is passed over."""
+    single = find_name(names, "doc_id", required=False)
+    others = {name for name in names if name.lower() in QRELS_LISTS or name == single} - set(lists)
+    misspelt = {name for name in names if name not in lists and nearest(name, lists, most=1, cutoff=0.85)}
+    problems = [
+        f"record {number:,}: {name!r}{did_you_mean(name, lists) if name in misspelt else ''}"
+        for number, record in enumerate(records, start=1)
+        for name in record
+        if name in others | misspelt and record[name] is not None
+    ]
+    if problems:
+        raise InputError(
+            problem_report(
+                f"{where}: {len(problems):,} {'field is' if len(problems) == 1 else 'fields are'} not read beside "
+                f"{', '.join(lists)}:",
+                problems,
+                "Expected one form in one list of records.",
+            )
+        )
 
 
 def _qrels_of_parts(

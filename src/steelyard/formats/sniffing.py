@@ -117,10 +117,31 @@ def _text(source: Source) -> Detected:
         return _qrels(rows, source)
     if shape == "three":
         return _three(rows)
+    _refuse_unknown_table(source.path, lines)
     raise InputError(
         f"{source.path} is in no format known here; it begins: {_shown(lines[0])}. Expected a TREC run or judgments, "
         "a CSV or TSV table with a header, JSON, JSON lines or Parquet; format= insists on one, and says what is wrong."
     )
+
+
+def _refuse_unknown_table(path: Path, lines: Sequence[bytes]) -> None:
+    """Say of a table that its columns have unknown names, or that it is parted by something else."""
+    for separator, named in ((b",", "commas"), (b"\t", "tabs"), (b";", "semicolons")):
+        widths = {line.count(separator) for line in lines[:_LOOKED_AT]}
+        if len(lines) < 2 or len(widths) != 1 or widths == {0}:
+            continue
+        columns = ", ".join(
+            name.strip().strip('"') for name in lines[0].decode(errors="replace").split(separator.decode())
+        )
+        if separator == b";":
+            raise InputError(
+                f"{path} is a table parted by semicolons; expected commas or tabs (columns {columns})."
+            )
+        raise InputError(
+            f"{path} is a table parted by {named}, and none of its columns ({columns}) is known to hold the query or "
+            "the document. Call them query_id and doc_id (and score, rank or grade) in the first line, or name "
+            'them from Python: Qrels.read(path, query_id="...", doc_id="...", grade="...").'
+        )
 
 
 def _shape(fields: list[bytes]) -> str:

@@ -50,7 +50,7 @@ def check(
     `save_baseline` wrote, Scores, or what `bench` gave. `rules` come on top of those the result brings
     along (`gate:` in bench.yaml). Where no rule speaks of the baseline, there must be no significant drop in
     any measure that both have (no rise, where less is better). `run` names the runs to check; left
-    out, all. Each is held against the run of the same name, the baseline's only run, or
+    out, all, or the baseline's only run where the result has it. Each is held against the run of the same name, the baseline's only run, or
     `baseline_run`. `queries` holds the columns of slices where the result does not. `allow` names what
     may differ from the baseline: "queries" that are gone, "judgments" that changed.
 
@@ -68,10 +68,10 @@ def check(
     given = parse_rules([*([rules] if isinstance(rules, (str, Rule)) else rules), *now.rules])
     if not given and base is None:
         raise InputError(NOTHING_TO_CHECK)
-    chosen = [run] if isinstance(run, str) else list(run or now.board.runs)
+    warnings: list[str] = []
+    chosen = [run] if isinstance(run, str) else list(run or _meant(now, base, baseline_run, warnings))
     for name in chosen:
         now.run(name)
-    warnings: list[str] = []
     wanted = [*given, *_defaults(now, base, given, warnings)]
     asked = _resolved(now, base, wanted, queries)
     others = _pairs(now, base, chosen, baseline_run, warnings) if base is not None else {}
@@ -89,6 +89,18 @@ def check(
         plan=plan,
         command=_command(now, base, given, chosen if run else (), baseline_run, queries, plan, allow),
     )
+
+
+def _meant(
+    now: Measured, base: Measured | None, baseline_run: str | None, warnings: list[str]
+) -> Sequence[str]:
+    """The runs to check where none is named: all, or the one that is the baseline's only run."""
+    runs: Sequence[str] = now.board.runs
+    kept = base.board.runs if base is not None and baseline_run is None else ()
+    if len(runs) > 1 and len(kept) == 1 and kept[0] in runs:
+        warnings.append(f"Only {kept[0]!r} was checked, the baseline's only run; --run names others.")
+        return kept
+    return runs
 
 
 def _checked(plan: Plan) -> Plan:

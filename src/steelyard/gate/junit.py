@@ -33,6 +33,23 @@ def junit(gate: GateResult) -> str:
             _case(suite, row)
         if gate.warnings:
             ElementTree.SubElement(suite, "system-err").text = _clean("\n".join(gate.warnings))
+    return _written(root)
+
+
+def junit_error(told: str) -> str:
+    """A gate that could not be checked: one test case, which is an error."""
+    counted = {"tests": "1", "failures": "0", "errors": "1", "skipped": "0", "time": "0"}
+    root = ElementTree.Element("testsuites", {"name": "steelyard gate", **counted})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "steelyard gate", **counted})
+    named = {"classname": "steelyard.gate", "name": "the gate can be checked", "time": "0"}
+    case = ElementTree.SubElement(suite, "testcase", named)
+    first = told.splitlines()[0] if told else ""
+    error = ElementTree.SubElement(case, "error", {"message": _clean(first), "type": "input"})
+    error.text = _clean(told)
+    return _written(root)
+
+
+def _written(root: ElementTree.Element) -> str:
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
 

@@ -31,6 +31,11 @@ def gate_markdown(gate: GateResult) -> str:
     return "\n\n".join([*parts, "### To reproduce", _block(gate.command)])
 
 
+def markdown_error(told: str) -> str:
+    """The same for a gate that could not be checked."""
+    return "\n\n".join(["## The gate could not be checked.", *map(escaped, told.splitlines())])
+
+
 def code(text: str, longest: int | None = None) -> str:
     """A text as a code span of one line."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split()).replace("`", "'")
