@@ -92,3 +92,8 @@ def test_records_with_names_of_their_own():
 def test_wrong_forms_say_what_is_expected(given, said):
     with pytest.raises(InputError, match=said):
         sy.Qrels(given)
+
+
+def test_a_run_from_records():
+    records = [{"qid": 7, "docno": "a", "score": 1}, {"qid": 7, "docno": "b", "score": 2.5}]
+    assert sy.Run(records).frame.select("query_id", "doc_id", "rank").rows() == [("7", "b", 1), ("7", "a", 2)]

@@ -17,11 +17,13 @@ NO_RANK = "a rank that is not a number"
 
 
 def as_polars(source: Any) -> pl.DataFrame:
-    """A polars frame of a polars, pandas or pyarrow one."""
+    """A polars frame of a polars, pandas or pyarrow one, or of records."""
     if isinstance(source, pl.DataFrame):
         return source
     if isinstance(source, pl.LazyFrame):
         return source.collect()
+    if isinstance(source, list) and source and all(isinstance(record, Mapping) for record in source):
+        return pl.DataFrame(list(map(dict, source)), infer_schema_length=None, strict=False)
     kind = type(source).__module__.split(".")[0]
     if kind == "pandas":
         return pl.DataFrame(
@@ -32,7 +34,7 @@ def as_polars(source: Any) -> pl.DataFrame:
         assert isinstance(table, pl.DataFrame)
         return table
     raise InputError(
-        f"a {type(source).__name__} cannot be read; expected a mapping, a path, or a polars, pandas or pyarrow frame."
+        f"a {type(source).__name__} cannot be read; expected a mapping, a path, records, or a polars, pandas or pyarrow frame."
     )
 
 

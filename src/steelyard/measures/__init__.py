@@ -10,7 +10,7 @@ import sys
 from steelyard.callable_module import CallableModule
 from steelyard.listing import Listing
 from steelyard.measures.grammar import Measure, as_text, parse
-from steelyard.measures.registry import Definition, definitions
+from steelyard.measures.registry import Definition, Parameter, definitions
 
 __all__ = ["Measure", "definitions", "parse"]
 
@@ -38,10 +38,17 @@ def _row(definition: Definition) -> tuple[str, str, str, str, str]:
     return (
         definition.name + cutoff,
         definition.headline,
-        ", ".join(f"{p.name}={as_text(p.default)}" for p in definition.parameters),
+        ", ".join(map(_spelled, definition.parameters)),
         ", ".join(definition.aliases),
         definition.cites,
     )
+
+
+def _spelled(parameter: Parameter) -> str:
+    """A parameter with its default, and what else it may be where there is a choice."""
+    default = as_text(parameter.default)
+    others = [choice for choice in parameter.choices if choice != default]
+    return f"{parameter.name}={default}" + (f" (or {', '.join(others)})" if others else "")
 
 
 called = listing
