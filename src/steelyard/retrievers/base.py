@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from steelyard.errors import InputError, SteelyardError
 from steelyard.ids import kind_of, text_ids
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Ranked: TypeAlias = list[tuple[str, float]]
+Index = TypeVar("Index")
 
 
 class RetrieverError(SteelyardError):
@@ -94,8 +95,8 @@ def checked_queries(queries: Sequence[str], k: int, who: str) -> list[str]:
     return listed
 
 
-def checked_index(documents: Documents | None, who: str) -> Documents:
-    """The documents of a retriever that was indexed; an error where it was not."""
-    if documents is None:
+def checked_index(index: Index | None, who: str) -> Index:
+    """What a retriever holds once it was indexed; an error where it was not."""
+    if index is None:
         raise RetrieverError(f"{who}: nothing is indexed; call index(corpus) before retrieve().")
-    return documents
+    return index

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import did_you_mean
-from steelyard.retrievers.base import Ranked, RetrieverError, checked_queries
+from steelyard.retrievers.base import Ranked, RetrieverError, checked_index, checked_queries
 from steelyard.retrievers.checks import number, whole
 from steelyard.retrievers.dense import Dense, Embedder
 from steelyard.retrievers.graph import Floats
@@ -103,9 +103,7 @@ class SwarmRerank:
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, score) pairs."""
-        if self._index is None:
-            raise RetrieverError(f"{self.label}: nothing is indexed; call index(corpus) before retrieve().")
-        index = self._index
+        index = checked_index(self._index, self.label)
         listed = checked_queries(queries, k, self.label)
         answers = []
         among = min(self.candidates, len(index))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.retrievers.adapters.calling import Batch, Caller, corpus_taker, method_of
 from steelyard.retrievers.adapters.doc_ids import DocIds
-from steelyard.retrievers.adapters.targets import identity_of, label_of, load_target, made
+from steelyard.retrievers.adapters.targets import label_of, load_target, made, seen_settings
 from steelyard.retrievers.adapters.wrapped import Wrapped
 from steelyard.retrievers.base import Retriever
 
@@ -59,9 +59,7 @@ class Python(Wrapped):
         self._take = corpus_taker(found, label)
         per_call = None if isinstance(loaded, type) else arguments
         self._call = Caller(method_of(found, label), label, batch, concurrency, per_call)
-        seen = {"retriever": "python", **identity_of(target, version), "batch": self._call.batch}
-        if arguments:
-            seen["arguments"] = dict(arguments)
+        seen = seen_settings("python", target, version, arguments, batch=self._call.batch)
         if self._inner is not None:
             seen["of"] = self._inner.settings()
         super().__init__(label, DocIds(id, label), {**seen, "score": score}, score)

@@ -11,7 +11,7 @@ from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.packages import package
 from steelyard.retrievers.adapters.paths import MissingError, keys_of, steps_of, walk
-from steelyard.retrievers.adapters.targets import identity_of, label_of, library_object
+from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
 from steelyard.retrievers.adapters.templates import filled
 from steelyard.retrievers.adapters.wrapped import Wrapped
 from steelyard.retrievers.base import RetrieverError
@@ -59,12 +59,7 @@ class Haystack(Wrapped):
         self._inputs = inputs if inputs is not None else self._usual_inputs(found, own_k, label)
         self._output = None if output is None else steps_of(output, label)
         self._concurrency = checked_concurrency(concurrency, label)
-        seen: dict[str, Any] = {
-            "retriever": "haystack",
-            **identity_of(target, version),
-            "inputs": dict(self._inputs),
-        }
-        seen |= {"output": output} | ({"arguments": dict(arguments)} if arguments else {})
+        seen = seen_settings("haystack", target, version, arguments, inputs=dict(self._inputs), output=output)
         super().__init__(label, DocIds(id, label), seen)
 
     def _usual_inputs(self, found: Any, own_k: bool, who: str) -> Mapping[str, Any]:

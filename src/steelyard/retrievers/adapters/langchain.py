@@ -11,7 +11,7 @@ from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
 from steelyard.retrievers.adapters.depth import with_depth
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.packages import package
-from steelyard.retrievers.adapters.targets import identity_of, label_of, library_object
+from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
 from steelyard.retrievers.adapters.wrapped import Wrapped
 
 
@@ -49,10 +49,8 @@ class LangChain(Wrapped):
         self._own_k = own_k
         self._concurrency = checked_concurrency(concurrency, label)
         self._passes_k = _passes_k(found)
-        seen = {"retriever": "langchain", **identity_of(target, version), "own_k": own_k}
-        super().__init__(
-            label, DocIds(id, label), seen | ({"arguments": dict(arguments)} if arguments else {})
-        )
+        seen = seen_settings("langchain", target, version, arguments, own_k=own_k)
+        super().__init__(label, DocIds(id, label), seen)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         found = self._retriever if self._own_k or self._passes_k else with_depth(self._retriever, ["k"], k)

@@ -10,7 +10,7 @@ from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
 from steelyard.retrievers.adapters.depth import with_depth
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.packages import package
-from steelyard.retrievers.adapters.targets import identity_of, label_of, library_object
+from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
 from steelyard.retrievers.adapters.wrapped import Wrapped
 
 _K_NAMES = ("similarity_top_k", "_similarity_top_k", "top_k")
@@ -55,10 +55,8 @@ class LlamaIndex(Wrapped):
         self._own_k = own_k
         self._concurrency = checked_concurrency(concurrency, label)
         path = {"id": "node_id", "document": "node.ref_doc_id"}.get(id, id)
-        seen = {"retriever": "llama-index", **identity_of(target, version), "own_k": own_k}
-        super().__init__(
-            label, DocIds(path, label), seen | ({"arguments": dict(arguments)} if arguments else {})
-        )
+        seen = seen_settings("llama-index", target, version, arguments, own_k=own_k)
+        super().__init__(label, DocIds(path, label), seen)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         found = self._retriever if self._own_k else with_depth(self._retriever, _K_NAMES, k)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.packages import package
-from steelyard.retrievers.adapters.targets import identity_of, label_of, library_object
+from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
 from steelyard.retrievers.adapters.wrapped import Wrapped
 from steelyard.retrievers.base import RetrieverError
 
@@ -41,10 +41,8 @@ class PyTerrier(Wrapped):
         label = name or label_of(target)
         self._transformer = found
         self._column = id
-        seen = {"retriever": "pyterrier", **identity_of(target, version)}
-        super().__init__(
-            label, DocIds(id, label), seen | ({"arguments": dict(arguments)} if arguments else {})
-        )
+        seen = seen_settings("pyterrier", target, version, arguments)
+        super().__init__(label, DocIds(id, label), seen)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         frames = package("pandas", self.extra, self.label)

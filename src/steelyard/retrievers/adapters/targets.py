@@ -97,6 +97,18 @@ def identity_of(target: Any, version: str | None) -> dict[str, str]:
     return {"target": name, "code": code} | ({"version": version} if version else {})
 
 
+def seen_settings(
+    retriever: str, target: Any, version: str | None, arguments: Mapping[str, Any] | None, **more: Any
+) -> dict[str, Any]:
+    """What decides the answers of a target, as far as it can be seen from here.
+
+    >>> seen_settings("python", "json:dumps", "2", {"indent": 1}, batch=False)["arguments"]
+    {'indent': 1}
+    """
+    given = {"arguments": dict(arguments)} if arguments else {}
+    return {"retriever": retriever, **identity_of(target, version), **more, **given}
+
+
 def _attribute(target: str, who: str, folder: Path) -> Any:
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute:
