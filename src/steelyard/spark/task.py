@@ -13,7 +13,7 @@ from steelyard.policies import Policies
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS = 1 << 19
+ROWS = 1 << 18
 """How many rows are measured at a time: as many whole queries as make so many, or one query that has more."""
 
 

@@ -25,30 +25,28 @@ from steelyard.spark.task import Task
 
 def whole_queries(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pl.DataFrame]:
     """Rows that are sorted by query, put together into lots of about `size`, cut where a query ends."""
-    held: list[Any] = []
+    held: list[pl.DataFrame] = []
     count, enough = 0, size
     for batch in batches:
         if not batch.num_rows:
             continue
-        held.append(batch)
+        held.append(pl.DataFrame(pl.from_arrow(batch)))
         count += batch.num_rows
         if count < enough:
             continue
-        rows = _frame(held)
-        last: int = rows.select((pl.col("query_id").eq_missing(pl.col("query_id").last())).arg_max()).item()
+        held = [pl.concat(held, rechunk=True)]
+        query = pl.col("query_id")
+        last: int = held[0].select(query.eq_missing(query.last()).arg_max()).item()
         if last:
-            yield rows[:last]
-            held = [rows[last:].to_arrow()]
+            rest = held[0][last:]
+            yield held.pop()[:last]
+            held = [rest]
         # A query that does not end is not looked through again with every batch that comes.
         count, enough = count - last, max(size, 2 * (count - last))
     if held:
-        yield _frame(held)
-
-
-def _frame(held: list[Any]) -> pl.DataFrame:
-    parts = [pl.from_arrow(part) for part in held]
-    frame = pl.concat([part for part in parts if isinstance(part, pl.DataFrame)])
-    return frame.rechunk()
+        # Only what is given is kept: a long list is not held twice.
+        held = [pl.concat(held, rechunk=True)]
+        yield held.pop()
 
 
 def measured(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
