@@ -16,7 +16,8 @@ test: $(VENV)/.tested lint
 	STEELYARD_NATIVE=0 $(BIN)/python -m pytest -n auto -m "not slow" tests/alignment tests/retrievers/test_bm25.py
 
 test-all: $(VENV)/.tested-all
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow or browser or adapters or spark"
+	$(BIN)/python -m pytest -n auto -m "slow or browser or adapters"
+	$(BIN)/python -m pytest -m spark tests/spark
 	$(BIN)/python -m pytest --doctest-modules src/steelyard/spark
 	$(MAKE) test-lowest
 

@@ -10,7 +10,7 @@ import steelyard as sy
 from steelyard.errors import InputError, MeasureError, PackageError, PolicyError
 
 pytest.importorskip("pyspark")
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 from pyspark.errors import PySparkException  # noqa: E402
 

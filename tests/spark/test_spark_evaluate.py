@@ -16,7 +16,7 @@ from steelyard.measures.registry import definitions
 from steelyard.policies import policies
 
 pytest.importorskip("pyspark")
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 import steelyard.spark  # noqa: E402
 from steelyard.spark import plan  # noqa: E402

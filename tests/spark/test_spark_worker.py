@@ -14,7 +14,7 @@ from steelyard.evaluation import named_measures
 from steelyard.policies import Policies
 
 pytest.importorskip("pyspark")
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 from steelyard.spark.faults import Fault, Kind  # noqa: E402
 from steelyard.spark.tally import Tally, total  # noqa: E402
