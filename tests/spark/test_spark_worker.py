@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 from spark_data import judgments, run
 
@@ -14,6 +13,7 @@ from steelyard.evaluation import named_measures
 from steelyard.policies import Policies
 
 pytest.importorskip("pyspark")
+pa = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.spark
 
 from steelyard.spark.faults import Fault, Kind  # noqa: E402
