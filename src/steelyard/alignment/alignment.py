@@ -144,6 +144,16 @@ class Alignment:
         Its relevant documents are those that satisfy the target; the list is its query's. So a
         measure per target is the measure of this alignment, averaged over each query's targets.
         """
+        if rel not in self._target_alignments:
+            self._target_alignments[rel] = self._split_by_target(rel)
+        return self._target_alignments[rel]
+
+    @cached_property
+    def _target_alignments(self) -> dict[float, tuple[Alignment, Ints]]:
+        """What by_target() made, by relevance level: the measures share it."""
+        return {}
+
+    def _split_by_target(self, rel: float) -> tuple[Alignment, Ints]:
         pairs = np.flatnonzero(self.targets.grade >= rel)
         kept = np.unique(self.targets.target[pairs])
         code = np.full(len(self.targets.query), -1, dtype=np.int64)
