@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import runpy
+import subprocess
 import sys
 
 import numpy as np
@@ -143,24 +143,23 @@ def test_what_cannot_be_run_is_refused(wrong, said):
         hybrid_retrieval(**wrong)
 
 
+def command(*arguments):
+    module = [sys.executable, "-m", "steelyard.experiments.hybrid_retrieval"]
+    return subprocess.run([*module, *arguments], capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize("arguments", [["five"], ["1", "2"], ["0"]])
-def test_the_command_refuses_what_is_no_number_of_seeds(arguments, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["hybrid_retrieval", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        runpy.run_module("steelyard.experiments.hybrid_retrieval", run_name="__main__")
-    assert stopped.value.code == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "usage" in said.err or "expected" in said.err
+def test_the_command_refuses_what_is_no_number_of_seeds(arguments):
+    done = command(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage" in done.stderr or "expected" in done.stderr
 
 
 @pytest.mark.slow
-def test_the_command_prints_the_tables(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["hybrid_retrieval", "1"])
-    with pytest.raises(SystemExit) as stopped:
-        runpy.run_module("steelyard.experiments.hybrid_retrieval", run_name="__main__")
-    assert stopped.value.code == 0
-    assert capsys.readouterr().out.startswith("# Hybrid retrieval\n\n500 documents, 240 questions, 1 seed;")
+def test_the_command_prints_the_tables():
+    done = command("1")
+    assert done.returncode == 0
+    assert done.stdout.startswith("# Hybrid retrieval\n\n500 documents, 240 questions, 1 seed;")
 
 
 @pytest.mark.slow

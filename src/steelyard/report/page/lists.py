@@ -169,9 +169,8 @@ def _tops(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[str, Top
     """The first documents of some queries, best first."""
     import polars as pl
 
-    chosen = pl.Series(list(queries), dtype=pl.String)
     rows = ranked_rows(run, ordering).filter(
-        (pl.col("rank") <= DEPTH) & pl.col("query_id").is_in(chosen.implode())
+        (pl.col("rank") <= DEPTH) & pl.col("query_id").is_in(list(queries))
     )
     found: dict[str, Top] = {}
     for query, doc, score in rows.select("query_id", "doc_id", "score").iter_rows():
