@@ -27,7 +27,7 @@ def main() -> None:
     imports()
 
 
-def best(action: Callable[[], object], times: int = 5) -> float:
+def best(action: Callable[[], object], times: int = 15) -> float:
     """The shortest of several timings, in seconds."""
     taken = []
     for _ in range(times):
@@ -68,7 +68,7 @@ def files(folder: Path) -> None:
     ]
     for name, native in (("steelyard evaluate, native", "1"), ("steelyard evaluate, portable", "0")):
         environment = _environment(native)
-        taken = best(partial(subprocess.run, command, check=True, capture_output=True, env=environment), 9)
+        taken = best(partial(subprocess.run, command, check=True, capture_output=True, env=environment), 25)
         rows.append(
             (name, taken, f"whole process; peak {_peak(command, environment):.0f} MB with the mapped file")
         )
@@ -178,7 +178,7 @@ def timed(kind: str) -> float:
     import steelyard as sy
 
     qrels, run = _dicts(QUERIES, 100) if kind == "dicts" else _lists()
-    return best(lambda: sy.evaluate(qrels, run, MEASURES).means, 7)
+    return best(lambda: sy.evaluate(qrels, run, MEASURES).means, 40)
 
 
 def _dicts(queries: int, depth: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
