@@ -52,14 +52,16 @@ def evaluate(
     >>> evaluate({"q1": ["a", "b"]}, {"q1": ["x", "a"]}, ["RR", "R@2"]).means
     {'RR': 0.5, 'R@2': 0.5}
     """
-    spoken = dialect_of(dialect)
-    rules = policies(
-        spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant
+    spoken, rules, wanted = understood(
+        measures,
+        dialect,
+        rel,
+        depth,
+        missing=missing,
+        ties=ties,
+        duplicates=duplicates,
+        no_relevant=no_relevant,
     )
-    wanted = named_measures(
-        (spoken.measures or DEFAULT_MEASURES) if measures is None else measures, spoken, rel
-    )
-    check_depth(depth, rules)
     if roll_up is not None:
         from steelyard.evidence.roll_up import RollUp
 
@@ -67,6 +69,22 @@ def evaluate(
         run = rolled(Run.of(run, name))
     aligned = align(Qrels.of(qrels), run, rules.ordering, name)
     return scores_of(aligned, wanted, spoken, rules, rel, depth)
+
+
+def understood(
+    measures: str | Measure | Sequence[str | Measure] | None,
+    dialect: str | Dialect,
+    rel: float | None,
+    depth: int | None,
+    **chosen: str | None,
+) -> tuple[Dialect, Policies, dict[str, Measure]]:
+    """What an evaluation is asked for: the dialect, the policies chosen in it, and the measures as written."""
+    spoken = dialect_of(dialect)
+    rules = policies(spoken.policies, **chosen)
+    asked = (spoken.measures or DEFAULT_MEASURES) if measures is None else measures
+    wanted = named_measures(asked, spoken, rel)
+    check_depth(depth, rules)
+    return spoken, rules, wanted
 
 
 def check_depth(depth: int | None, rules: Policies) -> None:

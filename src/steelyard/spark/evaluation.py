@@ -8,12 +8,10 @@ from typing import Any
 
 from steelyard.alignment.align import align
 from steelyard.dialects import Dialect
-from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
-from steelyard.evaluation import DEFAULT_MEASURES, check_depth, named_measures, query_values
+from steelyard.evaluation import query_values, understood
 from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure
-from steelyard.policies import policies
 from steelyard.runs import Run
 from steelyard.spark.plan import Plan
 from steelyard.spark.rows import table_of
@@ -49,14 +47,16 @@ def evaluate(
     The other parameters are those of `steelyard.evaluate`. Mistakes in the call are told at once; the
     cluster begins to work when something is asked of the result.
     """
-    spoken = dialect_of(dialect)
-    rules = policies(
-        spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant
+    spoken, rules, wanted = understood(
+        measures,
+        dialect,
+        rel,
+        depth,
+        missing=missing,
+        ties=ties,
+        duplicates=duplicates,
+        no_relevant=no_relevant,
     )
-    wanted = named_measures(
-        (spoken.measures or DEFAULT_MEASURES) if measures is None else measures, spoken, rel
-    )
-    check_depth(depth, rules)
     named = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
     listed = {"query_id": query_id, "doc_id": doc_id, "score": score, "rank": rank, "tokens": None}
     frames = [_judgments(spark, qrels), _spark_frame(run)]
