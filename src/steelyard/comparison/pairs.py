@@ -13,7 +13,6 @@ from steelyard.alignment.hits import Floats
 from steelyard.comparison.board import Board, Column
 from steelyard.errors import PolicyError, did_you_mean
 from steelyard.statistics import (
-    CORRECTIONS,
     FAMILY_TESTS,
     TESTS,
     adjust,
@@ -27,7 +26,7 @@ from steelyard.statistics import (
     tally,
     tukey,
 )
-from steelyard.statistics.corrections import Correction
+from steelyard.statistics.corrections import Correction, check_correction
 from steelyard.statistics.tests import PairedTest
 
 
@@ -77,11 +76,7 @@ class Plan:
             raise PolicyError(
                 f"there is no test {self.test!r}; expected {', '.join(TESTS)}.{did_you_mean(self.test, TESTS)}"
             )
-        if self.correction not in CORRECTIONS:
-            raise PolicyError(
-                f"there is no correction {self.correction!r}; expected {', '.join(CORRECTIONS)}."
-                f"{did_you_mean(self.correction, CORRECTIONS)}"
-            )
+        check_correction(self.correction)
         if self.baseline is not None and self.baseline not in runs:
             raise PolicyError(
                 f"the baseline {self.baseline!r} is not among the runs; there are {', '.join(runs)}."

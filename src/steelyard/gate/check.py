@@ -18,7 +18,8 @@ from steelyard.gate.measured import Measured
 from steelyard.gate.reading import measured
 from steelyard.gate.result import GateResult, Plan
 from steelyard.gate.verdicts import Asked, verdicts
-from steelyard.statistics import CORRECTIONS, PAIRED_TESTS
+from steelyard.statistics import PAIRED_TESTS
+from steelyard.statistics.corrections import check_correction
 
 NOT_BY_DEFAULT = ("Latency",)
 """Measures that depend on the machine: the default rules leave them out."""
@@ -108,11 +109,7 @@ def _checked(plan: Plan) -> Plan:
         raise PolicyError(
             f"a gate cannot test by {plan.test!r}; expected {', '.join(PAIRED_TESTS)}.{did_you_mean(plan.test, PAIRED_TESTS)}"
         )
-    if plan.correction not in CORRECTIONS:
-        raise PolicyError(
-            f"there is no correction {plan.correction!r}; expected {', '.join(CORRECTIONS)}."
-            f"{did_you_mean(plan.correction, CORRECTIONS)}"
-        )
+    check_correction(plan.correction)
     if not 0.0 < plan.alpha < 0.5:
         raise PolicyError(f"alpha is {plan.alpha:g}; expected a share above 0 and below 0.5, as in 0.05.")
     return plan

@@ -14,6 +14,15 @@ Correction = Literal["none", "bonferroni", "holm", "bh"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
 
+def check_correction(name: str) -> None:
+    """Refuse a correction that there is none of."""
+    if name not in CORRECTIONS:
+        raise PolicyError(
+            f"there is no correction {name!r}; expected {', '.join(CORRECTIONS)}."
+            f"{did_you_mean(str(name), CORRECTIONS)}"
+        )
+
+
 def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
     """Adjusted p-values, in the order given; compare each with alpha.
 
@@ -26,11 +35,7 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
     >>> adjust([0.01, 0.04, 0.03], "holm")
     array([0.03, 0.06, 0.06])
     """
-    if correction not in CORRECTIONS:
-        raise PolicyError(
-            f"Unknown correction {correction!r}: expected one of {', '.join(CORRECTIONS)}."
-            f"{did_you_mean(str(correction), CORRECTIONS)}"
-        )
+    check_correction(correction)
     values = one_series(p_values)
     adjusted: Array = values.copy()
     tested = ~np.isnan(values)
