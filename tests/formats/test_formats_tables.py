@@ -71,6 +71,17 @@ def test_rank_is_an_order_of_its_own(file: Path) -> None:
     assert run.frame["doc_id"].to_list() == ["a", "b"]
 
 
+def test_a_frame_holds_each_query_in_one_piece_in_the_order_they_came(file: Path) -> None:
+    run = Run.read(put(file, "query_id,doc_id,score\nb,d1,1\na,d1,9\nb,d2,5\na,d2,3\n"))
+    assert run.frame.select("query_id", "doc_id", "rank").rows() == [
+        ("b", "d2", 1),
+        ("b", "d1", 2),
+        ("a", "d1", 1),
+        ("a", "d2", 2),
+    ]
+    assert Run(run.frame).frame.equals(run.frame)
+
+
 def test_an_empty_list_is_a_row_without_a_document(file: Path) -> None:
     run = Run.read(put(file, "qid,docid,score\nq1,d1,2\nq2,,\n"))
     assert run.queries == ["q1", "q2"]

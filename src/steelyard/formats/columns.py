@@ -137,8 +137,8 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
 
 def ranked(table: pl.DataFrame, ordered: bool) -> pl.DataFrame:
     """The rows of each query best first, with their rank; queries in the order they came."""
-    first = pl.int_range(pl.len()).min().over("query_id").alias("_query")
-    table = table.with_columns(first)
+    first = pl.col("_row").min().over("query_id").alias("_query")
+    table = table.with_row_index("_row").with_columns(first).drop("_row")
     if ordered:
         table = table.sort("_query", maintain_order=True)
     else:
