@@ -1,187 +1,213 @@
-"""Reading a Run held in a frame: the portable, readable way, and the reference for the fast ones."""
+"""Reading a Run held in a frame: only judged documents are looked up, and only lists out of order are sorted.
+
+Ids are told apart by hashes first, and compared as text where those agree. Queries that repeat a
+document, and runs whose measures need every row, go the plain way (`sorted_frame`), the reference.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from steelyard.alignment.hits import Bools, Hits, Ints, JudgedDocs, Ordering
-from steelyard.errors import PolicyError, problem_report
+from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
+from steelyard.alignment.sorted_frame import answered_by, documents_of, hits_by_sorting, query_numbers
 from steelyard.runs import Run
 
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number that spreads small ones over 64 bits, so that equal hashes are equal documents of a query."""
+Words: TypeAlias = NDArray[np.uint64]
 
-NEARLY = 0.9
-"""Two texts nearly repeat each other when they share this much of their word 3-grams (Jaccard)."""
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number that spreads small ones over 64 bits, so that equal keys are equal documents of a query."""
 
 
 def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
-    """Rank every list, then look up the judged documents."""
-    size = len(judged.query_ids)
-    code = pl.DataFrame(
-        {"query_id": judged.query_ids, "query": np.arange(size)},
-        schema={"query_id": pl.String, "query": pl.Int64},
-    )
-    table = run.table.with_row_index("row").join(code, on="query_id", how="inner", maintain_order="left")
-    table = _with_ranks(_in_order(table, ordering, run.ordered))
-    firsts, repeats = _split_repeats(table)
-    if ordering.duplicates == "error" and repeats.height:
-        raise _repeat_error(repeats)
-    if ordering.duplicates == "collapse":
-        table = firsts = _with_ranks(firsts)
-        standing = firsts.select("query", "doc_id", "rank")
-        repeats = (
-            repeats.drop("rank").join(standing, on=["query", "doc_id"], how="left").sort("query", "rank")
-        )
-    table = _with_ties(table, run.ordered)
-    if run.tokens is not None or "tokens" in table.columns:
-        table = _with_tokens(table, run)
-    documents = pl.DataFrame(
-        {
-            "query": np.repeat(np.arange(size), np.diff(judged.starts)),
-            "doc_id": judged.doc_ids,
-            "doc": np.arange(len(judged.doc_ids)),
-        },
-        schema={"query": pl.Int64, "doc_id": pl.String, "doc": pl.Int64},
-    )
-    hits = (
-        table.join(firsts.select("row"), on="row", how="semi")
-        .join(documents, on=["query", "doc_id"], how="inner")
-        .sort("query", "rank")
-    )
-    near = _near_repeats(table, run.texts)
-    answered = set(run.queries)
-    known = set(judged.query_ids)
-    only_run = [query for query in run.queries if query not in known]
-    top = np.full(size, np.nan)
-    best = table.group_by("query").agg(pl.col("score").max())
-    top[_ints(best, "query")] = best["score"].fill_null(float("nan")).to_numpy()
-    return Hits(
-        retrieved=np.bincount(_ints(table, "query"), minlength=size).astype(np.int64),
-        answered=np.fromiter((query in answered for query in judged.query_ids), np.bool_, size),
-        top_score=top,
-        query=_ints(hits, "query"),
-        doc=_ints(hits, "doc"),
-        rank=_ints(hits, "rank"),
-        tie_first=_ints(hits, "tie_first"),
-        tie_size=_ints(hits, "tie_size"),
-        repeat_query=_ints(repeats, "query"),
-        repeat_rank=_ints(repeats, "rank"),
-        run_only_queries=len(only_run),
-        run_only_examples=tuple(only_run[:3]),
-        tokens_through=_ints(hits, "tokens_through") if "tokens_through" in hits.columns else None,
-        near_query=None if near is None else _ints(near, "query"),
-        near_rank=None if near is None else _ints(near, "rank"),
-    )
+    """Where the judged documents stand."""
+    table = run.table
+    if run.tokens is not None or run.texts is not None or "tokens" in table.columns:
+        return hits_by_sorting(run, table, judged, ordering)
+    lists = _lists_of(table, query_numbers(table, judged))
+    keys = _keys(lists.docs, lists.row_query)
+    repeating = np.unique(lists.row_query[_rows_among(keys, _repeated(keys))])
+    if not repeating.size:
+        return _hits(lists, keys, run, judged, ordering)
+    plain = np.isin(lists.row_query, repeating)
+    clean = _hits(lists.some(~plain), keys[~plain], run, judged, ordering)
+    ids = pl.Series(judged.query_ids, dtype=pl.String).gather(repeating)
+    rest = table.filter(pl.col("query_id").is_in(ids.to_list()))
+    return _joined(clean, hits_by_sorting(run, rest, judged, ordering))
 
 
-def _split_repeats(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The rows whose document comes for the first time in its list, and the others.
+@dataclass(frozen=True, eq=False, repr=False)
+class _Lists:
+    """The rows of judged queries, as they came but for one query's standing together.
 
-    Only rows whose hash is not alone can be repeats: a few as a rule, and only they are compared.
+    Per row the number of its query, its document and its score; `begins` is the first row of each list.
     """
-    mixed = table["doc_id"].hash().to_numpy() ^ (_ints(table, "query").astype(np.uint64) * _SPREAD)
-    doubtful = table.filter(pl.Series(mixed, dtype=pl.UInt64).is_duplicated())
-    again = doubtful.filter(pl.int_range(pl.len()).over("query", "doc_id") > 0)
-    if not again.height:
-        return table, again
-    return table.join(again.select("row"), on="row", how="anti", maintain_order="left"), again
+
+    row_query: Ints
+    docs: pl.Series
+    scores: Floats
+    begins: Ints
+
+    @property
+    def query(self) -> Ints:
+        """The number of each list's query."""
+        return self.row_query[self.begins]
+
+    @property
+    def sizes(self) -> Ints:
+        return np.diff(self.begins, append=len(self.row_query))
+
+    def some(self, rows: Bools) -> _Lists:
+        """Whole lists out of these."""
+        return _lists(self.row_query[rows], self.docs.filter(pl.Series(rows)), self.scores[rows])
 
 
-def _in_order(table: pl.DataFrame, ordering: Ordering, ordered: bool) -> pl.DataFrame:
-    """The rows of each query best first; `key` is the score that was compared."""
-    score = pl.col("score").cast(pl.Float32 if ordering.single else pl.Float64) + 0.0
-    table = table.with_columns(score.alias("key"))
-    if ordered:
-        return table.sort("query", maintain_order=True)
-    if ordering.ties == "stable":
-        return table.sort("query", "key", descending=[False, True], maintain_order=True)
-    ids_fall = ordering.ties != "docid-asc"
-    return table.sort("query", "key", "doc_id", descending=[False, True, ids_fall], maintain_order=True)
+def _lists_of(table: pl.DataFrame, numbers: Ints) -> _Lists:
+    docs, scores = table["doc_id"], table["score"].to_numpy()
+    judged = numbers >= 0
+    if not judged.all():
+        numbers, docs, scores = numbers[judged], docs.filter(pl.Series(judged)), scores[judged]
+    lists = _lists(numbers, docs, scores)
+    if len(np.unique(lists.query)) == len(lists.query):
+        return lists
+    # Short numbers are sorted by counting them.
+    short = numbers.astype(np.uint16) if numbers.max() < 1 << 16 else numbers
+    order = np.argsort(short, kind="stable")
+    return _lists(numbers[order], docs.gather(order), scores[order])
 
 
-def _with_ranks(table: pl.DataFrame) -> pl.DataFrame:
-    """The place of each row in its list; the rows of a query stand together, best first."""
-    query = _ints(table, "query")
-    first = _first_of_group(query[1:] != query[:-1], len(query))
-    return table.with_columns(pl.Series("rank", np.arange(len(query)) - first + 1, dtype=pl.Int64))
+def _lists(numbers: Ints, docs: pl.Series, scores: Floats) -> _Lists:
+    return _Lists(numbers, docs, scores, _begins(numbers[1:] != numbers[:-1], len(numbers)))
 
 
-def _with_ties(table: pl.DataFrame, ordered: bool) -> pl.DataFrame:
-    """The ranks that each row's group of equal scores holds: itself alone where the order is the run's own."""
-    rank = _ints(table, "rank")
-    size = np.ones(len(rank), dtype=np.int64)
-    if not ordered and len(rank):
-        query, key = _ints(table, "query"), table["key"].to_numpy()
-        first = _first_of_group((query[1:] != query[:-1]) | (key[1:] != key[:-1]), len(rank))
-        rank, size = rank[first], np.bincount(first, minlength=len(first))[first]
-    return table.with_columns(pl.Series("tie_first", rank), pl.Series("tie_size", size, dtype=pl.Int64))
+def _begins(differs: Bools, length: int) -> Ints:
+    """The first of each group of rows, given where a row differs from the one before it."""
+    return np.flatnonzero(np.concatenate([[True], differs])) if length else np.zeros(0, dtype=np.int64)
 
 
-def _first_of_group(begins: Bools, length: int) -> Ints:
-    """For every row the first row of its group, given where a row differs from the one before it."""
-    starts = np.flatnonzero(np.concatenate([[True], begins])) if length else np.zeros(0, dtype=np.int64)
-    return np.repeat(starts, np.diff(np.append(starts, length))).astype(np.int64)
+def _keys(docs: pl.Series, queries: Ints) -> Words:
+    """A hash of each document and its query."""
+    keys: Words = docs.hash().to_numpy() ^ (queries.astype(np.uint64) * _SPREAD)
+    return keys
 
 
-def _with_tokens(table: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """The tokens of each list down to each of its documents."""
-    if run.tokens is not None:
-        lengths = pl.DataFrame(
-            {"doc_id": list(run.tokens), "tokens": list(run.tokens.values())},
-            schema={"doc_id": pl.String, "tokens": pl.Int64},
-        )
-        table = table.drop("tokens", strict=False).join(
-            lengths, on="doc_id", how="left", maintain_order="left"
-        )
-    unknown = table.filter(pl.col("tokens").is_null())
-    if unknown.height:
-        shown = unknown["doc_id"].unique(maintain_order=True).head(10).to_list()
-        raise PolicyError(
-            problem_report(
-                f"{unknown['doc_id'].n_unique()} returned documents have no token count:",
-                [f"document {doc!r}" for doc in shown],
-                "A budget counts every document that comes back: give the run a length for each (tokens=, texts=).",
-                total=unknown["doc_id"].n_unique(),
-            )
-        )
-    return table.with_columns(pl.col("tokens").cum_sum().over("query").cast(pl.Int64).alias("tokens_through"))
+def _repeated(keys: Words) -> Words:
+    """The keys that come more than once."""
+    rising = np.sort(keys)
+    return np.unique(rising[1:][rising[1:] == rising[:-1]])
 
 
-def _near_repeats(table: pl.DataFrame, texts: dict[str, str] | None) -> pl.DataFrame | None:
-    """Rows whose document, or nearly its text, came earlier in the list."""
-    if texts is None:
-        return None
-    shingles = {doc: _shingles(texts.get(doc, doc)) for doc in table["doc_id"].unique().to_list()}
-    repeated: list[bool] = []
-    above: list[frozenset[str]] = []
-    last = -1
-    for query, doc in table.select("query", "doc_id").iter_rows():
-        if query != last:
-            above, last = [], query
-        mine = shingles[doc]
-        repeated.append(any(len(mine & other) >= NEARLY * len(mine | other) for other in above))
-        above.append(mine)
-    return table.filter(pl.Series(repeated, dtype=pl.Boolean))
+def _rows_among(keys: Words, some: Words) -> Ints:
+    """The rows whose key is one of some; a table of the keys' first bits tells most others apart at once."""
+    bits = min(24, len(some).bit_length() + 6)
+    maybe = np.zeros(1 << bits, dtype=np.bool_)
+    maybe[some >> np.uint64(64 - bits)] = True
+    rows = np.flatnonzero(maybe[keys >> np.uint64(64 - bits)])
+    return rows[np.isin(keys[rows], some)]
 
 
-def _shingles(text: str) -> frozenset[str]:
-    words = text.lower().split()
-    return frozenset(" ".join(words[i : i + 3]) for i in range(max(1, len(words) - 2)))
-
-
-def _repeat_error(repeats: pl.DataFrame) -> PolicyError:
-    shown = repeats.select("query_id", "doc_id").head(10).iter_rows()
-    return PolicyError(
-        problem_report(
-            f"{repeats.height} documents come more than once in a query's list (duplicates=error):",
-            [f"query {query!r}: document {doc!r}" for query, doc in shown],
-            "Take the repeats out, or choose duplicates=hold or duplicates=collapse.",
-            total=repeats.height,
-        )
+def _hits(lists: _Lists, keys: Words, run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
+    """The same for lists without repeats."""
+    size = len(judged.query_ids)
+    retrieved, top = np.zeros(size, dtype=np.int64), np.full(size, np.nan)
+    retrieved[lists.query] = lists.sizes
+    if len(lists.begins):
+        top[lists.query] = np.fmax.reduceat(lists.scores, lists.begins)
+    documents = documents_of(judged)
+    rows = _rows_among(keys, _keys(documents["doc_id"], documents["query"].to_numpy()))
+    met = (
+        pl.DataFrame({"query": lists.row_query[rows], "doc_id": lists.docs.gather(rows), "row": rows})
+        .join(documents, on=["query", "doc_id"], how="inner")
+        .sort("row")
+    )
+    rows = met["row"].to_numpy()
+    begin = lists.begins[np.searchsorted(lists.begins, rows, side="right") - 1]
+    place, first, count = (rows, rows, np.ones_like(rows)) if run.ordered else _places(lists, rows, ordering)
+    order = np.lexsort((place, met["query"].to_numpy()))
+    answered, run_only, examples = answered_by(run, judged)
+    return Hits(
+        retrieved,
+        answered,
+        top,
+        query=met["query"].to_numpy()[order],
+        doc=met["doc"].to_numpy()[order],
+        rank=(place - begin + 1)[order],
+        tie_first=(first - begin + 1)[order],
+        tie_size=count[order],
+        repeat_query=np.zeros(0, dtype=np.int64),
+        repeat_rank=np.zeros(0, dtype=np.int64),
+        run_only_queries=run_only,
+        run_only_examples=examples,
     )
 
 
-def _ints(frame: pl.DataFrame, column: str) -> Ints:
-    return frame[column].to_numpy().astype(np.int64)
+def _places(lists: _Lists, rows: Ints, ordering: Ordering) -> tuple[Ints, Ints, Ints]:
+    """Where rows come to stand, by score, when each list is put in order; and where their group of equal scores
+    begins, and how many it holds."""
+    scores: NDArray[Any] = lists.scores
+    if ordering.single:
+        with np.errstate(over="ignore"):
+            scores = scores.astype(np.float32)
+    order = _by_score(lists, scores)
+    if order is not None:
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        scores, rows = scores[order], places[rows]
+    differs = scores[1:] != scores[:-1]
+    differs[lists.begins[1:] - 1] = True
+    groups = np.append(_begins(differs, len(scores)), len(scores))
+    group = np.searchsorted(groups, rows, side="right") - 1
+    first = groups[group]
+    count = groups[group + 1] - first
+    tied = count > 1
+    if ordering.ties == "stable" or not tied.any():
+        return rows, first, count
+    chosen = np.unique(group[tied])
+    sizes = groups[chosen + 1] - groups[chosen]
+    inside = np.repeat(groups[chosen] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+    ids = lists.docs.gather(inside if order is None else order[inside])
+    by_id = pl.DataFrame({"group": np.repeat(chosen, sizes), "doc_id": ids, "place": inside}).sort(
+        "group", "doc_id", descending=[False, ordering.ties != "docid-asc"]
+    )
+    ranked = np.empty_like(inside)
+    ranked[np.searchsorted(inside, by_id["place"].to_numpy())] = inside
+    rows = rows.copy()
+    rows[tied] = ranked[np.searchsorted(inside, rows[tied])]
+    return rows, first, count
+
+
+def _by_score(lists: _Lists, scores: NDArray[Any]) -> Ints | None:
+    """The rows in the order of their lists and scores, equal ones as they came; None where they stand so."""
+    rises = scores[1:] > scores[:-1]
+    rises[lists.begins[1:] - 1] = False
+    uneven = np.unique(np.searchsorted(lists.begins, np.flatnonzero(rises), side="right") - 1)
+    if not uneven.size:
+        return None
+    order = np.arange(len(scores))
+    chosen = np.zeros(len(lists.begins), dtype=np.bool_)
+    chosen[uneven] = True
+    rows = np.flatnonzero(np.repeat(chosen, lists.sizes))
+    order[rows] = rows[np.lexsort((-scores[rows], np.repeat(np.arange(len(chosen)), lists.sizes)[rows]))]
+    return order
+
+
+def _joined(clean: Hits, plain: Hits) -> Hits:
+    """What was found in some queries, and what in the others; both know which were answered."""
+    other = plain.retrieved > 0
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(clean, name), getattr(plain, name)])
+        for name in ("query", "doc", "rank", "tie_first", "tie_size")
+    }
+    order = np.lexsort((columns["rank"], columns["query"]))
+    return replace(
+        clean,
+        retrieved=np.where(other, plain.retrieved, clean.retrieved),
+        top_score=np.where(other, plain.top_score, clean.top_score),
+        repeat_query=plain.repeat_query,
+        repeat_rank=plain.repeat_rank,
+        **{name: column[order] for name, column in columns.items()},
+    )

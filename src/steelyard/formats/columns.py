@@ -39,13 +39,15 @@ def as_polars(source: Any) -> pl.DataFrame:
 
 
 def _pandas_column(series: Any) -> Any:
-    """A pandas column without pyarrow: numbers as they are, anything else as a list with None for what is missing."""
+    """A pandas column: numbers and Arrow's text as they are, anything else as a list with None for what is missing."""
     if series.dtype.kind in "iufb":
         return series.to_numpy()
-    return [
-        None if missing else value
-        for value, missing in zip(series.tolist(), series.isna().tolist(), strict=True)
-    ]
+    if getattr(series.dtype, "storage", None) == "pyarrow":
+        return pl.Series(series)
+    values, missing = series.tolist(), series.isna()
+    if not missing.any():
+        return values
+    return [None if gone else value for value, gone in zip(values, missing.tolist(), strict=True)]
 
 
 def judgment_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -62,7 +64,7 @@ def judgment_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.D
             "doc_id": _ids(frame, found["doc_id"], "doc_id", notes, required=False),
             "grade": _numbers(frame, found["grade"], "grade")
             if found["grade"]
-            else pl.Series([1.0] * frame.height),
+            else pl.Series([1.0]).new_from_index(0, frame.height),
             "target": _ids(frame, found["target"], "target", [], required=False)
             if found["target"]
             else _nothing(frame, pl.String),
@@ -123,7 +125,8 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
     if found["rank"]:
         whole = pl.col("given").is_not_null() & pl.col("given").is_finite()
         _every_row(table, ~named | whole, NO_RANK)
-        table = table.sort("given", maintain_order=True)
+        if not _in_given_order(table):
+            table = _with_first_row(table).sort("_query", "given", maintain_order=True).drop("_query")
     listed = table.filter(named).drop("given")
     empty = table.filter(~named)["query_id"].unique(maintain_order=True).to_list()
     answered = set(listed["query_id"].unique().to_list()) if empty else set()
@@ -135,10 +138,23 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
     )
 
 
+def _with_first_row(table: pl.DataFrame) -> pl.DataFrame:
+    """With the first row of each row's query as `_query`."""
+    first = pl.col("_row").min().over("query_id").alias("_query")
+    return table.with_row_index("_row").with_columns(first).drop("_row")
+
+
+def _in_given_order(table: pl.DataFrame) -> bool:
+    """Whether each query's rows stand together, and by rank."""
+    query, rank = table["query_id"], table["given"]
+    begins = query.ne_missing(query.shift(1))
+    falls = (rank < rank.shift(1)) & ~begins
+    return not falls.any() and begins.sum() == query.n_unique()
+
+
 def ranked(table: pl.DataFrame, ordered: bool) -> pl.DataFrame:
     """The rows of each query best first, with their rank; queries in the order they came."""
-    first = pl.col("_row").min().over("query_id").alias("_query")
-    table = table.with_row_index("_row").with_columns(first).drop("_row")
+    table = _with_first_row(table)
     if ordered:
         table = table.sort("_query", maintain_order=True)
     else:
@@ -149,7 +165,8 @@ def ranked(table: pl.DataFrame, ordered: bool) -> pl.DataFrame:
 
 
 def _nothing(frame: pl.DataFrame, dtype: Any) -> pl.Series:
-    return pl.Series([None] * frame.height, dtype=dtype)
+    nothing: pl.Series = pl.Series([None], dtype=dtype).new_from_index(0, frame.height)
+    return nothing
 
 
 def _every_row(table: pl.DataFrame, good: pl.Expr, problem: str) -> None:

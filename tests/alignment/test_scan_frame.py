@@ -1,0 +1,95 @@
+"""Runs held in frames give what sorting all of them gives, and what the naive reader gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from readers import DUPLICATES, TIES
+from reference import judged_docs, reference_hits
+
+from steelyard.alignment.hits import Hits, Ordering
+from steelyard.alignment.scan_frame import scan_frame
+from steelyard.alignment.sorted_frame import hits_by_sorting
+from steelyard.errors import PolicyError
+from steelyard.runs import Run
+
+JUDGED = judged_docs(
+    {"q1": ["a", "d1", "é", "\ud800"], "q2": ["x", "d2"], "q3": [], "q4": ["d1"], "q5": ["a"]}
+)
+queries = st.sampled_from(["q1", "q2", "q3", "q4", "n1", "n2"])
+ids = st.sampled_from(["a", "d1", "d2", "é", "x", "𝄞", "zz", "0", "long" * 30])
+scores = st.sampled_from([1.5, 0.0, -0.0, 2.0, -3.0, 0.1, 0.10000000149, 1e300, -1e300, float(2**60)])
+rows = st.lists(st.tuples(queries, ids, scores), max_size=40)
+orderings = st.builds(Ordering, st.sampled_from(TIES), st.sampled_from(DUPLICATES), st.booleans())
+
+
+def frame(rows: list[tuple[str, str, float]]) -> pl.DataFrame:
+    schema = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def unique(rows: list[tuple[str, str, float]]) -> list[tuple[str, str, float]]:
+    return list({row[:2]: row for row in rows}.values())
+
+
+@settings(max_examples=300, deadline=None)
+@given(rows=rows, ordering=orderings, repeats=st.booleans(), grouped=st.booleans(), falling=st.booleans())
+def test_rows_of_any_order(rows, ordering, repeats, grouped, falling):
+    if not repeats:
+        rows = unique(rows)
+    if falling:
+        rows = sorted(rows, key=lambda row: -row[2])
+    if grouped:
+        rows = sorted(rows, key=lambda row: row[0])
+    run = Run(frame(rows))
+    try:
+        expected = reference_hits(rows, JUDGED, ordering)
+    except PolicyError:
+        for scan in (scan_frame, lambda run, *rest: hits_by_sorting(run, run.table, *rest)):
+            with pytest.raises(PolicyError, match="more than once"):
+                scan(run, JUDGED, ordering)
+        return
+    assert scan_frame(run, JUDGED, ordering).same_as(expected)
+    assert hits_by_sorting(run, run.table, JUDGED, ordering).same_as(expected)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=rows, ties=st.sampled_from(TIES), duplicates=st.sampled_from(["hold", "collapse"]))
+def test_a_rank_column_is_the_order(rows, ties, duplicates):
+    ranks = list(range(len(rows), 0, -1))
+    table = frame(rows).with_columns(rank=pl.Series(ranks, dtype=pl.Int64))
+    run, ordering = Run(table), Ordering(ties, duplicates)
+    by_rank = [(query, doc, float(-rank)) for (query, doc, _), rank in zip(rows, ranks, strict=True)]
+    expected = reference_hits(by_rank, JUDGED, Ordering("stable", duplicates))
+    tops = [max((s for q, _, s in rows if q == query), default=np.nan) for query in JUDGED.query_ids]
+    expected = Hits(**{**expected.__dict__, "top_score": np.array(tops, dtype=np.float64)})
+    assert scan_frame(run, JUDGED, ordering).same_as(expected)
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_a_large_frame_of_ties(ties):
+    """Many documents to a score, lists out of order, queries between each other."""
+    rng = np.random.default_rng(7)
+    count = 20_000
+    table = pl.DataFrame(
+        {
+            "query_id": [f"q{number}" for number in rng.integers(0, 70, count)],
+            "doc_id": [f"d{number}" for number in rng.permutation(count)],
+            "score": rng.integers(0, 9, count) / 4,
+        }
+    )
+    docs = {query: part["doc_id"].to_list()[::7] for (query,), part in table.group_by("query_id")}
+    judged, run, ordering = judged_docs(docs), Run(table), Ordering(ties)
+    found = scan_frame(run, judged, ordering)
+    assert found.tie_size.max() > 20
+    assert found.same_as(hits_by_sorting(run, table, judged, ordering))
+
+
+def test_repeats_in_some_queries_leave_the_others_alone():
+    rows = [("q1", "a", 3.0), ("q2", "x", 1.0), ("q1", "a", 2.0), ("q2", "d2", 2.0), ("q1", "d1", 1.0)]
+    for duplicates in ("hold", "collapse"):
+        ordering = Ordering("docid-desc", duplicates)
+        assert scan_frame(Run(frame(rows)), JUDGED, ordering).same_as(reference_hits(rows, JUDGED, ordering))
