@@ -244,6 +244,9 @@ def test_json_has_the_promised_keys(truth, runs):
         "run", "baseline", "measure", "difference", "relative", "p", "p_adjusted", "stars", "low", "high",
         "effect", "wins", "ties", "losses",
     }  # fmt: skip
+    plain = json.loads(sy.compare(truth, runs, ["AP"]).to_json())["leaderboard"][0]
+    assert plain["k"] is None
+    assert plain["composite"] is None
 
 
 def test_tables_escape_what_names_hold(truth, runs):

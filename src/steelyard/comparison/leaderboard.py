@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.comparison.board import Board
+from steelyard.comparison.board import COMPOSITE, Board
 from steelyard.comparison.pairs import Pair, Plan, apart
 from steelyard.statistics import groups_of, mean_intervals, rank_intervals
 
@@ -27,8 +27,8 @@ class Standing:
     intervals: dict[str, tuple[float, float] | None]
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `compare`."""
-        made: dict[str, Any] = {"rank": self.rank, "run": self.run, "k": self.k}
+        """As in the JSON of `compare`; k and the composite are null where none was asked for."""
+        made: dict[str, Any] = {"rank": self.rank, "run": self.run, "k": self.k, COMPOSITE: None}
         made |= {key: None if value != value else value for key, value in self.means.items()}
         made |= {"group": self.group, "rank_low": self.rank_low, "rank_high": self.rank_high}
         made["intervals"] = {
