@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from steelyard.errors import did_you_mean
 from steelyard.retrievers.base import (
     Documents,
     Ranked,
@@ -18,6 +17,7 @@ from steelyard.retrievers.base import (
     checked_index,
     checked_queries,
 )
+from steelyard.retrievers.checks import number, unknown
 from steelyard.retrievers.sparse import SparseIndex, postings, search
 from steelyard.retrievers.tokenizers import describe_tokenizer, tokenizer_of
 from steelyard.retrievers.topk import ranked
@@ -65,20 +65,17 @@ class BM25:
         name: str | None = None,
     ) -> None:
         if variant not in VARIANTS:
-            hint = did_you_mean(str(variant), VARIANTS)
-            raise RetrieverError(
-                f"bm25: no variant {variant!r}.{hint} Known: {', '.join(get_args(VariantName))}."
-            )
+            raise unknown("bm25", "variant", variant, get_args(VariantName))
         self.variant = variant
         self.label = name or f"bm25-{variant}"
         self._formula = VARIANTS[variant]
         if delta is not None and not self._formula.delta:
             raise RetrieverError(f"{self.label}: delta belongs to the variants plus and l; leave it out.")
         self._constants = Constants(
-            _number(self.label, "k1", k1, 0.0),
-            _number(self.label, "b", b, 0.0, 1.0),
-            _number(self.label, "delta", self._formula.delta if delta is None else delta, 0.0),
-            _number(self.label, "epsilon", epsilon),
+            number(self.label, "k1", k1),
+            number(self.label, "b", b, 0.0, 1.0),
+            number(self.label, "delta", self._formula.delta if delta is None else delta),
+            number(self.label, "epsilon", epsilon, -math.inf),
         )
         self.fill = fill
         self._tokenizer_given = tokenizer
@@ -145,12 +142,3 @@ class BM25:
                 f"{self.label}: the tokenizer {describe_tokenizer(self._tokenizer_given)} failed or did not "
                 f"give a list of tokens ({error}); expected a callable from a text to a list of texts."
             ) from error
-
-
-def _number(who: str, what: str, value: float, low: float = -math.inf, high: float = math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise RetrieverError(f"{who}: {what} is {value!r}; expected a number.")
-    if not low <= value <= high:
-        span = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
-        raise RetrieverError(f"{who}: {what} is {value!r}; expected a number {span}.")
-    return float(value)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
+from steelyard.errors import did_you_mean
 from steelyard.retrievers.base import RetrieverError
 
 
@@ -23,3 +25,14 @@ def number(who: str, what: str, value: Any, low: float = 0.0, high: float = math
         span = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
         raise RetrieverError(f"{who}: {what} is {value!r}; expected a number {span}.")
     return float(value)
+
+
+def unknown(who: str, what: str, value: Any, known: Iterable[str]) -> RetrieverError:
+    """The error for a name that is none of those known.
+
+    >>> print(unknown("graph-flow", "graph", "link", ["auto", "links"]))
+    graph-flow: no graph 'link'. Did you mean links? Known: auto, links.
+    """
+    names = list(known)
+    hint = did_you_mean(str(value), names)
+    return RetrieverError(f"{who}: no {what} {value!r}.{hint} Known: {', '.join(names)}.")

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import did_you_mean
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.checks import unknown
 from steelyard.retrievers.topk import top_k
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
@@ -132,10 +132,7 @@ def checked_source(source: str, who: str) -> GraphSource:
     for known in get_args(GraphSource):
         if source == known:
             return known  # type: ignore[no-any-return]
-    known_names = get_args(GraphSource)
-    raise RetrieverError(
-        f"{who}: no graph {source!r}.{did_you_mean(str(source), known_names)} Known: {', '.join(known_names)}."
-    )
+    raise unknown(who, "graph", source, get_args(GraphSource))
 
 
 def _of_edges(edges: Integers, documents: int) -> DocumentGraph:

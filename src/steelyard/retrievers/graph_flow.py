@@ -12,7 +12,7 @@ from steelyard.retrievers.checks import number, whole
 from steelyard.retrievers.dense import Dense, Embedder
 from steelyard.retrievers.graph_index import GraphIndex, GraphPlan
 from steelyard.retrievers.graph_walks import query_draws, visits
-from steelyard.retrievers.topk import ranked, top_k
+from steelyard.retrievers.topk import best, top_k
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -79,13 +79,12 @@ class GraphFlow:
         """Per query, the best k (document id, score) pairs."""
         index = checked_index(self._index, self.label)
         listed = checked_queries(queries, k, self.label)
-        answers = []
+        answers: list[Ranked] = []
         longest = int(index.graph.degrees.max(initial=1))
         for block in index.blocks(listed, self.walks * max(longest, self.seeds, 2 * (self.steps + 1))):
             rewards = index.similarities(block)
-            for row in self._visits(index, block, rewards) + (1 + rewards) / 4:
-                places = top_k(row, k)
-                answers.append(ranked(index.documents.ids, places, row[places]))
+            scores = self._visits(index, block, rewards) + (1 + rewards) / 4
+            answers += [best(index.documents.ids, row, k) for row in scores]
         return answers
 
     def settings(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from steelyard.retrievers.base import (
     checked_index,
     checked_queries,
 )
+from steelyard.retrievers.checks import whole
 from steelyard.retrievers.registry import Spec, from_spec
 
 if TYPE_CHECKING:
@@ -51,14 +52,12 @@ class Hybrid:
         self.label = name or "hybrid"
         if isinstance(of, (str, Mapping)) or not isinstance(of, Sequence) or len(of) < 2:
             raise RetrieverError(f"{self.label}: `of` is {of!r}; expected a list of two or more retrievers.")
-        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-            raise RetrieverError(f"{self.label}: depth is {depth!r}; expected a whole number, 1 or more.")
         if parameters is not None and not isinstance(parameters, Mapping):
             raise RetrieverError(
                 f"{self.label}: parameters is {kind_of(parameters)}; expected a mapping as {{k: 60}}."
             )
         self.parts = [_part(spec) for spec in of]
-        self.depth = depth
+        self.depth = whole(self.label, "depth", depth, 1)
         self._recipe = recipe(len(self.parts), fuse, norm, weights, **(parameters or {}))
         self._documents: Documents | None = None
 

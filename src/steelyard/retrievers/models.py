@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from steelyard.errors import did_you_mean
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.checks import unknown
 
 if TYPE_CHECKING:
     from steelyard.retrievers.dense import Embedder
@@ -31,7 +31,7 @@ def embedding_model(name: str, who: str) -> Embedder:
     kind, _, folder = name.partition(":")
     if kind == "sentence-transformers" and folder:
         return _sentence_transformer(_folder(folder, who), who)
-    raise RetrieverError(f"{who}: no model {name!r}.{did_you_mean(name, _NAMES)} Known: {', '.join(_NAMES)}.")
+    raise unknown(who, "model", name, _NAMES)
 
 
 def cross_encoder(folder: str, who: str) -> Any:

@@ -11,12 +11,12 @@ import numpy as np
 from steelyard.retrievers.base import (
     Documents,
     Ranked,
-    RetrieverError,
     checked_corpus,
     checked_index,
     checked_queries,
 )
-from steelyard.retrievers.topk import ranked, top_k
+from steelyard.retrievers.checks import whole
+from steelyard.retrievers.topk import best
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,9 +39,7 @@ class Random:
 
     def __init__(self, seed: int = 0, name: str | None = None) -> None:
         self.label = name or "random"
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise RetrieverError(f"{self.label}: seed is {seed!r}; expected a whole number, 0 or more.")
-        self.seed = seed
+        self.seed = whole(self.label, "seed", seed)
         self._documents: Documents | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
@@ -66,5 +64,4 @@ class Random:
         digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).digest()
         generator = np.random.default_rng([self.seed, *digest])
         scores = generator.random(len(documents))
-        places = top_k(scores, k)
-        return ranked(documents.ids, places, scores[places])
+        return best(documents.ids, scores, k)

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.errors import did_you_mean
 from steelyard.retrievers.base import Ranked, RetrieverError, checked_index, checked_queries
-from steelyard.retrievers.checks import number, whole
+from steelyard.retrievers.checks import number, unknown, whole
 from steelyard.retrievers.dense import Dense, Embedder
 from steelyard.retrievers.graph import Floats
 from steelyard.retrievers.graph_index import GraphIndex, GraphPlan
 from steelyard.retrievers.graph_walks import query_draws
 from steelyard.retrievers.swarm_walks import ALWAYS, REASONS, SwarmRules, company, votes
-from steelyard.retrievers.topk import ranked, top_k
+from steelyard.retrievers.topk import best, top_k
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -105,12 +104,10 @@ class SwarmRerank:
         """Per query, the best k (document id, score) pairs."""
         index = checked_index(self._index, self.label)
         listed = checked_queries(queries, k, self.label)
-        answers = []
+        answers: list[Ranked] = []
         among = min(self.candidates, len(index))
         for block in index.blocks(listed, among * max(3 * among, 3 * self.agents, self.steps)):
-            for row in self._scores(index, block):
-                places = top_k(row, k)
-                answers.append(ranked(index.documents.ids, places, row[places]))
+            answers += [best(index.documents.ids, row, k) for row in self._scores(index, block)]
         return answers
 
     def settings(self) -> dict[str, Any]:
@@ -159,8 +156,5 @@ def _reasons(leap_when: str | Sequence[str], who: str) -> tuple[str, ...]:
     listed = (leap_when,) if isinstance(leap_when, str) else tuple(leap_when)
     for reason in listed:
         if reason not in (*REASONS, ALWAYS):
-            hint = did_you_mean(str(reason), (*REASONS, ALWAYS))
-            raise RetrieverError(
-                f"{who}: no reason to leap {reason!r}.{hint} Known: {', '.join((*REASONS, ALWAYS))}."
-            )
+            raise unknown(who, "reason to leap", reason, (*REASONS, ALWAYS))
     return listed

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TypeAlias
 
-from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.checks import unknown
 from steelyard.retrievers.stemming import stem
 
 Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
@@ -127,8 +127,7 @@ def tokenizer_of(tokenizer: str | Tokenizer, who: str) -> Tokenizer:
         return _NAMED[tokenizer]
     if match := re.fullmatch(r"ngrams:([1-9]\d?)", tokenizer):
         return ngrams(int(match[1]))
-    hint = did_you_mean(tokenizer, _NAMED)
-    raise RetrieverError(f"{who}: no tokenizer {tokenizer!r}.{hint} Known: {', '.join(_NAMED)}, ngrams:N.")
+    raise unknown(who, "tokenizer", tokenizer, [*_NAMED, "ngrams:N"])
 
 
 def describe_tokenizer(tokenizer: str | Tokenizer) -> str:

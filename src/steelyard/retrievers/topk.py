@@ -43,3 +43,13 @@ def _bound(scores: Floats, k: int) -> float:
 def ranked(ids: list[str], places: Integers, scores: Floats) -> Ranked:
     """Places and their scores as (document id, score) pairs."""
     return [(ids[place], score) for place, score in zip(places.tolist(), scores.tolist(), strict=True)]
+
+
+def best(ids: list[str], scores: Floats, k: int) -> Ranked:
+    """The k documents with the highest scores, best first.
+
+    >>> best(["d1", "d2", "d3"], np.array([0.5, 2.0, 1.0]), 2)
+    [('d2', 2.0), ('d3', 1.0)]
+    """
+    places = top_k(scores, k)
+    return ranked(ids, places, scores[places])

@@ -10,11 +10,11 @@ from steelyard.retrievers.adapters.packages import package
 from steelyard.retrievers.base import (
     Documents,
     Ranked,
-    RetrieverError,
     checked_corpus,
     checked_index,
     checked_queries,
 )
+from steelyard.retrievers.checks import unknown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -49,7 +49,7 @@ class BM25S:
         self._package = package("bm25s", self.extra, "bm25s")
         known = ("lucene", "robertson", "atire", "bm25l", "bm25+")
         if method not in known:
-            raise RetrieverError(f"{self.label}: no method {method!r}. Known: {', '.join(known)}.")
+            raise unknown(self.label, "method", method, known)
         self._constants: dict[str, Any] = {"method": method, "k1": k1, "b": b, "delta": delta}
         self._stopwords = stopwords
         self._stemmer_name = stemmer
@@ -107,5 +107,4 @@ class BM25S:
         try:
             return stemmer.Stemmer(language)
         except KeyError:
-            known = ", ".join(stemmer.algorithms())
-            raise RetrieverError(f"{self.label}: no stemmer {language!r}. Known: {known}.") from None
+            raise unknown(self.label, "stemmer", language, stemmer.algorithms()) from None

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
 from steelyard.retrievers.adapters.doc_ids import DocIds
-from steelyard.retrievers.adapters.packages import package
 from steelyard.retrievers.adapters.paths import MissingError, keys_of, steps_of, walk
 from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
 from steelyard.retrievers.adapters.templates import filled
@@ -51,8 +50,7 @@ class Haystack(Wrapped):
         version: str | None = None,
         name: str | None = None,
     ) -> None:
-        package("haystack", self.extra, "haystack")
-        found = library_object(target, "haystack", ["run"], folder, arguments)
+        found = library_object(target, self.extra, "haystack", ["run"], folder, arguments)
         label = name or label_of(target)
         self._run = found.run
         self._is_pipeline = hasattr(found, "add_component")

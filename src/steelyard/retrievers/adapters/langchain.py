@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
 from steelyard.retrievers.adapters.depth import with_depth
 from steelyard.retrievers.adapters.doc_ids import DocIds
-from steelyard.retrievers.adapters.packages import package
 from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
 from steelyard.retrievers.adapters.wrapped import Wrapped
 
@@ -42,8 +41,7 @@ class LangChain(Wrapped):
         version: str | None = None,
         name: str | None = None,
     ) -> None:
-        package("langchain_core", self.extra, "langchain")
-        found = library_object(target, "langchain", ["invoke"], folder, arguments)
+        found = library_object(target, self.extra, "langchain_core", ["invoke"], folder, arguments)
         label = name or label_of(target)
         self._retriever = found
         self._own_k = own_k

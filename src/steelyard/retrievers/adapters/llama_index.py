@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
 from steelyard.retrievers.adapters.depth import with_depth
 from steelyard.retrievers.adapters.doc_ids import DocIds
-from steelyard.retrievers.adapters.packages import package
 from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
 from steelyard.retrievers.adapters.wrapped import Wrapped
 
@@ -46,8 +45,9 @@ class LlamaIndex(Wrapped):
         version: str | None = None,
         name: str | None = None,
     ) -> None:
-        package("llama_index.core", self.extra, "llama-index")
-        found = library_object(target, "llama-index", ["retrieve", "as_retriever"], folder, arguments)
+        found = library_object(
+            target, self.extra, "llama_index.core", ["retrieve", "as_retriever"], folder, arguments
+        )
         if not hasattr(found, "retrieve"):
             found = found.as_retriever()
         label = name or label_of(target)

@@ -36,8 +36,7 @@ class PyTerrier(Wrapped):
         version: str | None = None,
         name: str | None = None,
     ) -> None:
-        package("pyterrier", self.extra, "pyterrier")
-        found = library_object(target, "pyterrier", ["transform"], folder, arguments)
+        found = library_object(target, self.extra, "pyterrier", ["transform"], folder, arguments)
         label = name or label_of(target)
         self._transformer = found
         self._column = id

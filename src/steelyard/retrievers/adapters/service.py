@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 
 from steelyard.retrievers.adapters.templates import filled, filled_text, from_environment
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.checks import number
 
 _SHOWN = 200
 _TRY_AGAIN = {408, 429, 500, 502, 503, 504}
@@ -31,8 +32,8 @@ class JsonService:
         self.headers = {str(key): from_environment(str(value), who) for key, value in (headers or {}).items()}
         self._who = who
         self._body = body
-        self._timeout = _at_least(1e-3, timeout, "timeout", who)
-        self._retries = int(_at_least(0, retries, "retries", who))
+        self._timeout = number(who, "`timeout`", timeout, 1e-3)
+        self._retries = int(number(who, "`retries`", retries))
         whole = from_environment(url, who)
         self._url = _without_user(whole)
         self._user = _basic(whole)
@@ -105,9 +106,3 @@ def _basic(url: str) -> dict[str, str]:
         return {}
     pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
     return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
-
-
-def _at_least(least: float, value: Any, what: str, who: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < least:
-        raise RetrieverError(f"{who}: `{what}` is {value!r}; expected a number, {least:g} or more.")
-    return float(value)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.packages import package
 from steelyard.retrievers.adapters.wrapped import Wrapped
-from steelyard.retrievers.base import RetrieverError, checked_corpus
+from steelyard.retrievers.base import RetrieverError, checked_corpus, checked_index
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -96,13 +96,12 @@ class Tantivy(Wrapped):
         return sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
-        if self._opened is None:
-            raise RetrieverError(f"{self.label}: nothing is indexed; call index(corpus) before retrieve().")
-        searcher = self._opened.searcher()
+        index = checked_index(self._opened, self.label)
+        searcher = index.searcher()
         answers = []
         for query in queries:
             words = " ".join(_WORD.findall(query.lower()))
-            hits = searcher.search(self._opened.parse_query(words, self._fields), k).hits if words else []
+            hits = searcher.search(index.parse_query(words, self._fields), k).hits if words else []
             answers.append([(self._record(searcher.doc(address)), score) for score, address in hits])
         return answers
 

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
+from steelyard.retrievers.adapters.packages import package
 from steelyard.retrievers.base import RetrieverError
 
 
@@ -41,18 +42,23 @@ def made(found: Any, who: str, arguments: Mapping[str, Any] | None = None) -> An
 
 def library_object(
     target: Any,
-    who: str,
+    library: str,
+    module: str,
     methods: Sequence[str],
     folder: str | Path | None,
     arguments: Mapping[str, Any] | None,
 ) -> Any:
-    """An object of somebody's library that has one of the methods; a class or a function is called to make it."""
-    found = load_target(target, who, folder)
+    """An object of somebody's library that has one of the methods; a class or a function is called to make it.
+
+    library: the retriever's name, which is also the name of the extra that brings the library's `module`.
+    """
+    package(module, library, library)
+    found = load_target(target, library, folder)
     if isinstance(found, (type, FunctionType)):
-        found = _called(found, who, arguments)
+        found = _called(found, library, arguments)
     if not any(hasattr(found, method) for method in methods):
         raise RetrieverError(
-            f"{who}: {target!r} is {kind_of(found)} without {' or '.join(methods)}, so it is none of that library's; "
+            f"{library}: {target!r} is {kind_of(found)} without {' or '.join(methods)}, so it is none of that library's; "
             "`python` takes any other callable."
         )
     return found
