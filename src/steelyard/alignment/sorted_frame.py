@@ -63,6 +63,9 @@ def hits_by_sorting(run: Run, table: pl.DataFrame, judged: JudgedDocs, ordering:
     numbers = pl.Series("query", query_numbers(table, judged))
     table = table.with_columns(numbers).with_row_index("row").filter(pl.col("query") >= 0)
     table = _with_ranks(_in_order(table, ordering, run.ordered))
+    top = np.full(size, np.nan)
+    best = table.group_by("query").agg(pl.col("score").max())
+    top[_ints(best, "query")] = best["score"].fill_null(float("nan")).to_numpy()
     firsts, repeats = _split_repeats(table)
     if ordering.duplicates == "error" and repeats.height:
         raise _repeat_error(repeats)
@@ -82,9 +85,6 @@ def hits_by_sorting(run: Run, table: pl.DataFrame, judged: JudgedDocs, ordering:
     )
     near = _near_repeats(table, run.texts)
     answered, run_only, examples = answered_by(run, judged)
-    top = np.full(size, np.nan)
-    best = table.group_by("query").agg(pl.col("score").max())
-    top[_ints(best, "query")] = best["score"].fill_null(float("nan")).to_numpy()
     return Hits(
         retrieved=np.bincount(_ints(table, "query"), minlength=size).astype(np.int64),
         answered=answered,
