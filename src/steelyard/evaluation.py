@@ -22,6 +22,7 @@ from steelyard.measures.grammar import Measure, build
 from steelyard.policies import Policies, policies
 from steelyard.runs import Run
 from steelyard.scores import Scores
+from steelyard.wording import counted
 
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
 
@@ -191,7 +192,7 @@ def out_of_reach(longest: int, wanted: Mapping[str, Measure]) -> tuple[str, ...]
         and m.cutoff > longest > 0
     }
     return tuple(
-        f"no list holds more than {longest} documents, so {key} cannot pass {longest / k:.2g}"
+        f"no list holds more than {counted(longest, 'document')}, so {key} cannot pass {longest / k:.2g}"
         for key, k in beyond.items()
     )
 
@@ -200,7 +201,8 @@ def missing_error(absent: Sequence[str], missing: int, queries: int, name: str) 
     """What `missing="error"` raises; `absent` are the first of the `missing` queries, or all of them."""
     return PolicyError(
         problem_report(
-            f"run {name!r} has no list for {missing} of {queries} judged queries (missing=error):",
+            f"run {name!r} has no list for {missing:,} of "
+            f"{counted(queries, 'judged query', 'judged queries')} (missing=error):",
             [f"query {query!r}" for query in absent],
             "Run those queries, or choose missing=zero or missing=skip.",
             total=missing,

@@ -20,6 +20,7 @@ from steelyard.alignment.hits import Floats, Ints, JudgedDocs
 from steelyard.alignment.native import kernel
 from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.ids import kind_of, text_ids
+from steelyard.wording import counted, worded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,7 +58,7 @@ class Qrels:
     >>> Qrels({"q1": {"targets": [["a", "b"], ["c"]], "distractors": ["x"]}})    # also relevant, not_relevant
     Qrels: 1 query, 4 judgments, 3 relevant, 2 targets
     >>> Qrels([{"query_id": "q1", "doc_id": "a", "grade": 2, "target": "t"}])
-    Qrels: 1 query, 1 judgments, 1 relevant, 1 targets
+    Qrels: 1 query, 1 judgment, 1 relevant, 1 target
 
     The columns of a frame, and the fields of records, are found by their usual names (query_id, qid,
     doc_id, docno, grade, relevance, target, ...); name them to insist: `Qrels(frame, doc_id="passage")`.
@@ -113,7 +114,7 @@ class Qrels:
         `query_ids` names the queries, those without a judgment too; by default those of the rows.
 
         >>> Qrels.from_rows([("q1", "d1", 1, "a"), ("q1", "d2", 1, "a")])
-        Qrels: 1 query, 2 judgments, 2 relevant, 1 targets
+        Qrels: 1 query, 2 judgments, 2 relevant, 1 target
         """
         qrels = cls({})
         qrels._from_rows(rows, query_ids or list(dict.fromkeys(row[0] for row in rows)))
@@ -328,12 +329,12 @@ class Qrels:
     def __repr__(self) -> str:
         queries, relevant = len(self._judged.query_ids), int(np.sum(self._grades > 0))
         parts = [
-            f"{queries:,} {'query' if queries == 1 else 'queries'}",
-            f"{len(self):,} judgments",
+            counted(queries, "query", "queries"),
+            counted(len(self), "judgment"),
             f"{relevant:,} relevant",
         ]
         if self.has_targets:
-            parts.append(f"{len(self.targets.name):,} targets")
+            parts.append(counted(len(self.targets.name), "target"))
         return f"Qrels: {', '.join(parts)}"
 
     def __eq__(self, other: object) -> bool:
@@ -353,6 +354,12 @@ def grade_error(query: str, doc: str, grade: float) -> InputError:
     )
 
 
+def merged_note(repeats: int) -> str:
+    """The note on judgments that came more than once and agree."""
+    merged = worded(repeats, "was merged", "were merged")
+    return f"{counted(repeats, 'judgment')} came again with the same grade and {merged}"
+
+
 def disagreement(query: str, doc: str, target: str | None, first: float, later: float) -> str:
     """One judgment that disagrees with an earlier one, in words."""
     about = f" (target {target!r})" if target is not None else ""
@@ -363,7 +370,8 @@ def disagreement_error(total: int, disagreements: Sequence[str]) -> InputError:
     """Judgments that disagree with earlier ones: how many, and the first of them in words."""
     return InputError(
         problem_report(
-            f"{total} judgments disagree with an earlier one of the same query and document:",
+            f"{counted(total, 'judgment disagrees', 'judgments disagree')} with an earlier one of the same "
+            "query and document:",
             disagreements,
             "Keep one grade for each, or give each its own target.",
             total=total,

@@ -20,6 +20,7 @@ from steelyard.measures.grammar import Measure, as_text, build
 from steelyard.policies import Policies, policies
 from steelyard.runs import Run
 from steelyard.scores import Scores
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -251,7 +252,7 @@ def one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[s
 
 def _told(disagreement: Disagreement) -> list[str]:
     left, right = disagreement.left, disagreement.right
-    lines = [f"  {left} and {right} differ on {disagreement.differing:,} queries:"]
+    lines = [f"  {left} and {right} differ on {counted(disagreement.differing, 'query', 'queries')}:"]
     for clause in disagreement.clauses:
         effect = (
             f"alone moves the mean by {clause.effect:+.6f}"

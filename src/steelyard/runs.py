@@ -11,6 +11,7 @@ import numpy as np
 
 from steelyard.errors import InputError
 from steelyard.ids import kind_of, text_ids
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -149,8 +150,8 @@ class Run:
         return self.table.height
 
     def __repr__(self) -> str:
-        queries = len(self.queries)
-        return f"Run {self.name!r}: {queries:,} {'query' if queries == 1 else 'queries'}, {len(self):,} documents"
+        held = f"{counted(len(self.queries), 'query', 'queries')}, {counted(len(self), 'document')}"
+        return f"Run {self.name!r}: {held}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and self.fingerprint == other.fingerprint

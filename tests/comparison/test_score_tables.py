@@ -54,7 +54,7 @@ def test_holes_follow_the_missing_policy():
     holed = WIDE.filter(~((pl.col("method") == "b") & (pl.col("query_id") == "4")))
     zero = sy.compare_scores(holed, ["MRR"])
     assert zero.leaderboard["MRR"].to_list()[1] == pytest.approx(1.25 / 4)
-    assert any("1 values are missing" in note and "query '4'" in note for note in zero.notes)
+    assert any("1 value is missing" in note and "query '4'" in note for note in zero.notes)
     skipped = sy.compare_scores(holed, ["MRR"], missing="skip")
     assert skipped.tested[0].queries == 3
     with pytest.raises(PolicyError, match="run 'b', query '4'"):

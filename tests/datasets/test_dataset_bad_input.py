@@ -144,7 +144,7 @@ def test_autorag_tables_without_their_columns(tmp_path: Path) -> None:
     pl.DataFrame({"qid": ["q", None], "query": ["?", "!"], "retrieval_gt": [[["d"]], []]}).write_parquet(
         tmp_path / "qa.parquet"
     )
-    with pytest.raises(InputError, match=r"qid is empty in 1 rows:\n  row 2"):
+    with pytest.raises(InputError, match=r"qid is empty in 1 row:\n  row 2"):
         Dataset.read(tmp_path)
     (tmp_path / "corpus.parquet").write_bytes((tmp_path / "corpus.parquet").read_bytes()[:40])
     (tmp_path / "qa.parquet").unlink()
@@ -215,7 +215,7 @@ def test_ms_marco_lines_of_another_width(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         Dataset.read(tmp_path)
     assert [line.strip() for line in str(caught.value).splitlines()[1:4]] == [
-        "line 2: 1 columns",
+        "line 2: 1 column",
         "line 3: the id is empty",
         "line 4: 3 columns",
     ]

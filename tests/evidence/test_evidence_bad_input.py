@@ -123,7 +123,7 @@ def test_chunks_that_are_none() -> None:
         SPAN.judge([])
     with pytest.raises(InputError, match="a chunk is a str"):
         SPAN.judge(["text"])
-    with pytest.raises(InputError, match="1 chunk ids come more than once"):
+    with pytest.raises(InputError, match="1 chunk id comes more than once"):
         SPAN.judge([{"chunk_id": "c"}, {"chunk_id": "c"}])
     with pytest.raises(InputError, match="expected chunk_id"):
         SPAN.judge([{"title": "c"}])
@@ -133,7 +133,7 @@ def test_overlapping_chunks_are_noted() -> None:
     chunks = [{"chunk_id": str(a), "doc_id": "book", "start": a, "end": a + 10} for a in (0, 5, 10)]
     found = SPAN.project(chunks)
     assert found.overlapping == 2
-    assert any("2 of 3 chunks overlap one before them" in note for note in found.notes)
+    assert any("2 of 3 chunks overlap one before" in note for note in found.notes)
 
 
 def test_options_that_do_not_exist() -> None:

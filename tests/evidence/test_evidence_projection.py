@@ -99,7 +99,7 @@ def test_facts_in_no_document_and_facts_that_a_border_cuts_are_told_apart() -> N
         "weighs lead": False,
     }
     assert any("in no document: 'weighs lead' (query 'q')" in note for note in found.notes)
-    assert any("1 facts are in a document and in no chunk" in note for note in found.notes)
+    assert any("1 fact is in a document and in no chunk" in note for note in found.notes)
 
 
 def test_twelve_facts_that_no_retriever_can_find_are_listed() -> None:

@@ -63,7 +63,7 @@ def test_the_same_judgments_at_both_levels() -> None:
 
 
 def test_chunks_without_a_parent() -> None:
-    with pytest.raises(InputError, match="1 of 4 chunks of the run have no parent"):
+    with pytest.raises(InputError, match="1 of 4 chunks of the run has no parent"):
         roll_up(RUN, CHUNKS[:3])
     with pytest.raises(InputError, match="have no parent"):
         roll_up(RUN, lambda chunk: "")

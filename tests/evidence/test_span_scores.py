@@ -83,8 +83,8 @@ def test_what_is_left_out_is_noted() -> None:
     assert found.per_query["SpanR@5"].to_list() == [1.0, 0.0]
     assert found.notes == (
         "2 of 4 queries have no span and are left out",
-        "1 queries are not in the run and count 0",
-        "1 chunks that came back are not among the chunks and count as no text",
+        "1 query is not in the run and counts 0",
+        "1 chunk that came back is not among the chunks and counts as no text",
     )
     assert found.interval("SpanR@5") == (0.0, 1.0)
 

@@ -94,7 +94,7 @@ def test_an_empty_list_is_a_row_without_a_document(file: Path) -> None:
         ("q1,d1,1\nq2,d2\n", "line 3: 2 columns, and the header has 3"),
         ("q1,d1,1\nq2,d2,1,extra\n", "line 3: 4 columns, and the header has 3"),
         ("q1,d1,1\nq2,,5\n", "row 2: query 'q2', document None, score 5.0"),
-        ("q1,d1,1\n,d2,5\n", "(query_id) is empty in 1 rows"),
+        ("q1,d1,1\n,d2,5\n", "(query_id) is empty in 1 row"),
         ("q1,d1,1\nq2,d2,high\n", "row 2: 'high'"),
         ("q1,d1,1\nq2,d2,nan\n", "row 2: query 'q2', document 'd2', score nan"),
         ("q1,d1,1\nq2,d2,\n", "row 2: query 'q2', document 'd2', score None"),
@@ -110,12 +110,12 @@ def test_wrong_rows_of_a_run(file: Path, rows: str, said: str) -> None:
 
 
 def test_a_judgment_without_a_grade(file: Path) -> None:
-    with pytest.raises(InputError, match="1 judgments have no grade"):
+    with pytest.raises(InputError, match="1 judgment has no grade"):
         Qrels.read(put(file, "qid,docid,rel\nq1,d1,1\nq1,d2,\n"))
 
 
 def test_disagreement_names_the_file(file: Path) -> None:
-    with pytest.raises(InputError, match=r"file: 1 judgments disagree") as caught:
+    with pytest.raises(InputError, match=r"file: 1 judgment disagrees") as caught:
         Qrels.read(put(file, "qid,docid,rel\nq1,d1,1\nq1,d1,2\n"))
     assert "query 'q1', document 'd1': graded 1 and 2" in str(caught.value)
 

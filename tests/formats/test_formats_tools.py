@@ -76,7 +76,7 @@ class TestAutorag:
 
     def test_scores_that_do_not_match(self, file: Path) -> None:
         pl.DataFrame({"retrieved_ids": [["b", "a"]], "retrieve_scores": [[0.5]]}).write_parquet(file)
-        with pytest.raises(InputError, match="has 2 documents and 1 scores"):
+        with pytest.raises(InputError, match="has 2 documents and 1 score"):
             Run.read(file)
 
 
@@ -92,7 +92,7 @@ class TestLlamaIndex:
         qrels = Qrels.read(dump(file, self.DATASET))
         assert sniff(file).format == "llama-index"
         assert qrels == Qrels({"q1": ["n1"], "q2": ["n2", "n9"], "q3": []})
-        assert qrels.notes == ("1 relevant documents are not in the file's corpus (as 'n9')",)
+        assert qrels.notes == ("1 relevant document is not in the file's corpus (as 'n9')",)
 
     def test_it_is_no_run(self, file: Path) -> None:
         with pytest.raises(InputError, match="is a file of judgments"):

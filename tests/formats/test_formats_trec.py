@@ -105,7 +105,7 @@ class TestRuns:
             Run.read(file, format="trec-run")
         text = str(caught.value)
         assert "25 lines are not as expected" in text
-        assert "line 4: 1 columns" in text
+        assert "line 4: 1 column" in text
         assert "line 13:" in text
         assert "line 14:" not in text
         assert "... and 15 more" in text
@@ -151,7 +151,7 @@ class TestJudgments:
         put(file, "# head\n" + QRELS + "q1 0 d1 1\n")
         with pytest.raises(InputError) as caught:
             Qrels.read(file)
-        assert str(caught.value).startswith(f"{file}: 1 judgments disagree")
+        assert str(caught.value).startswith(f"{file}: 1 judgment disagrees")
         assert "line 5: query 'q1', document 'd1': graded 1, and before 2" in str(caught.value)
 
     @pytest.mark.parametrize(

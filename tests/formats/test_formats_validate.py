@@ -51,7 +51,7 @@ class TestRuns:
         file.write_text('{"q1": ["a ", "b"], "q2": []}')
         warnings = found(file, "warning")
         assert "1 query is answered with nothing" in warnings
-        assert any("begin or end with white space, as 'a '" in text for text in warnings)
+        assert any("begins or ends with white space, as 'a '" in text for text in warnings)
 
     def test_scores_against_the_order(self, file: Path) -> None:
         file.write_text('{"q1": [["a", 1.5], ["b", 2.5]]}')
@@ -69,7 +69,7 @@ class TestJudgments:
         file.write_text("q1 0 d1 2\nq1 0 d2 -1\nq2 0 d1 0\nq2 0 d1 0\n")
         assert found(file, "warning") == ["1 query without a relevant document (as q2)"]
         assert found(file, "info") == [
-            "1 judgments came again with the same grade and were merged",
+            "1 judgment came again with the same grade and was merged",
             "2 queries, 3 judgments, 1 relevant",
             "grades: -1 (1), 0 (1), 2 (1)",
         ]
@@ -86,7 +86,7 @@ class TestJudgments:
         report = validate_file(file)
         assert not report.ok
         assert (report.kind, report.format) == ("qrels", "trec-qrels")
-        assert "  error: 1 judgments disagree" in str(report)
+        assert "  error: 1 judgment disagrees" in str(report)
 
     def test_an_unreadable_file_is_a_finding(self, file: Path) -> None:
         report = validate_file(file)
@@ -97,7 +97,7 @@ class TestJudgments:
         file.write_text('[{"id": "q1", "retrieved_context_ids": ["a"], "reference_context_ids": ["b"]}]')
         report = validate_file(file)
         assert (report.kind, report.format) == ("both", "ragas")
-        assert "1 query, 1 judgments, 1 relevant" in str(report)
+        assert "1 query, 1 judgment, 1 relevant" in str(report)
         assert "run 'file': 1 query, 1 document" in str(report)
 
 
@@ -108,7 +108,7 @@ class TestConvert:
         done = convert(before, after)
         assert done == Converted("run", "trec-run", "jsonl", 1, 2, ("1 comment line (#) passed over",))
         assert Run.read(after) == Run.read(before)
-        assert str(done).splitlines()[0] == "run, trec-run to jsonl: 1 queries, 2 documents"
+        assert str(done).splitlines()[0] == "run, trec-run to jsonl: 1 query, 2 documents"
 
     def test_judgments(self, tmp_path: Path) -> None:
         before, after = tmp_path / "a", tmp_path / "qrels.tsv"
@@ -133,7 +133,7 @@ class TestConvert:
     def test_what_is_lost_is_told_or_refused(self, tmp_path: Path) -> None:
         before = tmp_path / "run.json"
         before.write_text('{"q1": {"a": 1.5}, "q2": {}}')
-        with pytest.raises(InputError, match="1 queries hold no documents, which a trec-run file cannot say"):
+        with pytest.raises(InputError, match="1 query holds no documents, which a trec-run file cannot say"):
             convert(before, tmp_path / "run.trec")
         before.write_text('{"q1": {"a": 1.5}}')
         assert "the scores are not" in convert(before, tmp_path / "run.tsv", to_format="msmarco").notes[-1]

@@ -114,7 +114,7 @@ def test_the_simplex_by_name(files, capsys):
     [
         (["--method", "rff"], "Did you mean rrf"),
         (["--weights", "1;2"], "not numbers"),
-        (["--weights", "1"], "1 weights for 2 runs"),
+        (["--weights", "1"], "1 weight for 2 runs"),
         (["--grid", "k=1"], "give --tune QRELS"),
         (["--tune", "QRELS", "--k", "60"], "--grid k=10,60"),
         (["--tune", "QRELS", "--depth", "5"], "--depth does not go with --tune"),

@@ -52,8 +52,8 @@ def test_queries_that_a_run_lacks_are_fused_from_the_others_and_counted():
     assert lists_of(fused)["q2"] == [("m", 1 / 61), ("n", 1 / 62)]
     assert fused.queries == ["q1", "q2", "q3"]
     assert fused.notes == (
-        "run 'a' lacks 1 of 3 queries: fused from the runs that have them",
-        "run 'b' lacks 1 of 3 queries: fused from the runs that have them",
+        "run 'a' lacks 1 of 3 queries: fused from the runs that have it",
+        "run 'b' lacks 1 of 3 queries: fused from the runs that have it",
     )
     assert "lacks 1 of 3" in str(sy.evaluate({"q1": ["y"]}, fused, "RR").coverage)
 
@@ -130,7 +130,7 @@ def test_a_run_of_weight_0_takes_no_part_and_is_named():
 
 def test_runs_of_one_name_are_told_apart_by_their_place():
     fused = sy.fuse([sy.Run(A, "same"), sy.Run({"q1": {"x": 1}}, "same")])
-    assert fused.notes == ("run 2 ('same') lacks 1 of 2 queries: fused from the runs that have them",)
+    assert fused.notes == ("run 2 ('same') lacks 1 of 2 queries: fused from the runs that have it",)
 
 
 def test_every_form_of_run(tmp_path):

@@ -219,7 +219,7 @@ def test_a_retrievers_scale_does_not_matter(norm, lists):
         ({"method": "rrf", "k": True}, "k is True"),
         ({"method": "rbc", "phi": 1}, "from 0 to below 1"),
         ({"method": "logn-isr", "sigma": 1.5}, "from 0 to 1"),
-        ({"method": "wsum", "weights": [1]}, "1 weights for 2 runs"),
+        ({"method": "wsum", "weights": [1]}, "1 weight for 2 runs"),
         ({"method": "wsum", "weights": [1, 2, 3]}, "3 weights for 2 runs"),
         ({"method": "wsum", "weights": [1, -2]}, "none below 0"),
         ({"method": "wsum", "weights": [1, float("nan")]}, "finite"),

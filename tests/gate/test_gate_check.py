@@ -214,15 +214,15 @@ def test_nan_never_passes_and_no_queries_are_an_error():
 def test_queries_that_are_gone_new_or_others():
     whole, part = told([1.0, 1.0, 0.0]), told([1.0, 1.0])
     with pytest.raises(
-        InputError, match=r"1 of the baseline's 3 queries have no value.*\(q2\).*--allow queries"
+        InputError, match=r"1 of the baseline's 3 queries has no value.*\(q2\).*--allow queries"
     ):
         check(part, "AP >= baseline", baseline=whole)
     gate = check(part, "AP >= baseline", baseline=whole, allow="queries")
     assert (gate.rows[0].queries, gate.rows[0].reference) == (2, 1.0)
-    assert any("are left out" in line for line in gate.warnings)
+    assert any("is left out" in line for line in gate.warnings)
     gate = check(whole, ["AP >= baseline", "AP >= 0.9"], baseline=part)
     assert [(row.queries, row.passed) for row in gate.rows] == [(2, True), (3, False)]
-    assert any("1 of the 3 queries of run 'mine' are not in the baseline (q2)" in w for w in gate.warnings)
+    assert any("1 of the 3 queries of run 'mine' is not in the baseline (q2)" in w for w in gate.warnings)
     other = {**part, "runs": [{"name": "mine", "per_query": {"x1": {"AP": 1}}}]}
     with pytest.raises(InputError, match="no query in common"):
         check(part, "AP >= baseline", baseline=other, allow=["queries"])
@@ -240,7 +240,7 @@ def test_values_that_only_the_baseline_has_are_counted():
     )
     gate = check(result, "RR >= baseline", baseline=baseline)
     assert gate.rows[0].queries == 1
-    assert any("no value of RR on 1 queries that have one in the baseline" in w for w in gate.warnings)
+    assert any("no value of RR on 1 query that has one in the baseline" in w for w in gate.warnings)
 
 
 def test_another_answer_key_is_refused_unless_allowed():

@@ -91,7 +91,7 @@ def test_rules_from_a_file(files, capsys):
 
 def test_a_baseline_is_one_command(files, capsys):
     assert run(["gate", "result.json", "--save-baseline", "kept.json"]) == 0
-    assert "kept.json is the baseline: 60 queries, 1 measures of mine" in capsys.readouterr().err
+    assert "kept.json is the baseline: 60 queries, 1 measure of mine" in capsys.readouterr().err
     assert run(["gate", "result.json", "--baseline", "kept.json"]) == 0
     before = (files / "kept.json").read_bytes()
     assert run(["gate", "baseline.json", "--baseline", "kept.json", "--save-baseline", "kept.json"]) == 0

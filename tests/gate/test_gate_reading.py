@@ -127,7 +127,7 @@ def test_failures_of_a_retriever_are_said(folder, tmp_path):
     record["runs"][1]["errors"] = {"q3": "timed out"}
     (changed / "result.json").write_text(json.dumps(record))
     assert any(
-        "'random': it failed on 1 queries (the first, q3: timed out)" in w for w in check(changed).warnings
+        "'random': it failed on 1 query (the first, q3: timed out)" in w for w in check(changed).warnings
     )
 
 
@@ -171,7 +171,7 @@ def test_json_of_evaluate_is_a_result_and_a_baseline(tmp_path, capsys):
         )
         == 0
     )
-    with pytest.raises(InputError, match=r"1 of 9 queries are judged otherwise than in the baseline \(q0\)"):
+    with pytest.raises(InputError, match=r"1 of 9 queries is judged otherwise than in the baseline \(q0\)"):
         check(made, baseline=tmp_path / "good.json")
     made = str(tmp_path / "skip.json")
     assert (

@@ -145,7 +145,7 @@ def test_bad_settings_are_refused(wrong: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"vectors": {"d1": [1, 0]}}, "1 documents have no vector, the first 'd2'"),
+        ({"vectors": {"d1": [1, 0]}}, "1 document has no vector, the first 'd2'"),
         ({"vectors": [[1, 0]]}, r"shape \(1, 2\); expected one row per text, \(2, n\)"),
         ({"vectors": [[1, 0], [1]]}, "not a matrix of numbers"),
         ({"vectors": [["a", "b"], ["c", "d"]]}, "not a matrix of numbers"),

@@ -63,7 +63,7 @@ def test_hybrid_settings_hold_the_parts_and_the_method() -> None:
         ({"of": ["random", {"dense": {}, "random": {}}]}, "one name with its settings"),
         ({"of": ["random", 3]}, "3 is not a retriever"),
         ({"fuse": "rrff"}, "rrf"),
-        ({"weights": [1.0]}, "1 weights for 2 runs"),
+        ({"weights": [1.0]}, "1 weight for 2 runs"),
         ({"depth": 0}, "depth is 0"),
         ({"parameters": 60}, "expected a mapping"),
         ({"parameters": {"kk": 60}}, "no parameter 'kk'"),
@@ -123,7 +123,7 @@ def test_a_bad_scorer_is_refused(score: Any, message: str) -> None:
     ("score", "message"),
     [
         (lambda query, texts: None, "expected a number per text"),
-        (lambda query, texts: [1.0], "1 scores for 4 texts"),
+        (lambda query, texts: [1.0], "1 score for 4 texts"),
         (lambda query, texts: [float("nan")] * len(texts), "no finite number"),
         (lambda query, texts: ["x"] * len(texts), "expected a number per text"),
     ],

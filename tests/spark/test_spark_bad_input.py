@@ -38,12 +38,12 @@ def evaluated(spark: Any, judged: Any = JUDGED, listed: Any = LISTED, **chosen: 
         ]),
         (JUDGED, [*LISTED, ("q1", "d5", None)], {}, ["1 row of the run has a score that is not a finite number"]),
         (JUDGED, [*LISTED, ("q1", None, 2.0)], {}, ["has a score or rank and no document", "query 'q1'"]),
-        (JUDGED, [*LISTED, (None, "d5", 2.0)], {}, ["column 'query_id' (query_id) is empty in 1 rows", "'d5'"]),
+        (JUDGED, [*LISTED, (None, "d5", 2.0)], {}, ["column 'query_id' (query_id) is empty in 1 row", "'d5'"]),
         (JUDGED, [*LISTED, ("q1", "d5", "high")], {"kind": "string"}, [
-            "column 'score' (score) does not hold a number in 1 rows:", "query 'q1', document 'd5': 'high'",
+            "column 'score' (score) does not hold a number in 1 row:", "query 'q1', document 'd5': 'high'",
         ]),
-        ([*JUDGED, (None, "d5", 2.0)], LISTED, {}, ["column 'query_id' (query_id) is empty in 1 rows"]),
-        ([*JUDGED, ("q1", "d5", None)], LISTED, {}, ["1 judgments have no grade", "query 'q1', document 'd5'"]),
+        ([*JUDGED, (None, "d5", 2.0)], LISTED, {}, ["column 'query_id' (query_id) is empty in 1 row"]),
+        ([*JUDGED, ("q1", "d5", None)], LISTED, {}, ["1 judgment has no grade", "query 'q1', document 'd5'"]),
         ([*JUDGED, ("q1", "d5", NAN)], LISTED, {}, ["document 'd5' for query 'q1': grade nan is not a finite number"]),
         ([*JUDGED, ("q1", "d5", "good")], LISTED, {"grades": "string"}, ["'grade' (grade) does not hold a number"]),
         ([*JUDGED, ("q1", "d1", 2.0), ("q2", "d2", 1.0), ("q2", "d2", 2.0)], LISTED, {}, [

@@ -17,6 +17,7 @@ from steelyard.comparison.weights import weights_of
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
 from steelyard.policies import policies
+from steelyard.wording import counted
 
 
 class Bench(BaseModel):
@@ -167,5 +168,5 @@ def _report(where: str, located: Located | None, problems: list[tuple[tuple[Any,
     for place, what in problems:
         line = located.line(place) if located else None
         told.append(f"line {line}: {what}" if line is not None else what)
-    count = "1 problem" if len(told) == 1 else f"{len(told)} problems"
+    count = counted(len(told), "problem")
     return InputError(problem_report(f"{where}: {count}; nothing was run:", told))

@@ -18,6 +18,7 @@ from steelyard.judgments import Qrels
 from steelyard.report.page.subject import Subject
 from steelyard.runs import Run
 from steelyard.version import __version__
+from steelyard.wording import counted, worded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -99,9 +100,9 @@ def subject_of(
     dataset, machine = record["dataset"], record["machine"]
     rows = record["runs"]
     facts = [
-        ("Dataset", f"{dataset['name']}, {dataset['documents']:,} documents"),
+        ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'document')}"),
         ("Fingerprint of the dataset", str(dataset["fingerprint"])),
-        ("Depth", f"{record['settings']['depth']:,} documents asked of every retriever"),
+        ("Depth", f"{counted(record['settings']['depth'], 'document')} asked of every retriever"),
         (
             "Test",
             f"{comparison.plan.test}, correction {comparison.plan.correction}, seed {comparison.plan.seed}",
@@ -184,7 +185,8 @@ def _runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
     if lacking:
         raise InputError(
             problem_report(
-                f"{path} is half written: {len(lacking)} of its {len(files)} runs are not there:",
+                f"{path} is half written: {len(lacking):,} of its {counted(len(files), 'run')} "
+                f"{worded(len(lacking), 'is', 'are')} not there:",
                 lacking,
                 "Run the bench again; it goes on where it was.",
             )

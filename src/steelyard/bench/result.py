@@ -22,6 +22,7 @@ from steelyard.report.page.subject import Subject
 from steelyard.report.tables import Table, markdown
 from steelyard.runs import Run
 from steelyard.version import __version__
+from steelyard.wording import counted
 
 SHOWN_DEPTH = 20
 """Documents whose texts go into the folder: those within this rank of any run, and the judged ones.
@@ -154,10 +155,15 @@ class BenchResult:
         for row in self.rows:
             if row.errors:
                 query, error = next(iter(row.errors.items()))
-                said.append(f"{row.run} failed on {len(row.errors):,} queries (the first, {query}: {error}).")
+                said.append(
+                    f"{row.run} failed on {counted(len(row.errors), 'query', 'queries')} (the first, "
+                    f"{query}: {error})."
+                )
             if row.unknown_documents:
                 said.append(
-                    f"{row.run} returned {row.unknown_documents:,} documents that are not in the corpus."
+                    f"{row.run} returned "
+                    f"{counted(row.unknown_documents, 'document that is', 'documents that are')} not in the "
+                    "corpus."
                 )
         return said
 

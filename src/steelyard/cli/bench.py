@@ -11,6 +11,7 @@ from steelyard.cli.comparison_output import print_comparison
 from steelyard.cli.options import TableFormat
 from steelyard.cli.output import Format, emit, say, watched, write
 from steelyard.cli.parsing import Argument, Option
+from steelyard.wording import counted
 
 
 def bench(
@@ -66,5 +67,5 @@ def _files(result: BenchResult) -> str:
     """The files that were removed: runs by name, answers by number."""
     runs = [str(path.relative_to(result.folder)) for path in result.removed if path.parent.name == "runs"]
     answers = len(result.removed) - len(runs)
-    kept = [f"{answers} {'file' if answers == 1 else 'files'} of old answers"] if answers else []
+    kept = [f"{counted(answers, 'file')} of old answers"] if answers else []
     return ", ".join([*runs, *kept])

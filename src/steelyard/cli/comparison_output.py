@@ -9,6 +9,7 @@ from steelyard.cli.output import Format, emit, format_for, say, write
 from steelyard.comparison.movers import Mover
 from steelyard.comparison.result import Comparison
 from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_table
+from steelyard.wording import counted
 
 
 def print_comparison(
@@ -59,7 +60,10 @@ def movers_text(result: Comparison, most: int, texts: Mapping[str, object] | Non
         lost = [mover for mover in moved if (mover.difference < 0) == (better == "more")]
         won = [mover for mover in moved if (mover.difference < 0) != (better == "more")]
         for what, found in (("lost", lost), ("won", won)):
-            lines.append(f"{run} against {baseline}: {len(found)} queries {what} on {result.keys[0]}")
+            lines.append(
+                f"{run} against {baseline}: {counted(len(found), 'query', 'queries')} {what} on "
+                f"{result.keys[0]}"
+            )
             lines += [_mover_text(mover, texts or {}) for mover in found[:most]]
     return "\n".join(lines)
 

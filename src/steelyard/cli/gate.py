@@ -17,6 +17,7 @@ from steelyard.gate.markdown import markdown_error
 from steelyard.gate.measured import Measured
 from steelyard.gate.reading import measured
 from steelyard.gate.result import GateResult
+from steelyard.wording import counted
 
 FAILED = 1
 
@@ -123,7 +124,8 @@ def _kept(result: Measured, path: Path, run: list[str] | None) -> int:
     kept = measured(path)
     runs = ", ".join(kept.board.runs)
     say(
-        f"{path} is the baseline: {len(kept.board.queries):,} queries, {len(kept.keys)} measures of {runs} "
+        f"{path} is the baseline: {counted(len(kept.board.queries), 'query', 'queries')}, "
+        f"{counted(len(kept.keys), 'measure')} of {runs} "
         f"({path.stat().st_size / 1e3:,.0f} kB). Hold a later result against it: "
         f"steelyard gate RESULT --baseline {path}"
     )

@@ -25,6 +25,7 @@ from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure
 from steelyard.policies import policies
 from steelyard.runs import Run
+from steelyard.wording import counted, worded
 
 Weights = Mapping[str, float] | str | Path | None
 
@@ -240,6 +241,7 @@ def _on_one_set(
         if gone:
             shown = ", ".join(gone[:3]) + (", ..." if len(gone) > 3 else "")
             notes.append(
-                f"Run {name!r} does not have {len(gone):,} of {len(asked):,} queries ({shown}); pairs leave them out."
+                f"Run {name!r} does not have {len(gone):,} of {counted(len(asked), 'query', 'queries')} "
+                f"({shown}); pairs leave {worded(len(gone), 'it', 'them')} out."
             )
     return asked, values, notes

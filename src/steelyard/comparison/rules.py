@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from steelyard.errors import InputError, problem_report
+from steelyard.wording import worded
 
 FORMS = (
     "MEASURE >= NUMBER",
@@ -134,7 +135,13 @@ def read_rules(path: str | Path) -> list[Rule]:
         except InputError as error:
             problems.append(f"line {number}: {error}")
     if problems:
-        raise InputError(problem_report(f"{path}: {len(problems)} of its lines are not rules:", problems))
+        raise InputError(
+            problem_report(
+                f"{path}: {len(problems):,} of its lines "
+                f"{worded(len(problems), 'is not a rule', 'are not rules')}:",
+                problems,
+            )
+        )
     if not rules:
         raise InputError(f"{path} holds no rule; write one a line, as in nDCG@10 >= 0.40.")
     return rules

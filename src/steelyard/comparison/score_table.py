@@ -13,6 +13,7 @@ import polars as pl
 from steelyard.comparison.board import Board, column_named
 from steelyard.errors import InputError, PolicyError, did_you_mean, problem_report
 from steelyard.formats.columns import as_polars
+from steelyard.wording import counted, worded
 
 _REPEATS = ("seed", "repetition", "repeat", "trial", "fold", "iteration")
 _RUNS = ("run", "method", "system", "retriever", "model", "name")
@@ -68,15 +69,18 @@ def _board(
         if missing == "error":
             raise PolicyError(
                 problem_report(
-                    f"{len(holes)} values are missing from the score table (missing=error):",
+                    f"{counted(len(holes), 'value is', 'values are')} missing from the score table "
+                    "(missing=error):",
                     shown,
                     "Fill them in, or choose missing=zero or missing=skip.",
                     total=len(holes),
                 )
             )
-        fate = "count as 0" if missing == "zero" else "are left out pair by pair"
+        one, many = ("counts", "count") if missing == "zero" else ("is", "are")
+        fate = f"{worded(len(holes), one, many)} {'as 0' if missing == 'zero' else 'left out pair by pair'}"
         notes.append(
-            f"{len(holes):,} values are missing from the score table and {fate} (the first: {shown[0]})."
+            f"{counted(len(holes), 'value is', 'values are')} missing from the score table and {fate} (the "
+            f"first: {shown[0]})."
         )
         if missing == "zero":
             values = np.nan_to_num(values, nan=0.0)
@@ -148,9 +152,12 @@ def _repeated(
         joined = pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)]).alias(query)
         return frame.with_columns(
             joined
-        ), f"Each of {times} values of {repeat!r} is kept as a block of its own."
+        ), f"Each of {counted(times, 'value')} of {repeat!r} is kept as a block of its own."
     averaged = frame.group_by([run, query], maintain_order=True).agg(pl.col(key).mean() for key in keys)
-    return averaged, f"Values are averaged over {times} values of {repeat!r} before anything is tested."
+    return (
+        averaged,
+        f"Values are averaged over {counted(times, 'value')} of {repeat!r} before anything is tested.",
+    )
 
 
 def _refuse_twice(frame: pl.DataFrame, run: str, query: str) -> None:
@@ -162,7 +169,7 @@ def _refuse_twice(frame: pl.DataFrame, run: str, query: str) -> None:
 def _twice_error(rows: Sequence[Sequence[Any]], total: int) -> InputError:
     return InputError(
         problem_report(
-            f"{total} queries come more than once for one run in the score table:",
+            f"{counted(total, 'query comes', 'queries come')} more than once for one run in the score table:",
             [f"run {row[0]!r}, query {row[1]!r}" for row in rows],
             "Keep one row each, or name the column that tells the repetitions apart (--repeat-column).",
             total=total,

@@ -7,10 +7,11 @@ from typing import TypeAlias
 
 from steelyard.datasets.corpus import CorpusBuilder
 from steelyard.datasets.dataset import Dataset
-from steelyard.datasets.findings import Finding, counted
+from steelyard.datasets.findings import Finding
 from steelyard.datasets.queries import QueriesBuilder
 from steelyard.errors import InputError, did_you_mean
 from steelyard.judgments import Qrels
+from steelyard.wording import counted
 
 Row: TypeAlias = "tuple[str, str, float, str | None]"
 UNJUDGED = ("keep", "drop", "unanswerable")

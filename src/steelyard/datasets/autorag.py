@@ -17,6 +17,7 @@ from steelyard.formats.autorag import targets
 from steelyard.formats.source import Source
 from steelyard.ids import kind_of
 from steelyard.judgments import Qrels
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,7 +70,7 @@ def _read_queries(path: Path) -> tuple[QueriesBuilder, dict[str, Any]]:
     if problems:
         raise InputError(
             problem_report(
-                f"{path}: retrieval_gt is not as expected in {len(problems):,} rows:",
+                f"{path}: retrieval_gt is not as expected in {counted(len(problems), 'row')}:",
                 problems,
                 "Expected a list of lists of document ids, as [['d1', 'd2'], ['d3']].",
             )
@@ -117,7 +118,7 @@ def _table(path: Path, wanted: dict[str, bool]) -> pl.DataFrame:
     if empty:
         rows = [f"row {row + 1:,}" for row in empty]
         raise InputError(
-            problem_report(f"{path}: {key} is empty in {len(rows):,} rows:", rows, "Fill them in.")
+            problem_report(f"{path}: {key} is empty in {counted(len(rows), 'row')}:", rows, "Fill them in.")
         )
     texts = [name for name, text in wanted.items() if text]
     for name in texts:

@@ -9,10 +9,11 @@ from hashlib import sha256
 from typing import Any
 
 from steelyard.datasets.fields import take_id, take_links, take_rest, take_text
-from steelyard.datasets.findings import Finding, counted
+from steelyard.datasets.findings import Finding
 from steelyard.datasets.packed import PackedIds, PackedJson, PackedMapping, PackedTexts, TextPacker
 from steelyard.errors import InputError
 from steelyard.ids import kind_of
+from steelyard.wording import counted
 
 ID_NAMES = ("_id", "id", "doc_id", "docid", "docno")
 TEXT_NAMES = ("text", "contents", "body")

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.datasets.corpus import Corpus
-from steelyard.datasets.findings import Finding, counted
+from steelyard.datasets.findings import Finding
 from steelyard.datasets.queries import Queries
 from steelyard.judgments import Qrels
+from steelyard.wording import counted
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -43,12 +43,3 @@ class Finding:
     def __str__(self) -> str:
         shown = [", ".join(map(repr, item)) for item in self.items]
         return problem_report(f"{self.severity}: {self.message}", shown, self.advice, total=self.count)
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """A number with its noun.
-
-    >>> counted(1, "query", "queries"), counted(2000, "document")
-    ('1 query', '2,000 documents')
-    """
-    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -14,6 +14,7 @@ from steelyard.errors import InputError, problem_report
 from steelyard.formats.source import Source
 from steelyard.ids import kind_of
 from steelyard.judgments import Qrels
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.datasets.dataset import Dataset
@@ -34,7 +35,11 @@ def read_llama_index(path: Path, *, unjudged: str = "keep") -> Dataset:
             problems.append(f"relevant_docs of query {query!r}: not a list of document ids")
     if problems:
         raise InputError(
-            problem_report(f"{path}: {len(problems):,} entries are not as expected:", problems, _EXPECTED)
+            problem_report(
+                f"{path}: {counted(len(problems), 'entry is', 'entries are')} not as expected:",
+                problems,
+                _EXPECTED,
+            )
         )
     documents, asked = CorpusBuilder(), QueriesBuilder()
     try:

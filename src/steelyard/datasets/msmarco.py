@@ -16,6 +16,7 @@ from steelyard.datasets.queries import QueriesBuilder
 from steelyard.errors import InputError, did_you_mean
 from steelyard.formats.names import bare_name
 from steelyard.judgments import Qrels
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.datasets.dataset import Dataset
@@ -109,12 +110,12 @@ def _add_document(documents: CorpusBuilder, fields: list[str]) -> None:
     elif len(fields) == 4:
         documents.add(fields[0], fields[3], fields[2], metadata={"url": fields[1]} if fields[1] else None)
     else:
-        raise InputError(f"{len(fields)} columns")
+        raise InputError(counted(len(fields), "column"))
 
 
 def _add_query(asked: QueriesBuilder, fields: list[str]) -> None:
     if len(fields) != 2:
-        raise InputError(f"{len(fields)} columns")
+        raise InputError(counted(len(fields), "column"))
     if not fields[0]:
         raise InputError("the id is empty")
     asked.add(fields[0], fields[1])

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from steelyard.datasets.assembly import Row, assemble, qrels_of_rows
 from steelyard.datasets.corpus import CorpusBuilder
 from steelyard.datasets.files import find_file, listing, required_file
-from steelyard.datasets.findings import counted
 from steelyard.datasets.queries import QueriesBuilder
 from steelyard.errors import InputError, problem_report
 from steelyard.formats.names import bare_name
 from steelyard.formats.source import Source
 from steelyard.ids import kind_of
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.datasets.dataset import Dataset
@@ -77,7 +77,11 @@ def _records(path: Path, expected: str) -> list[dict[str, Any]]:
     ]
     if problems:
         raise InputError(
-            problem_report(f"{path}: {len(problems):,} entries are not as expected:", problems, expected)
+            problem_report(
+                f"{path}: {counted(len(problems), 'entry is', 'entries are')} not as expected:",
+                problems,
+                expected,
+            )
         )
     return content
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from steelyard.datasets.corpus import repeated_ids
 from steelyard.datasets.fields import take_id, take_rest, take_text
-from steelyard.datasets.findings import Finding, counted
+from steelyard.datasets.findings import Finding
 from steelyard.errors import InputError, did_you_mean
+from steelyard.wording import counted
 
 ID_NAMES = ("_id", "id", "query_id", "qid")
 TEXT_NAMES = ("text", "query", "question")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.datasets.assembly import Row, assemble, qrels_of_rows
 from steelyard.datasets.corpus import CorpusBuilder
-from steelyard.datasets.findings import counted
 from steelyard.datasets.queries import QueriesBuilder
 from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.formats.lists import list_of
 from steelyard.formats.names import bare_name
 from steelyard.formats.roles import NAMES
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.datasets.dataset import Dataset

@@ -9,9 +9,10 @@ import numpy as np
 from steelyard.datasets.assembly import relevant_distractors
 from steelyard.datasets.corpus import Corpus
 from steelyard.datasets.dataset import Dataset
-from steelyard.datasets.findings import Finding, counted
+from steelyard.datasets.findings import Finding
 from steelyard.datasets.near_duplicates import near_duplicates as find_near_duplicates
 from steelyard.judgments import Qrels
+from steelyard.wording import counted
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 

@@ -9,6 +9,7 @@ from typing import Any
 from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.evidence.normalise import normalised
 from steelyard.ids import kind_of, text_ids
+from steelyard.wording import counted
 
 _NAMES = {
     "chunk_id": "chunk_id",
@@ -115,7 +116,7 @@ def targets_of(source: Mapping[Any, Any], null: Iterable[str]) -> dict[str, Targ
         else:
             found[query] = _targets(query, value, problems)
     if problems:
-        heading = f"the evidence has {len(problems):,} {'problem' if len(problems) == 1 else 'problems'}:"
+        heading = f"the evidence has {counted(len(problems), 'problem')}:"
         raise InputError(problem_report(heading, problems, _EXPECTED))
     return found
 

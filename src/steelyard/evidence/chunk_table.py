@@ -14,6 +14,7 @@ from steelyard.errors import SHOWN_PROBLEMS, InputError, did_you_mean, problem_r
 from steelyard.evidence.alternatives import shortened
 from steelyard.formats.columns import as_polars
 from steelyard.ids import kind_of, text_ids
+from steelyard.wording import counted
 
 _NAMES = {
     "chunk_id": ("chunk_id", "chunk", "_id", "id"),
@@ -180,7 +181,7 @@ def _check_unique(table: pl.DataFrame) -> None:
     if twice:
         raise InputError(
             problem_report(
-                f"{len(twice):,} chunk ids come more than once:",
+                f"{counted(len(twice), 'chunk id comes', 'chunk ids come')} more than once:",
                 [repr(chunk) for chunk in twice[:SHOWN_PROBLEMS]],
                 "Give every chunk an id of its own; a chunk's document goes in doc_id.",
                 total=len(twice),
@@ -241,7 +242,7 @@ def _offset_problem(row: Mapping[str, Any]) -> str:
 def _offsets_error(total: int, problems: list[str]) -> InputError:
     return InputError(
         problem_report(
-            f"the offsets of {total:,} chunks do not match the text:",
+            f"the offsets of {counted(total, 'chunk')} do not match the text:",
             problems,
             "start and end count characters (not bytes or tokens) of the document, end exclusive; the text is that slice, unstripped.",
             total=total,

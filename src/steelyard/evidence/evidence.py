@@ -11,6 +11,7 @@ from steelyard.errors import InputError
 from steelyard.evidence.alternatives import Targets, targets_of
 from steelyard.evidence.normalise import Matching
 from steelyard.ids import kind_of
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -204,15 +205,14 @@ class Evidence:
         for way in self.ways.way:
             kinds[_kind(way)] += 1
         plural = {"hash": "hashes"}
-        held = [f"{n:,} {kind if n == 1 else plural.get(kind, kind + 's')}" for kind, n in kinds.items() if n]
+        held = [counted(n, kind, plural.get(kind, "")) for kind, n in kinds.items() if n]
         null = len(self.null_queries)
         parts = [
-            f"{len(self._targets):,} {'query' if len(self._targets) == 1 else 'queries'}",
-            f"{len(self):,} {'target' if len(self) == 1 else 'targets'}"
-            + (f" ({', '.join(held)})" if held else ""),
+            counted(len(self._targets), "query", "queries"),
+            counted(len(self), "target") + (f" ({', '.join(held)})" if held else ""),
         ]
         if null:
-            parts.append(f"{null:,} null {'query' if null == 1 else 'queries'}")
+            parts.append(counted(null, "null query", "null queries"))
         return f"Evidence: {', '.join(parts)}"
 
 

@@ -17,6 +17,7 @@ from steelyard.evidence.fact_match import find_facts
 from steelyard.evidence.normalise import Matching, normalised
 from steelyard.evidence.span_join import Intervals, equal_codes, overlaps
 from steelyard.judgments import Qrels
+from steelyard.wording import counted, worded
 
 Overlap = Literal["any", "majority", "whole"]
 STAND_IN = "unfound"
@@ -51,7 +52,10 @@ class Projection:
 
     def __repr__(self) -> str:
         return "\n".join(
-            [f"Evidence on {self.chunks:,} chunks. {self.qrels}", *(f"  {note}" for note in self.notes)]
+            [
+                f"Evidence on {counted(self.chunks, 'chunk')}. {self.qrels}",
+                *(f"  {note}" for note in self.notes),
+            ]
         )
 
 
@@ -116,7 +120,8 @@ def _check_columns(
         lacking = chunks[column].null_count()
         if wanted and lacking and (kind != "page" or lacking == chunks.height):
             raise InputError(
-                f"the evidence names {wanted:,} {said}: {lacking:,} of {chunks.height:,} chunks lack it. Add the column."
+                f"the evidence names {wanted:,} {said}: {lacking:,} of {counted(chunks.height, 'chunk')} "
+                f"{worded(lacking, 'lacks', 'lack')} it. Add the column."
             )
     parents = {way.parent for way in ways.way if way.parent is not None}
     if parents and not parents & set(chunks["parent"].unique().to_list()):
@@ -145,7 +150,7 @@ def _check_spans(ways: Ways, documents: Mapping[str, str]) -> None:
     if problems:
         raise InputError(
             problem_report(
-                f"{len(problems):,} spans do not fit their documents:",
+                f"{counted(len(problems), 'span does not fit its document', 'spans do not fit their documents')}:",
                 problems,
                 "Mend the offsets, or give the documents that they were made on.",
             )
@@ -331,7 +336,10 @@ def _notes(
 ) -> list[str]:
     notes = []
     if split.height:
-        notes.append(f"{split.height:,} spans are split by chunk borders; they count by overlap={overlap}")
+        notes.append(
+            f"{counted(split.height, 'span is split by chunk borders; it counts', 'spans are split by chunk borders; they count')} "
+            f"by overlap={overlap}"
+        )
     nowhere = lost.filter(~pl.col("in_document").fill_null(False))
     if nowhere.height:
         where = "no document" if with_documents else "no chunk"
@@ -344,14 +352,19 @@ def _notes(
         notes.append(f"{what} cannot be found by any retriever, being in {where}: {', '.join(shown)}{more}")
     if lost.height > nowhere.height:
         notes.append(
-            f"{lost.height - nowhere.height:,} facts are in a document and in no chunk: a chunk border cuts them"
+            f"{counted(lost.height - nowhere.height, 'fact is', 'facts are')} in a document and in no "
+            "chunk: a chunk border "
+            f"cuts {worded(lost.height - nowhere.height, 'it', 'them')}"
         )
     if unfound.height:
         notes.append(
-            f"{unfound.height:,} targets are satisfied by no chunk; they stay in the judgments, under a stand-in, and count as not found"
+            f"{counted(unfound.height, 'target is satisfied by no chunk; it stays', 'targets are satisfied by no chunk; they stay')} "
+            f"in the judgments, under a stand-in, and {worded(unfound.height, 'counts', 'count')} as not "
+            "found"
         )
     if overlapping:
         notes.append(
-            f"{overlapping:,} of {chunks:,} chunks overlap one before them; a target found twice counts once"
+            f"{overlapping:,} of {counted(chunks, 'chunk')} {worded(overlapping, 'overlaps', 'overlap')} "
+            "one before; a target found twice counts once"
         )
     return notes

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from steelyard.errors import InputError, problem_report
 from steelyard.ids import text_ids
 from steelyard.runs import Run
+from steelyard.wording import counted, worded
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ def _owners(chunks: list[str], parents: Any, level: str) -> dict[str, str]:
     if lost:
         raise InputError(
             problem_report(
-                f"{len(lost):,} of {len(chunks):,} chunks of the run have no parent:",
+                f"{len(lost):,} of {counted(len(chunks), 'chunk')} of the run "
+                f"{worded(len(lost), 'has', 'have')} no parent:",
                 lost,
                 "Name the parent of every chunk; the run may be of another chunking.",
             )

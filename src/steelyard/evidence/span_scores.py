@@ -14,6 +14,7 @@ from steelyard.chunking.tokens import Tokenizer, token_starts, tokenizer_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evidence.evidence import Evidence
 from steelyard.runs import Run
+from steelyard.wording import counted, worded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,7 +64,7 @@ class SpanScores:
 
     def __repr__(self) -> str:
         lines = [f"  {name}  {value:.4f}" for name, value in self.means.items()]
-        head = f"Span scores of {self.name!r} over {len(self.queries):,} queries"
+        head = f"Span scores of {self.name!r} over {counted(len(self.queries), 'query', 'queries')}"
         return "\n".join([head, *lines, *(f"  {note}" for note in self.notes)])
 
 
@@ -255,10 +256,19 @@ def _notes(key: Evidence, run: Run, gold: _Gold, unknown: int) -> list[str]:
     notes = []
     without = len(key.queries) - len(gold.queries)
     if without:
-        notes.append(f"{without:,} of {len(key.queries):,} queries have no span and are left out")
+        notes.append(
+            f"{without:,} of {counted(len(key.queries), 'query', 'queries')} "
+            f"{worded(without, 'has no span and is', 'have no span and are')} left out"
+        )
     missing = set(gold.queries) - set(run.queries)
     if missing:
-        notes.append(f"{len(missing):,} queries are not in the run and count 0")
+        notes.append(
+            f"{counted(len(missing), 'query is not in the run and counts', 'queries are not in the run and count')} "
+            "0"
+        )
     if unknown:
-        notes.append(f"{unknown:,} chunks that came back are not among the chunks and count as no text")
+        notes.append(
+            f"{counted(unknown, 'chunk that came back is not among the chunks and counts', 'chunks that came back are not among the chunks and count')} "
+            "as no text"
+        )
     return notes

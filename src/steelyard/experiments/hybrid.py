@@ -19,6 +19,7 @@ from steelyard.report.comparison_markdown import leaderboard_markdown
 from steelyard.report.tables import Cell, Table, markdown
 from steelyard.retrievers import Dense, Retriever
 from steelyard.runs import Run
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +52,7 @@ class HybridRetrieval:
         held = self.comparison
         said = (
             f"{len(self.base.texts)} documents, {len(self.base.questions)} questions, "
-            f"{len(self.seeds)} {'seed' if len(self.seeds) == 1 else 'seeds'}; paired t-tests against "
+            f"{counted(len(self.seeds), 'seed')}; paired t-tests against "
             f"{held.plan.baseline} on each question's mean over the seeds (correction: {held.plan.correction}). "
             "*** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise. Latency is in seconds."
         )

@@ -10,6 +10,7 @@ import polars as pl
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
 from steelyard.formats.roles import find_name
+from steelyard.wording import counted
 
 NO_DOCUMENT = "a score or rank and no document"
 NO_SCORE = "a score that is not a finite number"
@@ -207,26 +208,26 @@ def _numbers(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
 
 def bad_rows_error(problem: str, total: int, rows: Sequence[str]) -> InputError:
     """Rows of a run that cannot be read: what each of them has, how many, and the first of them in words."""
-    count = "1 row of the run has" if total == 1 else f"{total:,} rows of the run have"
+    count = counted(total, "row of the run has", "rows of the run have")
     advice = "Mend those rows, or take them out of the run."
     return InputError(problem_report(f"{count} {problem}:", rows, advice, total=total))
 
 
 def ungraded_error(total: int, rows: Sequence[str]) -> InputError:
     """Judgments without a grade."""
-    headline = f"{total} judgments have no grade:"
+    headline = f"{counted(total, 'judgment has', 'judgments have')} no grade:"
     return InputError(problem_report(headline, rows, "Grade them, or take them out.", total=total))
 
 
 def empty_ids_error(column: str, role: str, total: int, rows: Sequence[str]) -> InputError:
     """Rows that name no query."""
-    headline = f"column {column!r} ({role}) is empty in {total} rows:"
+    headline = f"column {column!r} ({role}) is empty in {counted(total, 'row')}:"
     return InputError(problem_report(headline, rows, "Fill them in, or take the rows out.", total=total))
 
 
 def not_numbers_error(column: str, role: str, total: int, rows: Sequence[str]) -> InputError:
     """Text in place of numbers."""
-    headline = f"column {column!r} ({role}) does not hold a number in {total} rows:"
+    headline = f"column {column!r} ({role}) does not hold a number in {counted(total, 'row')}:"
     advice = f"Mend them, or name another column ({role}=...)."
     return InputError(problem_report(headline, rows, advice, total=total))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.formats.files import read_qrels, read_run, write_qrels, write_run
 from steelyard.formats.registry import FORMATS, Format, Kind, format_named, format_of_name
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.runs import Run
@@ -26,7 +27,8 @@ class Converted:
 
     def __str__(self) -> str:
         what = "run" if self.kind == "run" else "judgments"
-        text = f"{what}, {self.before} to {self.after}: {self.queries:,} queries, {self.rows:,} documents"
+        held = f"{counted(self.queries, 'query', 'queries')}, {counted(self.rows, 'document')}"
+        text = f"{what}, {self.before} to {self.after}: {held}"
         return "\n".join([text, *(f"  {note}" for note in self.notes)])
 
 

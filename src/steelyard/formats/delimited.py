@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from steelyard.errors import InputError
 from steelyard.formats.source import Source
 from steelyard.formats.text import bad_lines
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,6 +65,6 @@ def _wrong_widths(source: Source, separator: str) -> Iterator[tuple[int, str]]:
         width = len(next(reader))
         for row in reader:
             if row and len(row) != width:
-                yield reader.line_num, f"{len(row)} columns, and the header has {width}"
+                yield reader.line_num, f"{counted(len(row), 'column')}, and the header has {width}"
     except csv.Error as error:
         yield reader.line_num, str(error)

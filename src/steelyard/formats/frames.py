@@ -17,7 +17,7 @@ from steelyard.formats.lists import (
 from steelyard.formats.names import run_name
 from steelyard.formats.roles import check_roles, find_name
 from steelyard.formats.source import Source
-from steelyard.judgments import Qrels
+from steelyard.judgments import Qrels, merged_note
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,7 +69,7 @@ def qrels_of(frame: pl.DataFrame, columns: Mapping[str, str]) -> Qrels:
     rows = frame[doc or ""].drop_nulls().len()
     pairs = len(qrels.targets.doc) if qrels.has_targets else len(qrels)
     if not qrels.has_targets and rows > pairs:
-        qrels.notes += (f"{rows - pairs:,} judgments came again with the same grade and were merged",)
+        qrels.notes += (merged_note(rows - pairs),)
     return qrels
 
 

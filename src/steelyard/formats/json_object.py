@@ -16,6 +16,7 @@ from steelyard.formats.records import qrels_of_records, run_of_records
 from steelyard.formats.roles import check_roles
 from steelyard.formats.source import Source
 from steelyard.judgments import Qrels
+from steelyard.wording import counted, worded
 
 if TYPE_CHECKING:
     from steelyard.runs import Run
@@ -106,7 +107,8 @@ def object_of_queries(content: Any, source: Source) -> dict[str, Any]:
     if wrong:
         value = content[wrong[0]]
         raise InputError(
-            f"{source.path}: {len(wrong):,} of {len(content):,} queries hold neither an object nor a list "
+            f"{source.path}: {len(wrong):,} of {counted(len(content), 'query', 'queries')} "
+            f"{worded(len(wrong), 'holds', 'hold')} neither an object nor a list "
             f"(query {wrong[0]!r}: {str(value)[:40]!r}). {_EXPECTED}"
         )
     return content

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +31,7 @@ def fits_columns(frame: pl.DataFrame, columns: Sequence[str], format: str) -> No
         if bad:
             raise InputError(
                 problem_report(
-                    f"{len(bad):,} values of {column} cannot stand in a {format} file:",
+                    f"{counted(len(bad), 'value')} of {column} cannot stand in a {format} file:",
                     [repr(value) for value in bad[:SHOWN_PROBLEMS]],
                     "Its columns are parted by white space, and # begins a comment. Write 'csv', 'json' or 'parquet'.",
                     total=len(bad),
@@ -45,7 +46,8 @@ def holds_every_query(queries: Iterable[str], written: Iterable[str], format: st
     if lost:
         raise InputError(
             problem_report(
-                f"{len(lost):,} queries hold no documents, which a {format} file cannot say:",
+                f"{counted(len(lost), 'query holds', 'queries hold')} no documents, which a {format} file "
+                "cannot say:",
                 [repr(query) for query in lost[:SHOWN_PROBLEMS]],
                 "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or leave the queries out.",
                 total=len(lost),
@@ -75,7 +77,8 @@ def whole_grades(qrels: Qrels, format: str) -> None:
     broken = grades[grades != np.round(grades)]
     if len(broken):
         raise InputError(
-            f"{len(broken):,} grades are not whole numbers (as {broken[0]:g}), and a {format} file holds only whole ones. "
+            f"{counted(len(broken), 'grade is no whole number', 'grades are not whole numbers')} (as "
+            f"{broken[0]:g}), and a {format} file holds only whole ones. "
             "Write 'csv', 'tsv', 'json' or 'parquet'."
         )
 
@@ -84,6 +87,7 @@ def no_targets(qrels: Qrels, format: str) -> None:
     """Refuse judgments that name targets."""
     if qrels.has_targets:
         raise InputError(
-            f"the judgments name {len(qrels.targets.name):,} targets, which a {format} file has no column for. "
+            f"the judgments name {counted(len(qrels.targets.name), 'target')}, which a {format} file has no "
+            "column for. "
             "Write 'trec-diversity', 'beir', 'csv', 'json' or 'parquet'."
         )

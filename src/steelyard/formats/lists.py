@@ -9,6 +9,7 @@ from steelyard.errors import InputError, problem_report
 from steelyard.formats.roles import find_name
 from steelyard.ids import kind_of, text_ids
 from steelyard.judgments import Qrels
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.runs import Run
@@ -69,7 +70,9 @@ def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[str
     if missing:
         raise InputError(
             problem_report(
-                f"column {column!r} (query_id) is empty in {len(missing):,} rows:", missing, "Fill them in."
+                f"column {column!r} (query_id) is empty in {counted(len(missing), 'row')}:",
+                missing,
+                "Fill them in.",
             )
         )
     ids = text_ids(values, "query id", f"column {column!r}")
@@ -82,7 +85,9 @@ def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[str
         ]
         raise InputError(
             problem_report(
-                f"{len(twice):,} rows repeat the query id of an earlier row:", twice, "Keep one row a query."
+                f"{counted(len(twice), 'row repeats', 'rows repeat')} the query id of an earlier row:",
+                twice,
+                "Keep one row a query.",
             )
         )
     numbers = any(not isinstance(value, str) for value in values)
@@ -111,13 +116,14 @@ def run_of_lists(
                 found = list(zip(found, values, strict=True))
             else:
                 problems.append(
-                    f"row {row + 1}: query {query!r} has {len(found)} documents and {len(values)} scores"
+                    f"row {row + 1}: query {query!r} has {counted(len(found), 'document')} and "
+                    f"{counted(len(values), 'score')}"
                 )
         listed[query] = found
     if problems:
         raise InputError(
             problem_report(
-                f"{len(problems):,} rows hold more or fewer scores than documents:",
+                f"{counted(len(problems), 'row holds', 'rows hold')} more or fewer scores than documents:",
                 problems,
                 "Expected one score each.",
             )

@@ -8,6 +8,7 @@ from steelyard.errors import InputError
 from steelyard.formats.roles import check_roles
 from steelyard.formats.source import Source
 from steelyard.judgments import Qrels
+from steelyard.wording import counted
 
 PARTS = ("queries", "corpus", "relevant_docs")
 
@@ -38,8 +39,12 @@ def _notes(queries: set[str], relevant: Mapping[str, list[str]], corpus: set[str
     notes = []
     if unknown:
         notes.append(
-            f"{len(unknown):,} relevant documents are not in the file's corpus (as {min(unknown)!r})"
+            f"{counted(len(unknown), 'relevant document is', 'relevant documents are')} not in the file's "
+            f"corpus (as {min(unknown)!r})"
         )
     if set(relevant) - queries:
-        notes.append(f"{len(set(relevant) - queries):,} queries are judged and have no text in the file")
+        notes.append(
+            f"{counted(len(set(relevant) - queries), 'query is judged and has', 'queries are judged and have')} "
+            "no text in the file"
+        )
     return tuple(notes)

@@ -15,6 +15,7 @@ from steelyard.formats.names import run_name
 from steelyard.formats.source import Source
 from steelyard.formats.white_space import comment_note, finite, frame_columns, number, shown, split_columns
 from steelyard.judgments import Qrels
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +29,7 @@ EXPECTED_QRELS = "Expected 4 columns, parted by a tab: query 0 document grade (o
 def check_run(fields: list[bytes]) -> str | None:
     """What is wrong with one line of an MS MARCO run, if anything."""
     if len(fields) != 3:
-        return f"{len(fields)} columns"
+        return counted(len(fields), "column")
     rank = number(fields[2])
     if rank is None or rank != rank or rank < 1 or rank % 1:
         return f"rank {shown(fields[2])} is not 1, 2, 3, ..."
@@ -46,7 +47,7 @@ def _passes(frame: pl.DataFrame) -> bool:
 
 def check_short_qrels(fields: list[bytes]) -> str | None:
     """What is wrong with one line of `query document grade`, if anything."""
-    return f"{len(fields)} columns" if len(fields) != 3 else finite(fields[2], "grade")
+    return counted(len(fields), "column") if len(fields) != 3 else finite(fields[2], "grade")
 
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:

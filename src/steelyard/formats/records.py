@@ -22,6 +22,7 @@ from steelyard.formats.roles import check_roles, find_name, kind_of_table
 from steelyard.formats.source import Source
 from steelyard.ids import text_ids
 from steelyard.judgments import PARTS, Qrels
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,7 +104,7 @@ def _refuse_other_forms(
     if problems:
         raise InputError(
             problem_report(
-                f"{where}: {len(problems):,} {'field is' if len(problems) == 1 else 'fields are'} not read beside "
+                f"{where}: {counted(len(problems), 'field is', 'fields are')} not read beside "
                 f"{', '.join(lists)}:",
                 problems,
                 "Expected one form in one list of records.",

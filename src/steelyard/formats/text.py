@@ -7,6 +7,7 @@ from pathlib import Path
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
 from steelyard.formats.compression import open_chunks
+from steelyard.wording import counted
 
 BLOCK = 1 << 26
 _BOM = b"\xef\xbb\xbf"
@@ -80,7 +81,7 @@ def bad_lines(path: Path, problems: Iterable[tuple[int, str]], expected: str) ->
         total += 1
         if total <= SHOWN_PROBLEMS:
             shown.append(f"line {line:,}: {problem}")
-    lines = "1 line is" if total == 1 else f"{total:,} lines are"
+    lines = counted(total, "line is", "lines are")
     return InputError(problem_report(f"{path}: {lines} not as expected:", shown, expected, total=total))
 
 

@@ -13,7 +13,7 @@ from steelyard.formats.limits import fits_columns, holds_every_query, whole_grad
 from steelyard.formats.source import Source
 from steelyard.formats.trec_qrels import check
 from steelyard.formats.white_space import comment_note, split_columns
-from steelyard.judgments import Qrels
+from steelyard.judgments import Qrels, merged_note
 
 EXPECTED = "Expected 4 columns, parted by white space: topic subtopic document judgment."
 
@@ -30,7 +30,7 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     repeats = len(rows) - len({(query, doc, target) for query, doc, _, target in rows})
     qrels.notes += comment_note(found.comments)
     if repeats:
-        qrels.notes += (f"{repeats:,} judgments came again with the same grade and were merged",)
+        qrels.notes += (merged_note(repeats),)
     return qrels
 
 

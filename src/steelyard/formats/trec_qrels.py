@@ -12,7 +12,8 @@ from steelyard.errors import InputError, problem_report
 from steelyard.formats.limits import fits_columns, holds_every_query, no_targets, whole_grades
 from steelyard.formats.source import Source
 from steelyard.formats.white_space import Columns, comment_note, finite, frame_columns, split_columns
-from steelyard.judgments import Qrels
+from steelyard.judgments import Qrels, merged_note
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,7 +35,7 @@ def check(fields: list[bytes]) -> str | None:
     count = len(fields)
     if count != 4:
         run = count >= 5 and fields[1].upper() == b"Q0"
-        return f"{count} columns, as a line of a run has" if run else f"{count} columns"
+        return f"{count} columns, as a line of a run has" if run else counted(count, "column")
     return finite(fields[3], "grade")
 
 
@@ -61,7 +62,7 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
         qrels, repeats, comments, iterations = _of_frame(source)
     qrels.notes += comment_note(comments)
     if repeats:
-        qrels.notes += (f"{repeats:,} judgments came again with the same grade and were merged",)
+        qrels.notes += (merged_note(repeats),)
     if len(iterations) > 1:
         some = ", ".join(sorted(iterations)[:3])
         qrels.notes += (
@@ -94,7 +95,8 @@ def _of_rows(found: Columns) -> tuple[Qrels, int]:
     if disagree:
         raise InputError(
             problem_report(
-                f"{len(disagree):,} judgments disagree with an earlier one of the same query and document:",
+                f"{counted(len(disagree), 'judgment disagrees', 'judgments disagree')} with an earlier one "
+                "of the same query and document:",
                 disagree,
                 "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'.",
             )

@@ -14,6 +14,7 @@ from steelyard.formats.limits import fits_columns, holds_every_query, keeps_orde
 from steelyard.formats.names import run_name
 from steelyard.formats.source import Source
 from steelyard.formats.white_space import comment_note, finite, frame_columns, number, shown
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +36,7 @@ def check(fields: list[bytes]) -> str | None:
     """
     count = len(fields)
     if count < 5:
-        return "4 columns, as a line of judgments has" if count == 4 else f"{count} columns"
+        return "4 columns, as a line of judgments has" if count == 4 else counted(count, "column")
     if fields[2].upper() == b"Q0" and fields[1].upper() != b"Q0":
         return f"Q0 is in column 3 of {count}; has the query id {shown(b' '.join(fields[:2]))} a space?"
     if number(fields[3]) is None:

@@ -13,6 +13,7 @@ from steelyard.errors import InputError
 from steelyard.formats.registry import Kind, format_named
 from steelyard.formats.sniffing import Detected, detect
 from steelyard.formats.source import Source
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -94,7 +95,8 @@ def run_findings(run: Run) -> Iterator[Finding]:
     table = run.table
     yield Finding(
         "info",
-        f"run {run.name!r}: {_count(len(run.queries), 'query', 'queries')}, {_count(table.height, 'document')}",
+        f"run {run.name!r}: {counted(len(run.queries), 'query', 'queries')}, "
+        f"{counted(table.height, 'document')}",
     )
     if not table.height:
         yield Finding("warning", "no document at all")
@@ -103,13 +105,13 @@ def run_findings(run: Run) -> Iterator[Finding]:
     yield Finding("info", f"documents a query: {depths[0]:,} to {depths[-1]:,}, median {np.median(depths):g}")
     empty = len(run.queries) - len(depths)
     if empty:
-        yield Finding("warning", f"{_count(empty, 'query is', 'queries are')} answered with nothing")
+        yield Finding("warning", f"{counted(empty, 'query is', 'queries are')} answered with nothing")
     repeats = table.filter(pl.struct("query_id", "doc_id").is_duplicated())
     if repeats.height:
         extra = repeats.height - repeats.select("query_id", "doc_id").unique().height
         some = _example(repeats)
         yield Finding(
-            "warning", f"{_count(extra, 'document comes', 'documents come')} again in the same list ({some})"
+            "warning", f"{counted(extra, 'document comes', 'documents come')} again in the same list ({some})"
         )
     if not table["score"].null_count():
         yield from _score_findings(run)
@@ -124,7 +126,8 @@ def _score_findings(run: Run) -> Iterator[Finding]:
         queries = ties["query_id"].n_unique()
         yield Finding(
             "info" if run.ordered else "warning",
-            f"{ties.height:,} documents tie with another of their list, in {_count(queries, 'query', 'queries')}: "
+            f"{ties.height:,} documents tie with another of their list, in "
+            f"{counted(queries, 'query', 'queries')}: "
             f"their order depends on the tie rule ({_example(ties)})",
         )
     if run.ordered:
@@ -133,7 +136,8 @@ def _score_findings(run: Run) -> Iterator[Finding]:
             queries = rising["query_id"].n_unique()
             yield Finding(
                 "warning",
-                f"scores rise within the order of {_count(queries, 'query', 'queries')} ({_example(rising)})",
+                f"scores rise within the order of {counted(queries, 'query', 'queries')} "
+                f"({_example(rising)})",
             )
 
 
@@ -156,7 +160,7 @@ def _rank_findings(source: Source) -> Iterator[Finding]:
         queries = rising["query_id"].n_unique()
         yield Finding(
             "warning",
-            f"the rank column tells another order than the scores in {_count(queries, 'query', 'queries')} "
+            f"the rank column tells another order than the scores in {counted(queries, 'query', 'queries')} "
             f"({_example(rising)}); scores are used, as trec_eval does",
         )
 
@@ -179,7 +183,7 @@ def qrels_findings(qrels: Qrels) -> Iterator[Finding]:
     ):
         if len(places):
             some = ", ".join(names[place] for place in places[:3].tolist())
-            yield Finding("warning", f"{_count(len(places), 'query', 'queries')} {text} (as {some})")
+            yield Finding("warning", f"{counted(len(places), 'query', 'queries')} {text} (as {some})")
     if np.any(qrels.grades != np.round(qrels.grades)):
         yield Finding("warning", "some grades are not whole numbers: are these judgments, or a run's scores?")
     if qrels.judged.doc_ids:
@@ -195,7 +199,8 @@ def _id_findings(table: pl.DataFrame) -> Iterator[Finding]:
         if padded.height:
             yield Finding(
                 "warning",
-                f"{_count(padded[column].n_unique(), 'value')} of {column} begin or end with white space, "
+                f"{counted(padded[column].n_unique(), f'value of {column} begins or ends', f'values of {column} begin or end')} "
+                "with white space, "
                 f"as {padded[column][0]!r}: such an id meets only its exact like",
             )
 
@@ -203,10 +208,6 @@ def _id_findings(table: pl.DataFrame) -> Iterator[Finding]:
 def _example(rows: pl.DataFrame) -> str:
     first = rows.row(0, named=True)
     return f"as query {first['query_id']!r}, document {first['doc_id']!r}"
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _error(error: InputError, path: Path) -> Finding:

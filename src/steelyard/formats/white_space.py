@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from steelyard.errors import InputError
 from steelyard.formats.text import bad_lines, line_blocks
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -130,9 +131,7 @@ def frame_columns(
 
 def comment_note(comments: int) -> tuple[str, ...]:
     """The note on comment lines, where there are any."""
-    return (
-        (f"{comments:,} comment {'line' if comments == 1 else 'lines'} (#) passed over",) if comments else ()
-    )
+    return (f"{counted(comments, 'comment line')} (#) passed over",) if comments else ()
 
 
 def _wrong(block: bytes, check: Check, lines_before: int) -> Iterator[tuple[int, str]]:
@@ -182,5 +181,5 @@ def _block_frame(body: bytes, separator: str, width: int) -> pl.DataFrame:
 
 def _refuse_empty(path: Path, rows: int, comments: int, expected: str) -> None:
     if not rows:
-        what = f"holds only {comments:,} comment lines" if comments else "is empty"
+        what = f"holds only {counted(comments, 'comment line')}" if comments else "is empty"
         raise InputError(f"{path} {what}. {expected}")

@@ -15,6 +15,7 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.fusion import formulas
 from steelyard.fusion.normalise import norm_named, normalise
 from steelyard.fusion.pool import Pool, pool_of_lists
+from steelyard.wording import counted
 
 Formula: TypeAlias = Callable[..., Floats]
 """Pool and one weight a list in, one number a candidate out; parameters by name."""
@@ -184,7 +185,10 @@ def _weights(method: Method, weights: Sequence[float] | None, lists: int) -> tup
     except (TypeError, ValueError):
         raise InputError(f"weights are {weights!r}; expected one number a run, as in [0.7, 0.3].") from None
     if len(given) != lists:
-        raise InputError(f"{len(given)} weights for {lists} runs; give one a run, in the runs' order.")
+        raise InputError(
+            f"{counted(len(given), 'weight')} for {counted(lists, 'run')}; give one a run, in the runs' "
+            "order."
+        )
     if not all(0 <= weight < float("inf") for weight in given):
         raise InputError(f"weights are {list(given)}; expected finite numbers, none below 0.")
     if not any(given):

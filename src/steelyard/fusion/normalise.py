@@ -12,6 +12,7 @@ import numpy.typing as npt
 from steelyard.alignment.hits import Floats
 from steelyard.errors import InputError, did_you_mean
 from steelyard.fusion.pool import Pool
+from steelyard.wording import counted
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ def highest(pool: Pool) -> Floats:
         column, query = np.argwhere(bad)[0]
         raise InputError(
             f"norm=max divides by the best score of a list, and that is {high[column, query]:g} in a list of run "
-            f"{column + 1} ({int(bad.sum()):,} such lists); it has to be positive. Use min-max, z or rank."
+            f"{column + 1} ({counted(int(bad.sum()), 'such list')}); it has to be positive. Use min-max, z "
+            "or rank."
         )
     return _divided(pool.value, _spread(pool, np.where(high == 0, 1.0, high)))
 

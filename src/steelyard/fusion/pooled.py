@@ -12,6 +12,7 @@ from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import InputError
 from steelyard.fusion.pool import Pool
 from steelyard.runs import Run
+from steelyard.wording import counted, worded
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ def _filled(
         rank[column, placed] = pool.places(placed)
         if len(placed) < table.height:
             notes.append(
-                f"{label(runs, column)} repeats {table.height - len(placed):,} documents: the best place of each counts"
+                f"{label(runs, column)} repeats {counted(table.height - len(placed), 'document')}: the best "
+                "place of each counts"
             )
     return pool, notes
 
@@ -123,8 +125,11 @@ def _missing_notes(runs: Sequence[Run], asked: Sequence[str]) -> list[str]:
     for column, run in enumerate(runs):
         lacking = len(asked) - len(run.queries)
         if lacking:
-            of = f"{lacking:,} of {len(asked):,} queries"
-            notes.append(f"{label(runs, column)} lacks {of}: fused from the runs that have them")
+            of = f"{lacking:,} of {counted(len(asked), 'query', 'queries')}"
+            notes.append(
+                f"{label(runs, column)} lacks {of}: fused from the runs that have "
+                f"{worded(lacking, 'it', 'them')}"
+            )
     return notes
 
 

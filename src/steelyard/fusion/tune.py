@@ -23,6 +23,7 @@ from steelyard.judgments import Qrels
 from steelyard.measures.compute import summary, values
 from steelyard.measures.grammar import Measure, parse
 from steelyard.runs import Run
+from steelyard.wording import counted
 
 __all__ = ["Tuned", "tune"]
 
@@ -153,7 +154,8 @@ def _dealt(judged: JudgedPool, folds: int, seed: int) -> Ints:
         )
     if len(queries) < folds:
         raise InputError(
-            f"{len(queries)} judged queries cannot be dealt into {folds} folds; use fewer folds."
+            f"{counted(len(queries), 'judged query', 'judged queries')} cannot be dealt into {folds} folds; "
+            "use fewer folds."
         )
     if not judged.answered.any():
         raise InputError("no judged query is in any of the runs; are the query ids written alike?")

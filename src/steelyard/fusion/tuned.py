@@ -11,6 +11,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.fusion.methods import Recipe
 from steelyard.runs import Run
 from steelyard.version import __version__
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -129,8 +130,9 @@ class Tuned:
         agreed = sum(fold.chosen == self.final for fold in self.folds)
         return "\n".join(
             [
-                f"{self.measure} of {self.method} over {len(self.queries):,} queries in {len(self.folds)} folds, "
-                f"{self.tried:,} settings tried",
+                f"{self.measure} of {self.method} over {counted(len(self.queries), 'query', 'queries')} in "
+                f"{len(self.folds)} folds, "
+                f"{counted(self.tried, 'setting')} tried",
                 *(f"  {label:<{width}}  {score:.4f}  {said}".rstrip() for label, score, said in rows),
                 f"  final parameters: {self.final} (chosen by {agreed} of {len(self.folds)} folds alone)",
                 *(

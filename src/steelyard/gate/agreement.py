@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.gate.measured import Measured
+from steelyard.wording import counted, worded
 
 CHANGES = ("queries", "judgments")
 """What may be allowed to differ: queries that are gone, and judgments of the same queries."""
@@ -79,24 +80,33 @@ def check_queries(now: Measured, base: Measured, run: str, other: str, allow: Co
     said = []
     gone = [query for query in theirs if query not in held]
     if gone:
-        told = f"{len(gone):,} of the baseline's {len(theirs):,} queries have no value in run {run!r} ({_some(gone)})"
+        lacking = worded(len(gone), "has", "have")
+        told = (
+            f"{len(gone):,} of the baseline's {counted(len(theirs), 'query', 'queries')} {lacking} no value "
+            f"in run {run!r} ({_some(gone)})"
+        )
         if "queries" not in allow:
             raise InputError(
                 f"{told}; a run must not pass by leaving queries out. Run them, make the baseline again, "
                 "or allow it: --allow queries."
             )
-        said.append(f"{told} and are left out.")
+        said.append(f"{told} and {worded(len(gone), 'is', 'are')} left out.")
     shared = set(common)
     new = [query for query in mine if query not in shared]
     if new:
         said.append(
-            f"{len(new):,} of the {len(mine):,} queries of run {run!r} are not in the baseline ({_some(new)}); "
+            f"{len(new):,} of the {counted(len(mine), 'query', 'queries')} of run {run!r} "
+            f"{worded(len(new), 'is', 'are')} not in the baseline ({_some(new)}); "
             f"it is held against the baseline on the {len(common):,} that both have."
         )
     if now.judgments is not None and base.judgments is not None:
         changed = [query for query in common if now.judgments.get(query) != base.judgments.get(query)]
         if changed:
-            told = f"{len(changed):,} of {len(common):,} queries are judged otherwise than in the baseline ({_some(changed)})"
+            told = (
+                f"{len(changed):,} of {counted(len(common), 'query', 'queries')} "
+                f"{worded(len(changed), 'is', 'are')} "
+                f"judged otherwise than in the baseline ({_some(changed)})"
+            )
             if "judgments" not in allow:
                 raise InputError(
                     f"{told}: a change of the answer key would be taken for a change of the retriever. "

@@ -20,6 +20,7 @@ from steelyard.gate.result import GateResult, Plan
 from steelyard.gate.verdicts import Asked, verdicts
 from steelyard.statistics import PAIRED_TESTS
 from steelyard.statistics.corrections import check_correction
+from steelyard.wording import counted
 
 NOT_BY_DEFAULT = ("Latency",)
 """Measures that depend on the machine: the default rules leave them out."""
@@ -160,7 +161,7 @@ def _resolved(now: Measured, base: Measured | None, rules: Sequence[Rule], queri
         raise InputError(problems[0])
     if problems:
         raise InputError(
-            problem_report(f"{len(problems)} of {len(rules)} rules cannot be checked:", problems)
+            problem_report(f"{len(problems)} of {counted(len(rules), 'rule')} cannot be checked:", problems)
         )
     return asked
 

@@ -16,6 +16,7 @@ from steelyard.errors import InputError
 from steelyard.gate.measured import Measured, columns_of
 from steelyard.policies import policies
 from steelyard.scores import Scores
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -239,9 +240,15 @@ def _remarks(record: Mapping[str, Any]) -> dict[str, str]:
         parts = []
         if row.get("errors"):
             query, error = next(iter(row["errors"].items()))
-            parts.append(f"it failed on {len(row['errors']):,} queries (the first, {query}: {error})")
+            parts.append(
+                f"it failed on {counted(len(row['errors']), 'query', 'queries')} (the first, {query}: "
+                f"{error})"
+            )
         if row.get("unknown_documents"):
-            parts.append(f"it returned {row['unknown_documents']:,} documents that are not in the corpus")
+            parts.append(
+                f"it returned {counted(row['unknown_documents'], 'document that is', 'documents that are')} "
+                "not in the corpus"
+            )
         if parts:
             said[str(row["run"])] = "; ".join(parts)
     return said

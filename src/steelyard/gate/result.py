@@ -9,6 +9,7 @@ from typing import Any
 from steelyard.comparison.rules import Rule
 from steelyard.report.tables import Cell, Table, plain
 from steelyard.version import __version__
+from steelyard.wording import counted
 
 LONGEST = 100
 
@@ -119,7 +120,7 @@ class GateResult:
         """The verdict in a sentence."""
         runs = list(dict.fromkeys(row.run for row in self.rows))
         of = f" of run {runs[0]}" if len(runs) == 1 else f" over {len(runs)} runs"
-        rules = "1 rule" if len(self.rows) == 1 else f"{len(self.rows)} rules"
+        rules = counted(len(self.rows), "rule")
         if self.passed:
             return f"The gate passed: {rules}{of} kept."
         return f"The gate FAILED: {len(self.failures)} of {rules}{of} broken."

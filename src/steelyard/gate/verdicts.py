@@ -27,6 +27,7 @@ from steelyard.statistics import (
 )
 from steelyard.statistics.corrections import Correction
 from steelyard.statistics.tests import PairedTest
+from steelyard.wording import counted, worded
 
 MOST_LOSERS = 5
 POWER = 0.8
@@ -77,9 +78,7 @@ class _Case:
     @property
     def averaged(self) -> bool:
         """Whether the value is the mean over queries, so that an interval of the mean is its interval."""
-        measure = self.column.measure
-        how = "mean" if measure is None else measure.definition.summary
-        return (how if measure is None else str(measure.parameters.get(how, how))) == "mean"
+        return self.column.averaged
 
 
 def verdicts(
@@ -137,7 +136,9 @@ def _case(
             only = int(np.sum(inside & np.isnan(mine) & ~np.isnan(theirs)))
             if only:
                 said.append(
-                    f"Run {run!r} has no value of {asked.key} on {only:,} queries that have one in the baseline; they are left out."
+                    f"Run {run!r} has no value of {asked.key} on "
+                    f"{counted(only, 'query that has', 'queries that have')} one in "
+                    f"the baseline; {worded(only, 'it is', 'they are')} left out."
                 )
             known &= ~np.isnan(theirs)
     if not known.any():
@@ -261,7 +262,7 @@ def _bounded(case: _Case, plan: Plan, said: list[str]) -> Row:
         [f"{abs(value - bound):.{digits}f} {'too high' if value > bound else 'short'}"] if not kept else []
     )
     parts.append(f"{_changed(value - case.reference)}{span}" if moving else span.strip())
-    parts.append(f"{n:,} {'query' if n == 1 else 'queries'}")
+    parts.append(counted(n, "query", "queries"))
     offset = f" {'-' if rule.number < 0 else '+'} {abs(rule.number):g}" if rule.number else ""
     from_baseline = f" (baseline {case.reference:.4f}{offset})" if moving else ""
     return Row(
@@ -297,7 +298,7 @@ def _lost(case: _Case) -> list[tuple[str, float | None, float]]:
     values = np.array([[np.where(case.gap == 0.0, case.theirs, case.mine)], [case.theirs]])
     board = Board(("run", "baseline"), (case.column,), case.queries, values)
     less = case.column.better == "less"
-    moved = movers(board, case.column.key, 0, 1, None, None, most=len(case.queries))
+    moved = movers(board, case.column.key, 0, 1, None, most=len(case.queries))
     lost = [each for each in moved if (each.difference > 0) == less]
     return [(each.query_id, each.before, each.after) for each in lost[:MOST_LOSERS]]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.report.comparison_html import fragment, table_html
 from steelyard.report.tables import Cell, Table
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.scores import Scores
@@ -21,7 +22,7 @@ def scores_html(scores: Scores) -> str:
         shown = "" if pair is None or pair[0] != pair[0] else f"{pair[0]:.4f} to {pair[1]:.4f}"
         rows.append([key, mean, shown, scores.measures[key].spelled])
     table = Table(["measure", "value", "95 % interval", "as defined"], rows)
-    title = f"Scores of {escape(scores.name)} over {len(scores.queries):,} queries"
+    title = f"Scores of {escape(scores.name)} over {counted(len(scores.queries), 'query', 'queries')}"
     return fragment(
         [f"<p><strong>{title}</strong></p>", table_html(table), f"<p>{escape(str(scores.coverage))}</p>"]
     )

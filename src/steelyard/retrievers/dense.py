@@ -20,6 +20,7 @@ from steelyard.retrievers.base import (
 )
 from steelyard.retrievers.tokenizers import Tokenizer, describe_callable, describe_tokenizer, tokenizer_of
 from steelyard.retrievers.topk import ranked, top_k
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -115,7 +116,8 @@ class Dense:
         found = _matrix(self._embed(texts), len(texts), self.label)
         if found.shape[1] != width:
             raise RetrieverError(
-                f"{self.label}: the query's vector has {found.shape[1]} numbers and the documents' have {width}; "
+                f"{self.label}: the query's vector has {counted(found.shape[1], 'number')} and the "
+                f"documents' have {width}; "
                 "both must come from the same model."
             )
         return _unit(found)
@@ -179,7 +181,8 @@ def _in_order(given: Mapping[str, npt.ArrayLike] | npt.ArrayLike, documents: Doc
     missing = [doc for doc in documents.ids if doc not in given]
     if missing:
         raise RetrieverError(
-            f"{who}: {len(missing):,} documents have no vector, the first {missing[0]!r}; "
+            f"{who}: {counted(len(missing), 'document has', 'documents have')} no vector, the first "
+            f"{missing[0]!r}; "
             "give vectors one for every document of the corpus."
         )
     return [given[doc] for doc in documents.ids]
@@ -195,7 +198,8 @@ def _matrix(vectors: Any, rows: int, who: str) -> npt.NDArray[np.floating[Any]]:
         ) from None
     if matrix.ndim != 2 or len(matrix) != rows or matrix.shape[1] == 0:
         raise RetrieverError(
-            f"{who}: {rows:,} texts gave an array of shape {matrix.shape}; expected one row per text, ({rows}, n)."
+            f"{who}: {counted(rows, 'text')} gave an array of shape {matrix.shape}; expected one row per "
+            f"text, ({rows}, n)."
         )
     if not np.isfinite(matrix).all():
         bad = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])

@@ -18,6 +18,7 @@ from steelyard.retrievers.base import (
 )
 from steelyard.retrievers.registry import Spec, from_spec
 from steelyard.retrievers.tokenizers import describe_callable
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -112,7 +113,8 @@ class Rerank:
             ) from None
         if len(found) != expected:
             raise RetrieverError(
-                f"{self.label}: the scorer gave {len(found)} scores for {expected} texts, for {query[:60]!r}."
+                f"{self.label}: the scorer gave {counted(len(found), 'score')} for "
+                f"{counted(expected, 'text')}, for {query[:60]!r}."
             )
         if not all(map(math.isfinite, found)):
             raise RetrieverError(

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError
+from steelyard.wording import counted, worded
 
 Array = npt.NDArray[np.float64]
 Pair = tuple[int, int]
@@ -52,7 +53,8 @@ def refuse_infinities(array: Array) -> Array:
     if infinite.any():
         where = ", ".join(str(int(i)) for i in np.argwhere(infinite)[0])
         raise InputError(
-            f"{int(infinite.sum()):,} of {array.size:,} values are infinite, the first at position {where}. "
+            f"{int(infinite.sum()):,} of {counted(array.size, 'value')} "
+            f"{worded(int(infinite.sum()), 'is', 'are')} infinite, the first at position {where}. "
             "Values must be finite; use NaN where a query has no value."
         )
     return array

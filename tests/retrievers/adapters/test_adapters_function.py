@@ -83,7 +83,7 @@ def test_no_more_than_k_are_taken_and_an_endless_answer_ends():
         ),
         ([{"text": "x", "metadata": {"source": "s", "page": 1}}], r"text, metadata \(source, page\)"),
         ({"answer": "none"}, "neither of id to score"),
-        ({"ids": ["d1"], "scores": []}, "1 ids and other than 1 scores"),
+        ({"ids": ["d1"], "scores": []}, "1 id and other than 1 score"),
     ],
 )
 def test_what_is_no_answer_says_where_and_what(answer, said):
@@ -141,7 +141,7 @@ def test_batches_are_told_by_the_first_parameter_or_by_the_setting():
 
 
 def test_a_batch_answered_in_the_wrong_number_is_refused():
-    with pytest.raises(RetrieverError, match="batch of 2, it gave 1 answers"):
+    with pytest.raises(RetrieverError, match="batch of 2, it gave 1 answer"):
         Python(lambda queries: [["d1"]]).retrieve(["a", "b"])
     with pytest.raises(RetrieverError, match="it gave a dict"):
         Python(lambda queries: {"d1": 1.0}).retrieve(["a", "b"])

@@ -61,7 +61,7 @@ def test_a_wrong_path_says_where_it_ends(service, path, said):
 
 def test_ids_and_scores_must_be_as_many(service):
     service.gives({"ids": ["d1", "d2"], "scores": [1.0]})
-    with pytest.raises(RetrieverError, match="2 ids and 1 scores"):
+    with pytest.raises(RetrieverError, match="2 ids and 1 score"):
         Http(f"{service.url}/{{query}}", id="ids[*]", score="scores[*]").retrieve(["q"])
 
 

@@ -20,6 +20,7 @@ from steelyard.report.page.payload import QUERY_TEXT_LIMIT, Kept, summary_of
 from steelyard.report.page.subject import Subject
 from steelyard.report.page.view import view_of
 from steelyard.version import __version__
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import jinja2
@@ -130,7 +131,10 @@ def _left_out(subject: Subject, kept: Kept, found: Lists) -> list[str]:
             f"Ranked lists are here for {len(found.queries):,} of {size:,} queries: the biggest differences, misses and a sample."
         )
     if found.cut_texts:
-        said.append(f"{found.cut_texts:,} documents are cut to their first {TEXT_LIMIT:,} characters.")
+        said.append(
+            f"{counted(found.cut_texts, 'document is cut to its', 'documents are cut to their')} first "
+            f"{TEXT_LIMIT:,} characters."
+        )
     if said:
         said.append("`steelyard report RESULT --all` leaves nothing of this out.")
     return said

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from steelyard.comparison.result import Comparison
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.datasets import Dataset
@@ -51,7 +52,7 @@ def comparison_subject(comparison: Comparison, dataset: Dataset | None = None) -
     if dataset is not None:
         queries, columns = dataset.queries, dataset.queries.columns
         documents = Documents(dataset)
-        facts.append(("Dataset", f"{dataset.name}, {len(dataset.corpus):,} documents"))
+        facts.append(("Dataset", f"{dataset.name}, {counted(len(dataset.corpus), 'document')}"))
         facts.append(("Fingerprint of the dataset", dataset.fingerprint))
     elif source is None:
         absent.append("This page was made from scores alone: there are no lists, texts or judgments to show.")

@@ -11,6 +11,7 @@ from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.paths import MissingError, keys_of, steps_of, walk
 from steelyard.retrievers.base import Ranked, RetrieverError
+from steelyard.wording import counted
 
 SCORE_NAMES = ("score", "_score", "similarity", "relevance")
 LIST_NAMES = ("documents", "results", "hits", "docs", "data", "matches", "items", "points")
@@ -85,7 +86,9 @@ def _items_of_mapping(answer: Mapping[Any, Any], who: str, where: str) -> Iterab
         if scores is None:
             return list(ids)
         if not _is_list(scores) or len(scores) != len(ids):
-            raise RetrieverError(f"{who}: {where} has {len(ids)} ids and other than {len(ids)} scores.")
+            raise RetrieverError(
+                f"{who}: {where} has {counted(len(ids), 'id')} and other than {counted(len(ids), 'score')}."
+            )
         return list(zip(ids, scores, strict=True))
     for name in LIST_NAMES:
         if _is_list(answer.get(name)):

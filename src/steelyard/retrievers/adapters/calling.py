@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 
 from steelyard.ids import kind_of
 from steelyard.retrievers.base import RetrieverError
+from steelyard.wording import counted
 
 Batch = Literal["auto"] | bool
 K_NAMES = ("k", "top_k", "topk", "n", "limit", "size", "depth", "num_results", "n_results", "max_results")
@@ -164,7 +165,8 @@ class Caller:
             )
         if len(answers) != expected:
             raise RetrieverError(
-                f"{self._who}: asked a batch of {expected}, it gave {len(answers)} answers; expected one each. "
+                f"{self._who}: asked a batch of {expected}, it gave {counted(len(answers), 'answer')}; "
+                "expected one each. "
                 "Set `batch: false` if it takes one query at a time."
             )
         return list(answers)

@@ -13,6 +13,7 @@ from steelyard.retrievers.adapters.paths import EVERY, MissingError, every, step
 from steelyard.retrievers.adapters.service import JsonService, host_of
 from steelyard.retrievers.adapters.wrapped import Wrapped
 from steelyard.retrievers.base import Ranked, RetrieverError, checked_queries
+from steelyard.wording import counted
 
 _QUERY = "{query}"
 
@@ -92,7 +93,9 @@ class Http(Wrapped):
             return with_scores([(doc, None) for doc in docs[:k]])
         scores = self._values(answer, self._paths["score"], "score")
         if len(scores) != len(docs):
-            raise RetrieverError(f"{self.label}: {where} has {len(docs)} ids and {len(scores)} scores.")
+            raise RetrieverError(
+                f"{self.label}: {where} has {counted(len(docs), 'id')} and {counted(len(scores), 'score')}."
+            )
         pairs = zip(docs[:k], scores[:k], strict=True)
         return with_scores(
             [(doc, read_score(value, self.label, f"{doc!r} in {where}")) for doc, value in pairs]

@@ -15,6 +15,7 @@ from steelyard.retrievers.adapters.targets import identity_of, load_target, made
 from steelyard.retrievers.adapters.templates import from_environment
 from steelyard.retrievers.adapters.wrapped import Wrapped
 from steelyard.retrievers.base import Documents, RetrieverError, checked_corpus, checked_index
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -117,7 +118,8 @@ class Qdrant(Wrapped):
         vectors = np.asarray(self._embed(list(texts)), np.float64)
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise RetrieverError(
-                f"{self.label}: `embed` gave an array of shape {vectors.shape} for {len(texts)} texts; "
+                f"{self.label}: `embed` gave an array of shape {vectors.shape} for "
+                f"{counted(len(texts), 'text')}; "
                 "expected one vector each."
             )
         return vectors
