@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,17 +12,35 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from benchmarks.make_run import write_run
 
 MEASURES = ["nDCG@10", "AP", "RR@10", "R@100", "P@10"]
+RANX_MEASURES = ["ndcg@10", "map", "mrr@10", "recall@100", "precision@10"]
+COUNT = """
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int count, char** names) {
+    static char bytes[16384];
+    int file = open(names[1], O_RDONLY);
+    long lines = 0, got;
+    while ((got = read(file, bytes, sizeof bytes)) > 0)
+        for (char* at = bytes; at != bytes + got; ++at) lines += *at == '\\n';
+    printf("%ld\\n", lines);
+    return count != 2;
+}
+"""
 QUERIES, DEPTH = 6_980, 1_000
 
 
 def main() -> None:
     """Print the tables."""
     with tempfile.TemporaryDirectory() as folder:
-        files(Path(folder))
+        run, qrels = write_run(Path(folder), QUERIES, DEPTH, "sorted", digits=6, seed=0)
+        files(Path(folder), run, qrels)
+        frames(Path(folder), run, qrels)
     memory()
     lists()
     imports()
@@ -45,9 +64,8 @@ def show(title: str, rows: list[tuple[str, float, str]], base: float, unit: str)
         print(f"| {what} | {shown} | {seconds / base:.2f} | {note} |", flush=True)
 
 
-def files(folder: Path) -> None:
+def files(folder: Path, run: Path, qrels: Path) -> None:
     """A whole `steelyard evaluate` process over a seven-million-line run, against `wc -l`."""
-    run, qrels = write_run(folder, QUERIES, DEPTH, "sorted", digits=6, seed=0)
     measures = [part for measure in MEASURES for part in ("-m", measure)]
     command = [
         sys.executable,
@@ -63,6 +81,7 @@ def files(folder: Path) -> None:
     lines = best(lambda: subprocess.run(["wc", "-l", str(run)], check=True, capture_output=True))
     rows = [
         ("`wc -l`", lines, f"{run.stat().st_size / 1e6:.0f} MB"),
+        *_plain_count(folder, run),
         ("`cat`", best(lambda: subprocess.run(["cat", str(run)], check=True, stdout=subprocess.DEVNULL)), ""),
         ("reading the bytes in Python", best(lambda: run.read_bytes()), ""),
     ]
@@ -95,6 +114,42 @@ def files(folder: Path) -> None:
         ),
     ]
     show("The same, gzipped", rows, unzip, "x `gzip -dc`")
+
+
+def _plain_count(folder: Path, run: Path) -> list[tuple[str, float, str]]:
+    """Lines counted in C byte by byte, as `wc -l` counts them where it has no vector instructions."""
+    if not (compiler := shutil.which("cc")):
+        return []
+    (folder / "count.c").write_text(COUNT)
+    subprocess.run([compiler, "-O2", "-o", folder / "count", folder / "count.c"], check=True)
+    taken = best(lambda: subprocess.run([folder / "count", run], check=True, capture_output=True))
+    return [("lines counted byte by byte in C", taken, "`wc -l` without vector instructions")]
+
+
+def frames(folder: Path, run: Path, qrels: Path) -> None:
+    """The same rows as Parquet and as frames in memory, against polars reading them and ranx."""
+    import polars as pl
+
+    import steelyard as sy
+
+    table = folder / "run.parquet"
+    sy.Run.read(run).write(table)
+    command = [sys.executable, "-m", "steelyard", "evaluate", str(qrels), str(table)]
+    command += [part for measure in MEASURES for part in ("-m", measure)]
+    truth, polars_frame = sy.Qrels.read(qrels), pl.read_parquet(table)
+    pandas_frame = polars_frame.to_pandas()
+    read = best(lambda: pl.read_parquet(table), 5)
+    process = best(
+        partial(subprocess.run, command, check=True, capture_output=True, env=_environment("1")), 5
+    )
+    rows = [
+        ("polars.read_parquet", read, "in one process"),
+        ("steelyard evaluate, Parquet", process, "whole process"),
+        ("steelyard, a polars frame", best(lambda: sy.evaluate(truth, polars_frame, MEASURES), 5), ""),
+        ("steelyard, a pandas frame", best(lambda: sy.evaluate(truth, pandas_frame, MEASURES), 3), ""),
+        ("ranx, a pandas frame", _ranx_frame(qrels, pandas_frame), "compiled before, once"),
+    ]
+    show("A frame, 6,980 queries x 1,000", rows, read, "x polars' read")
 
 
 def _environment(native: str) -> dict[str, str]:
@@ -238,13 +293,29 @@ def _ranx(qrels: dict, run: dict) -> float:
     warnings.simplefilter("ignore")
     from ranx import Qrels, Run, evaluate
 
-    names = ["ndcg@10", "map", "mrr@10", "recall@100", "precision@10"]
-
     def whole() -> None:
-        evaluate(Qrels(qrels), Run(run), names)
+        evaluate(Qrels(qrels), Run(run), RANX_MEASURES)
 
     whole()
     return best(whole, 3)
+
+
+def _ranx_frame(qrels: Path, frame: Any) -> float:
+    import steelyard as sy
+
+    truth: dict[str, dict[str, int]] = {}
+    for query, doc, grade in sy.Qrels.read(qrels).frame.select("query_id", "doc_id", "grade").iter_rows():
+        truth.setdefault(query, {})[doc] = int(grade)
+    from ranx import Qrels, Run, evaluate
+
+    # It takes ids as Python objects only, which pandas no longer has by itself.
+    ids = frame.astype({"query_id": object, "doc_id": object})
+
+    def whole() -> None:
+        run = Run.from_df(ids, q_id_col="query_id", doc_id_col="doc_id", score_col="score")
+        evaluate(Qrels(truth), run, RANX_MEASURES, make_comparable=True)
+
+    return best(whole, 1)
 
 
 if __name__ == "__main__":
