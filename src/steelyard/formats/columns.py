@@ -128,15 +128,13 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
         _every_row(table, ~named | whole, NO_RANK)
         if not _in_given_order(table):
             table = _with_first_row(table).sort("_query", "given", maintain_order=True).drop("_query")
-    listed = table.filter(named).drop("given")
-    empty = table.filter(~named)["query_id"].unique(maintain_order=True).to_list()
-    answered = set(listed["query_id"].unique().to_list()) if empty else set()
-    return RunTable(
-        listed,
-        ordered=bool(found["rank"]) or not scored,
-        empty=tuple(query for query in empty if query not in answered),
-        notes=tuple(notes),
-    )
+    listed, empty = table.drop("given"), list[str]()
+    if table["doc_id"].null_count():
+        listed = listed.filter(named)
+        answered = set(listed["query_id"].unique().to_list())
+        nothing = table.filter(~named)["query_id"].unique(maintain_order=True).to_list()
+        empty = [query for query in nothing if query not in answered]
+    return RunTable(listed, ordered=bool(found["rank"]) or not scored, empty=tuple(empty), notes=tuple(notes))
 
 
 def _with_first_row(table: pl.DataFrame) -> pl.DataFrame:
@@ -171,11 +169,12 @@ def _nothing(frame: pl.DataFrame, dtype: Any) -> pl.Series:
 
 
 def _every_row(table: pl.DataFrame, good: pl.Expr, problem: str) -> None:
+    if table.select(good.all()).item():
+        return
     bad = table.with_row_index("row", offset=1).filter(~good)
-    if bad.height:
-        shown = bad.select("row", "query_id", "doc_id", "score").head(SHOWN_PROBLEMS).iter_rows()
-        rows = [f"row {row}: query {q!r}, document {d!r}, score {s}" for row, q, d, s in shown]
-        raise bad_rows_error(problem, bad.height, rows)
+    shown = bad.select("row", "query_id", "doc_id", "score").head(SHOWN_PROBLEMS).iter_rows()
+    rows = [f"row {row}: query {q!r}, document {d!r}, score {s}" for row, q, d, s in shown]
+    raise bad_rows_error(problem, bad.height, rows)
 
 
 def _ids(frame: pl.DataFrame, column: str | None, role: str, notes: list[str], required: bool) -> pl.Series:
