@@ -12,21 +12,23 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools
 from steelyard.errors import InputError
 from steelyard.policies import Policies
+from steelyard.wording import counted, worded
 
 
 @dataclass(frozen=True)
 class Coverage:
     """Counts of every edge case met, and the notes that go with them.
 
-    queries: in the judgments; answered and missing: whether the run has them; without_judgments:
-    queries only the run has; no_relevant: queries with no relevant document; documents: returned for
-    judged queries; unjudged: of those, never judged; repeated: of those, a document again;
-    tie_sensitive: queries where the order of tied documents can change a score.
+    queries: in the judgments; answered and missing: whether the run has them; empty: answered with an
+    empty list; without_judgments: queries only the run has; no_relevant: queries with no relevant
+    document; documents: returned for judged queries; unjudged: of those, never judged; repeated: of
+    those, a document again; tie_sensitive: queries where the order of tied documents can change a score.
     """
 
     queries: int
     answered: int
     missing: int
+    empty: int
     without_judgments: int
     no_relevant: int
     documents: int
@@ -45,39 +47,59 @@ class Coverage:
         said: list[str] = []
         if self.missing:
             fate = _fate(self.missing, self.policies.missing)
-            said.append(f"{_count(self.missing, 'query is', 'queries are')} missing from the run and {fate}.")
-        if self.without_judgments:
-            fate = "was" if self.without_judgments == 1 else "were"
             said.append(
-                f"{_count(self.without_judgments, 'query', 'queries')} only in the run {fate} ignored."
+                f"{counted(self.missing, 'query is', 'queries are')} missing from the run and {fate}."
+            )
+        if self.empty:
+            said.append(self._on_empty_lists())
+        if self.without_judgments:
+            fate = worded(self.without_judgments, "was", "were")
+            said.append(
+                f"{counted(self.without_judgments, 'query', 'queries')} only in the run {fate} ignored."
             )
         if self.no_relevant:
             fate = _fate(self.no_relevant, self.policies.no_relevant)
             said.append(
-                f"{_count(self.no_relevant, 'query has', 'queries have')} no relevant document and {fate}."
+                f"{counted(self.no_relevant, 'query has', 'queries have')} no relevant document and {fate}."
             )
         if self.unjudged and self.documents:
             said.append(
-                f"{self.unjudged:,} of {self.documents:,} documents ({self.unjudged / self.documents:.0%}) were never judged."
+                f"{self.unjudged:,} of {counted(self.documents, 'document')} "
+                f"({self.unjudged / self.documents:.0%}) "
+                f"{worded(self.unjudged, 'was', 'were')} never judged."
             )
         if self.repeated:
+            held = self.policies.duplicates == "hold"
             what = (
-                "each holds its rank and gains nothing"
-                if self.policies.duplicates == "hold"
-                else "they were taken out"
+                f"{worded(self.repeated, 'it', 'each')} holds its rank and gains nothing"
+                if held
+                else worded(self.repeated, "it was taken out", "they were taken out")
             )
             said.append(
-                f"{_count(self.repeated, 'document repeats', 'documents repeat')} an earlier one of the list: {what}."
+                f"{counted(self.repeated, 'document repeats', 'documents repeat')} an earlier one of the "
+                f"list: {what}."
             )
         if self.tie_sensitive:
             said.append(
-                f"{_count(self.tie_sensitive, 'query has', 'queries have')} tied scores whose order can change a value "
+                f"{counted(self.tie_sensitive, 'query has', 'queries have')} tied scores whose order can "
+                "change a value "
                 f"(ties={self.policies.ties})."
             )
         return said + [f"{note[:1].upper()}{note[1:].rstrip('.')}." for note in self.notes]
 
+    def _on_empty_lists(self) -> str:
+        """An empty list is an answer, so it counts where missing queries do not: that is said."""
+        fate = _fate(self.empty, "zero")
+        told = f"{counted(self.empty, 'query is', 'queries are')} answered with an empty list and {fate}"
+        if self.policies.missing == "skip":
+            told += ", though missing queries are left out; a TREC file cannot hold an empty list, and leaves them out"
+        return f"{told}."
+
     def __str__(self) -> str:
-        head = f"{self.answered:,} of {_count(self.queries, 'query', 'queries')} answered, {self.documents:,} documents."
+        head = (
+            f"{self.answered:,} of {counted(self.queries, 'query', 'queries')} answered, "
+            f"{counted(self.documents, 'document')}."
+        )
         return " ".join([head, *self.sentences()])
 
     __repr__ = __str__
@@ -97,6 +119,7 @@ def coverage_of(
         queries=a.size,
         answered=answered,
         missing=a.size - answered,
+        empty=int(np.sum(a.answered & (a.retrieved == 0))),
         without_judgments=aligned.run_only_queries,
         no_relevant=int(np.sum(without_relevant(a, rel))),
         documents=documents,
@@ -155,11 +178,7 @@ def _tie_sensitive(a: Alignment, deepest: float) -> int:
     return len(mixed) and 1 + int(np.count_nonzero(np.diff(mixed)))
 
 
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
-
-
 def _fate(number: int, policy: str) -> str:
     if policy == "skip":
-        return "is left out" if number == 1 else "are left out"
-    return "counts as 0" if number == 1 else "count as 0"
+        return worded(number, "is left out", "are left out")
+    return worded(number, "counts as 0", "count as 0")

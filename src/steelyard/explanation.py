@@ -14,7 +14,7 @@ _CLAUSE = re.compile(r"(\w+)(?:=([^:]+|\{.*?\}))?: (.*)", re.DOTALL)
 
 POLICY_TEXT = {
     ("missing", "zero"): "a judged query that the run does not have counts as 0",
-    ("missing", "skip"): "a judged query that the run does not have is left out",
+    ("missing", "skip"): "a judged query that the run lacks is left out; one with an empty list is not",
     ("missing", "error"): "a judged query that the run does not have is an error",
     ("no_relevant", "zero"): "a query without a relevant document counts as 0",
     ("no_relevant", "skip"): "a query without a relevant document is left out",

@@ -25,7 +25,10 @@ DialectName = Annotated[
 ]
 Missing = Annotated[
     str | None,
-    Option("Judged queries that the run does not have: zero, skip or error.", "POLICY"),
+    Option(
+        "Judged queries that the run does not have (an empty list is an answer): zero, skip or error.",
+        "POLICY",
+    ),
 ]
 NoRelevant = Annotated[str | None, Option("Queries without a relevant document: zero or skip.", "POLICY")]
 Ties = Annotated[

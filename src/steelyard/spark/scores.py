@@ -23,6 +23,7 @@ from steelyard.scores import Scores, key_of
 from steelyard.spark.faults import error_of
 from steelyard.spark.plan import Plan, map_in_arrow
 from steelyard.spark.tally import Tally, total
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,7 @@ _NOT_ON_WORKERS = (
     "to an interpreter that has it."
 )
 _COUNTS = (
-    *("queries", "answered", "missing", "without_judgments", "no_relevant"),
+    *("queries", "answered", "missing", "empty", "without_judgments", "no_relevant"),
     *("documents", "unjudged", "repeated", "tie_sensitive"),
 )
 
@@ -107,7 +108,7 @@ class SparkScores:
             return f"SparkScores of {self.name!r}: {', '.join(self.measures)} (computed when asked for)"
         width = max(map(len, self.measures))
         lines = [f"  {key:<{width}}  {value:.4f}" for key, value in self.means.items()]
-        head = f"SparkScores of {self.name!r} over {self.coverage.queries:,} queries"
+        head = f"SparkScores of {self.name!r} over {counted(self.coverage.queries, 'query', 'queries')}"
         return "\n".join([head, *lines, f"  {self.coverage}"])
 
     @property
