@@ -18,8 +18,9 @@ from steelyard.retrievers.base import (
     checked_index,
     checked_queries,
 )
+from steelyard.retrievers.checks import whole
 from steelyard.retrievers.tokenizers import Tokenizer, describe_callable, describe_tokenizer, tokenizer_of
-from steelyard.retrievers.topk import ranked, top_k
+from steelyard.retrievers.topk import best
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -61,17 +62,13 @@ class Dense:
         name: str | None = None,
     ) -> None:
         self.label = name or (f"dense-{model}" if isinstance(model, str) and model != "lsa" else "dense")
-        if dimensions is not None and (type(dimensions) is not int or dimensions < 1):
-            raise RetrieverError(
-                f"{self.label}: dimensions is {dimensions!r}; expected a whole number, 1 or more."
-            )
         if model == "lsa" and vectors is not None:
             raise RetrieverError(
                 f"{self.label}: lsa is fitted on texts, so it cannot embed queries for vectors from elsewhere; "
                 "give the model that made the vectors, or a mapping of query to vector, as model=."
             )
         self.model = model
-        self.dimensions = dimensions
+        self.dimensions = None if dimensions is None else whole(self.label, "dimensions", dimensions, 1)
         self._given = vectors
         self._tokenizer_given = tokenizer
         self._tokenize = tokenizer_of(tokenizer, self.label)
@@ -127,12 +124,11 @@ class Dense:
         documents = checked_index(self._documents, self.label)
         listed = checked_queries(queries, k, self.label)
         step = max(1, _BLOCK_BYTES // (4 * len(documents)))
-        answers = []
+        answers: list[Ranked] = []
         for first in range(0, len(listed), step):
             cosines = (self.embed(listed[first : first + step]) @ self.vectors.T).astype(np.float64)
-            for row in np.round(cosines, 6) + 0.0:  # and -0.0 is 0.0
-                places = top_k(row, k)
-                answers.append(ranked(documents.ids, places, row[places]))
+            rounded = np.round(cosines, 6) + 0.0  # and -0.0 is 0.0
+            answers += [best(documents.ids, row, k) for row in rounded]
         return answers
 
     def settings(self) -> dict[str, Any]:

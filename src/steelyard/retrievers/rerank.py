@@ -16,6 +16,7 @@ from steelyard.retrievers.base import (
     checked_index,
     checked_queries,
 )
+from steelyard.retrievers.checks import whole
 from steelyard.retrievers.registry import Spec, from_spec
 from steelyard.retrievers.tokenizers import describe_callable
 from steelyard.wording import counted
@@ -50,12 +51,8 @@ class Rerank:
         self, first: Spec, score: str | Scorer | Any, candidates: int = 50, name: str | None = None
     ) -> None:
         self.label = name or "rerank"
-        if isinstance(candidates, bool) or not isinstance(candidates, int) or candidates < 1:
-            raise RetrieverError(
-                f"{self.label}: candidates is {candidates!r}; expected a whole number, 1 or more."
-            )
+        self.candidates = whole(self.label, "candidates", candidates, 1)
         self.first = from_spec(first)
-        self.candidates = candidates
         self._given = score
         self._score = _scorer(score, self.label)
         self._texts: dict[str, str] = {}

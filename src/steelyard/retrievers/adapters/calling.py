@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 
 from steelyard.ids import kind_of
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.checks import whole
 from steelyard.wording import counted
 
 Batch = Literal["auto"] | bool
@@ -74,13 +75,6 @@ def ask_each(ask: Callable[[str], Any], queries: Sequence[str], concurrency: int
         return list(pool.map(ask, queries))
 
 
-def checked_concurrency(concurrency: int, who: str) -> int:
-    """How many queries may be out at once."""
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise RetrieverError(f"{who}: `concurrency` is {concurrency!r}; expected a whole number, 1 or more.")
-    return concurrency
-
-
 class Caller:
     """Calls a function for some queries and gives one raw answer for each.
 
@@ -108,7 +102,7 @@ class Caller:
             raise RetrieverError(f"{who}: `batch` is {batch!r}; expected true, false or auto.")
         self._function = function
         self._who = who
-        self._concurrency = checked_concurrency(concurrency, who)
+        self._concurrency = whole(who, "`concurrency`", concurrency, 1)
         self._arguments = dict(arguments or {})
         signature = _signature(function)
         parameters = list(signature.parameters.values()) if signature is not None else []

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from steelyard.ids import kind_of
-from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
+from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.paths import keys_of
 from steelyard.retrievers.adapters.service import JsonService
@@ -16,6 +16,7 @@ from steelyard.retrievers.adapters.targets import identity_of, load_target, made
 from steelyard.retrievers.adapters.templates import filled
 from steelyard.retrievers.adapters.wrapped import Wrapped
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.checks import whole
 
 
 class Elasticsearch(Wrapped):
@@ -64,7 +65,7 @@ class Elasticsearch(Wrapped):
             client = made(load_target(target, "elasticsearch", folder), label)
             self._search = _client_search(client, index, body, label)
             seen = identity_of(target, version)
-        self._concurrency = checked_concurrency(concurrency, label)
+        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
         seen = {"retriever": "elasticsearch", **seen, "index": index, "query": body}
         super().__init__(label, DocIds(id, label, f"_source.{field}"), seen)
 

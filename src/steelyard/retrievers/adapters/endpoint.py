@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steelyard.retrievers.adapters.answers import read_answer, read_score, with_scores
-from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
+from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.doc_ids import HASH, DocIds
 from steelyard.retrievers.adapters.paths import EVERY, MissingError, every, steps_of
 from steelyard.retrievers.adapters.service import JsonService, host_of
 from steelyard.retrievers.adapters.wrapped import Wrapped
 from steelyard.retrievers.base import Ranked, RetrieverError, checked_queries
+from steelyard.retrievers.checks import whole
 from steelyard.wording import counted
 
 _QUERY = "{query}"
@@ -63,7 +64,7 @@ class Http(Wrapped):
         self._texts = _path(text, "text", label)
         if id == HASH and text is None:
             raise RetrieverError(f"{label}: `id: hash` needs `text`, the JSON path to the texts.")
-        self._concurrency = checked_concurrency(concurrency, label)
+        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
         seen = {
             "retriever": "http",
             "target": self._service.shown,

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
+from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.paths import MissingError, keys_of, steps_of, walk
 from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
 from steelyard.retrievers.adapters.templates import filled
 from steelyard.retrievers.adapters.wrapped import Wrapped
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.checks import whole
 
 _QUERY_INPUTS = ("query", "text")
 
@@ -56,7 +57,7 @@ class Haystack(Wrapped):
         self._is_pipeline = hasattr(found, "add_component")
         self._inputs = inputs if inputs is not None else self._usual_inputs(found, own_k, label)
         self._output = None if output is None else steps_of(output, label)
-        self._concurrency = checked_concurrency(concurrency, label)
+        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
         seen = seen_settings("haystack", target, version, arguments, inputs=dict(self._inputs), output=output)
         super().__init__(label, DocIds(id, label), seen)
 

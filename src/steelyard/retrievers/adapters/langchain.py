@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
+from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.depth import with_depth
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
 from steelyard.retrievers.adapters.wrapped import Wrapped
+from steelyard.retrievers.checks import whole
 
 
 class LangChain(Wrapped):
@@ -45,7 +46,7 @@ class LangChain(Wrapped):
         label = name or label_of(target)
         self._retriever = found
         self._own_k = own_k
-        self._concurrency = checked_concurrency(concurrency, label)
+        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
         self._passes_k = _passes_k(found)
         seen = seen_settings("langchain", target, version, arguments, own_k=own_k)
         super().__init__(label, DocIds(id, label), seen)

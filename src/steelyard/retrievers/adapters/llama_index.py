@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from steelyard.retrievers.adapters.calling import ask_each, checked_concurrency
+from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.depth import with_depth
 from steelyard.retrievers.adapters.doc_ids import DocIds
 from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
 from steelyard.retrievers.adapters.wrapped import Wrapped
+from steelyard.retrievers.checks import whole
 
 _K_NAMES = ("similarity_top_k", "_similarity_top_k", "top_k")
 
@@ -53,7 +54,7 @@ class LlamaIndex(Wrapped):
         label = name or label_of(target)
         self._retriever = found
         self._own_k = own_k
-        self._concurrency = checked_concurrency(concurrency, label)
+        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
         path = {"id": "node_id", "document": "node.ref_doc_id"}.get(id, id)
         seen = seen_settings("llama-index", target, version, arguments, own_k=own_k)
         super().__init__(label, DocIds(path, label), seen)
