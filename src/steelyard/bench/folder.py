@@ -231,7 +231,8 @@ def read_frame(file: Path) -> pl.DataFrame | None:
 
 
 def _needs_texts(record: Mapping[str, Any]) -> bool:
-    return any("near" in text or "budget" in text for text in map(str, record["settings"]["measures"]))
+    texts = [str(text).lower() for text in record["settings"]["measures"]]
+    return any("repeats" in text or "budget" in text for text in texts)
 
 
 def _compared(

@@ -170,7 +170,10 @@ def _lists(answers: Answers) -> dict[str, Any]:
 def _needs_texts(made: Bench) -> bool:
     spoken = dialect(made.dialect)
     measures = [spoken.measure(text) for text in spoken.expand(made.measures)]
-    return any(m.parameters.get("budget") is not None or m.parameters.get("near") for m in measures)
+    return any(
+        m.parameters.get("budget") is not None or m.parameters.get("near", False) is not False
+        for m in measures
+    )
 
 
 def _compared(

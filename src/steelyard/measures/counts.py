@@ -125,19 +125,19 @@ def num_q(a: Alignment) -> Floats:
 
 
 @measure("Repeats", better="less", tail=False, needs_relevant=False)
-def repeats(a: Alignment, k: int | None = None, near: bool = False) -> Floats:
-    """Share of the first k that repeat an earlier document of the list.
+def repeats(a: Alignment, k: int | None = None, near: bool | None = None) -> Floats:
+    """Share of the first k that repeat an earlier document of the list, or (with texts) nearly repeat it.
 
     Repeats@k = |repeats in the first k| / min(k, returned). Less is better. Empty list: 0.
+    A text nearly repeats another when nine tenths of their word 3-grams are the same.
 
-    near: also counts a document whose text nearly repeats an earlier one's (nine tenths of their
-        word 3-grams are the same); the run must carry texts.
+    near=None: near-repeats count where the run carries texts.
+    near=True: near-repeats count, and the run must carry texts.
+    near=False: only the same document again counts.
     """
-    chosen = a.repeats
-    if near:
-        if a.near_repeats is None:
-            raise MissingDataError("texts")
-        chosen = a.near_repeats
+    if near and a.near_repeats is None:
+        raise MissingDataError("texts")
+    chosen = a.repeats if near is False or a.near_repeats is None else a.near_repeats
     inside = chosen.query if k is None else chosen.query[chosen.rank <= k]
     return share(np.bincount(inside, minlength=a.size).astype(np.float64), a.returned(k))
 
