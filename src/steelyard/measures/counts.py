@@ -131,9 +131,7 @@ def repeats(a: Alignment, k: int | None = None, near: bool | None = None) -> Flo
     Repeats@k = |repeats in the first k| / min(k, returned). Less is better. Empty list: 0.
     A text nearly repeats another when nine tenths of their word 3-grams are the same.
 
-    near=None: near-repeats count where the run carries texts.
-    near=True: near-repeats count, and the run must carry texts.
-    near=False: only the same document again counts.
+    near: whether near-repeats count, for which the run must carry texts; None: where it does.
     """
     if near and a.near_repeats is None:
         raise MissingDataError("texts")
