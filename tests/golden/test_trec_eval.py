@@ -135,3 +135,18 @@ def test_version_9_differs_in_nothing_else_here() -> None:
     ten = scores("out.test.a").means
     differ = [name for name in names if nine[name] != ten[name]]
     assert differ == ["iprec_at_recall_0.10", "iprec_at_recall_0.60", "11pt_avg"]
+
+
+def test_a_list_of_cutoffs_stands_for_what_trec_eval_prints() -> None:
+    ten = dialect("trec_eval-10")
+    assert ten.expand(["P.5,7,3", "map"]) == ["P_3", "P_5", "P_7", "map"]
+    levels = ten.expand(["iprec_at_recall..10,.25,0.2", "Rprec_mult.5.0,0.2"])
+    assert levels == [
+        "iprec_at_recall_0.10", "iprec_at_recall_0.20", "iprec_at_recall_0.25", "Rprec_mult_0.20", "Rprec_mult_5.00",
+    ]  # fmt: skip
+    found = sy.evaluate({"q": ["a", "b"]}, {"q": ["a", "x", "b"]}, "P.1,2", dialect="trec_eval-9")
+    assert found.means == {"P_1": 1.0, "P_2": 0.5}
+    for whole in ("utility.2,-1,0,0", "11pt_avg..25,.5,.75"):
+        assert ten.expand([whole]) == [whole]
+    with pytest.raises(sy.SteelyardError, match="0.5"):
+        ten.expand(["P.0.5,1"])

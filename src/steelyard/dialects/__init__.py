@@ -34,6 +34,7 @@ _HOLES = {
     "points": rf"{_NUMBER}(?:,{_NUMBER})*",
     "gains": rf"{_NUMBER}={_NUMBER}(?:,{_NUMBER}={_NUMBER})*",
 }
+_CUTOFFS = re.compile(rf"(\w+)\.({_NUMBER}(?:,{_NUMBER})+)")
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,26 @@ class Dialect:
         return build(definition, {**defaults, **implied, **parameters}, cutoff if suffix is None else suffix)
 
     def expand(self, wanted: Sequence[str | Measure]) -> list[str | Measure]:
-        """The measures asked for, with the names of sets replaced by what they hold."""
+        """The measures asked for, with the names of sets, and lists of cutoffs, replaced by what they hold."""
         listed: list[str | Measure] = []
         for text in wanted:
-            listed += self.sets.get(text, [text]) if isinstance(text, str) else [text]
+            if isinstance(text, str):
+                listed += self.sets.get(text) or self._at_each_cutoff(text) or [text]
+            else:
+                listed.append(text)
         return list(dict.fromkeys(listed))
+
+    def _at_each_cutoff(self, text: str) -> list[str]:
+        """`P.5,10` as a tool that has both `P.{k}` and `P_{k}` takes it: P_5 and P_10, the lowest first."""
+        found = _CUTOFFS.fullmatch(text.strip())
+        if found is None or not {f"{found[1]}.{{k}}", f"{found[1]}_{{k}}"} <= self.names.keys():
+            return []
+        listed = [(self.measure(f"{found[1]}.{cutoff}"), cutoff) for cutoff in found[2].split(",")]
+        if any(measure.cutoff is None for measure, _ in listed):
+            return []
+        ranks = all(measure.definition.cutoff_kind == "rank" for measure, _ in listed)
+        ordered = sorted((cutoff for _, cutoff in listed), key=float)
+        return [f"{found[1]}_{cutoff if ranks else f'{float(cutoff):.2f}'}" for cutoff in ordered]
 
 
 @cache
