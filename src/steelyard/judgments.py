@@ -7,10 +7,10 @@ needs; several documents may satisfy it, and a document may satisfy several.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, compress, repeat
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,18 +18,13 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats, Ints, JudgedDocs
 from steelyard.alignment.native import kernel
-from steelyard.errors import InputError, did_you_mean, problem_report
-from steelyard.ids import kind_of, text_ids
+from steelyard.errors import InputError, problem_report
+from steelyard.ids import text_ids
+from steelyard.judgment_forms import Row, flatten, rows_of
 from steelyard.wording import counted, worded
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-PARTS = {"targets": 1.0, "relevant": 1.0, "not_relevant": 0.0, "distractors": -1.0}
-"""The names under which one query's documents may be listed, and the grade that each stands for."""
-
-_LISTS = (list, tuple, set, frozenset)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,9 +101,7 @@ class Qrels:
         return read_qrels(Path(path), format, columns)
 
     @classmethod
-    def from_rows(
-        cls, rows: Sequence[tuple[str, str, float, str | None]], query_ids: Sequence[str] = ()
-    ) -> Qrels:
+    def from_rows(cls, rows: Sequence[Row], query_ids: Sequence[str] = ()) -> Qrels:
         """Judgments from rows of query, document, grade, target (None: the document is its own).
 
         `query_ids` names the queries, those without a judgment too; by default those of the rows.
@@ -139,9 +132,9 @@ class Qrels:
         query_ids = text_ids(source, "query id", "the judgments", unique=True)
         values = list(source.values())
         native = kernel()
-        flat = _flatten(values) if native is None else native.flatten(values)
+        flat = flatten(values) if native is None else native.flatten(values)
         if flat is None:
-            self._from_rows(_rows_of(query_ids, values), query_ids)
+            self._from_rows(rows_of(query_ids, values), query_ids)
             return
         doc_ids, starts, grades = flat
         self._judged = JudgedDocs(query_ids, np.frombuffer(starts, np.int64), doc_ids)
@@ -171,9 +164,7 @@ class Qrels:
         columns = (judged[name].to_list() for name in ("query_id", "doc_id", "grade", "target"))
         self._from_rows(list(zip(*columns, strict=True)), query_ids)
 
-    def _from_rows(
-        self, rows: Sequence[tuple[str, str, float, str | None]], query_ids: Sequence[str]
-    ) -> None:
+    def _from_rows(self, rows: Sequence[Row], query_ids: Sequence[str]) -> None:
         """Rows in any order; equal rows are merged, rows that disagree are an error."""
         places: dict[str, dict[str, int]] = {query: {} for query in query_ids}
         pairs: dict[tuple[str, str, str | None], float] = {}
@@ -379,101 +370,6 @@ def disagreement_error(total: int, disagreements: Sequence[str]) -> InputError:
     )
 
 
-def _flatten(values: Sequence[Any]) -> tuple[list[str], bytes, bytes | None] | None:
-    """The documents of all queries end to end, where each query's begin, and their grades, if they have any.
-
-    None where a query is judged by anything but a dict of finite numbers or a list of different ids,
-    or lists stand beside dicts.
-    """
-    kinds = set(map(type, values))
-    doc_ids: list[Any] = (
-        list(chain.from_iterable(values)) if kinds <= {dict} or kinds <= {list, tuple} else [None]
-    )
-    if not set(map(type, doc_ids)) <= {str}:
-        return None
-    starts = np.cumsum([0, *map(len, values)], dtype=np.int64).tobytes()
-    if kinds != {dict}:
-        repeats = sum(map(len, map(set, values))) != len(doc_ids)
-        return None if repeats else (doc_ids, starts, None)
-    grades = list(chain.from_iterable(map(dict.values, values)))
-    if not set(map(type, grades)) <= {int, float}:
-        return None
-    try:
-        array = np.array(grades, dtype=np.float64)
-    except OverflowError:
-        return None
-    return (doc_ids, starts, array.tobytes()) if np.isfinite(array).all() else None
-
-
-def _any_nested(values: Iterable[Iterable[Any]]) -> bool:
-    return any(not isinstance(item, (str, int)) for value in values for item in value)
-
-
-def _rows_of(query_ids: Sequence[str], values: Sequence[Any]) -> list[tuple[str, str, float, str | None]]:
-    """Judgment rows of a mapping whose queries are judged in different forms."""
-    rows: list[tuple[str, str, float, str | None]] = []
-    for query, value in zip(query_ids, values, strict=True):
-        where = f"the judgments of query {query!r}"
-        if isinstance(value, Mapping) and any(isinstance(part, _LISTS) for part in value.values()):
-            rows += _rows_of_parts(query, value, where)
-        elif isinstance(value, Mapping):
-            ids = text_ids(value, "document id", where)
-            rows += zip(repeat(query), ids, _grades(value.values(), len(ids), ids).tolist(), repeat(None))
-        elif isinstance(value, _LISTS):
-            if _any_nested([value]):
-                rows += _target_rows(query, value, where)
-            else:
-                rows += [(query, doc, 1.0, None) for doc in text_ids(value, "document id", where)]
-        else:
-            raise InputError(
-                f"{where} are {kind_of(value)}; expected a mapping of document id to grade, "
-                "a list of relevant ids, a list of lists (targets), or lists under targets, relevant, "
-                "not_relevant and distractors."
-            )
-    return rows
-
-
-def _rows_of_parts(
-    query: str, parts: Mapping[Any, Any], where: str
-) -> list[tuple[str, str, float, str | None]]:
-    """Judgment rows of a query whose documents are listed by what they are to it."""
-    rows: list[tuple[str, str, float, str | None]] = []
-    place: dict[str, str] = {}
-    for part, listed in parts.items():
-        if part not in PARTS:
-            raise InputError(
-                f"{where}: there is no part {part!r}; expected lists under {', '.join(PARTS)}."
-                f"{did_you_mean(str(part), PARTS)}"
-            )
-        if not isinstance(listed, _LISTS):
-            raise InputError(f"{where}: {part} is {kind_of(listed)}; expected a list of document ids.")
-        if part == "targets":
-            found = _target_rows(query, [[one] if isinstance(one, str) else one for one in listed], where)
-        else:
-            ids = text_ids(listed, "document id", f"{where}, {part}")
-            found = [(query, doc, PARTS[part], None) for doc in ids]
-        for _, doc, _, _ in found:
-            if place.setdefault(doc, part) != part:
-                raise InputError(
-                    f"{where}: document {doc!r} is among {place[doc]} and among {part}; keep one of them."
-                )
-        rows += found
-    return rows
-
-
-def _target_rows(query: str, groups: Iterable[Any], where: str) -> list[tuple[str, str, float, str | None]]:
-    rows: list[tuple[str, str, float, str | None]] = []
-    for number, group in enumerate(groups, start=1):
-        if not isinstance(group, _LISTS) or not group:
-            raise InputError(
-                f"{where}: target {number} is {kind_of(group)}; expected a non-empty list of document ids, "
-                "as in [['a', 'b'], ['c']]: (a or b) and c."
-            )
-        ids = dict.fromkeys(text_ids(group, "document id", f"{where}, target {number}"))
-        rows += [(query, doc, 1.0, str(number)) for doc in ids]
-    return rows
-
-
 def _targets(
     pairs: Mapping[tuple[str, str, str | None], float],
     pair_doc: Ints,
@@ -497,16 +393,3 @@ def _targets(
         query=np.array([place[query] for query, _ in code], dtype=np.int64),
         name=[name for _, name in code],
     )
-
-
-def _grades(grades: Iterable[Any], count: int, doc_ids: Sequence[str]) -> Floats:
-    listed = list(grades) if not isinstance(grades, repeat) else [1.0] * count
-    try:
-        array = np.array(listed, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.full(count, np.nan)
-    if array.shape != (count,) or not np.all(np.isfinite(array)):
-        for doc, grade in zip(doc_ids, listed, strict=True):
-            if not isinstance(grade, (int, float, np.number)) or not np.isfinite(grade):
-                raise InputError(f"judgment of document {doc!r}: grade {grade!r} is not a finite number.")
-    return array

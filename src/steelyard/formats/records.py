@@ -11,17 +11,18 @@ from steelyard.formats.lists import (
     QRELS_LISTS,
     QUERY_IDS,
     RUN_LISTS,
-    SCORE_LISTS,
     listed_name,
     qrels_of_lists,
     query_ids,
     run_of_lists,
+    score_name,
 )
 from steelyard.formats.names import run_name
 from steelyard.formats.roles import check_roles, find_name, kind_of_table
 from steelyard.formats.source import Source
 from steelyard.ids import text_ids
-from steelyard.judgments import PARTS, Qrels
+from steelyard.judgment_forms import PARTS
+from steelyard.judgments import Qrels
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def run_of_records(records: Sequence[Mapping[str, Any]], source: Source, columns
     if listed is None or not _holds_lists(records, listed):
         return run_of(_frame(records, names, columns, RUN_ROLES), source, columns)
     queries, notes = _queries(records, names, columns)
-    scores = columns.get("score") or listed_name(names, SCORE_LISTS)
+    check_roles(columns, ("query_id", "doc_id", "score", "seconds"), "a run of lists")
+    scores = score_name(names, columns.get("score"))
     run = run_of_lists(
         queries,
         [record.get(listed) for record in records],
@@ -75,11 +77,13 @@ def qrels_of_records(records: Sequence[Mapping[str, Any]], where: str, columns: 
     check_roles(columns, QRELS_ROLES, "a table of judgments")
     names = names_of(records, where, '{"query_id": "q1", "doc_id": "d1", "grade": 1}')
     if "doc_id" not in columns and any(_holds_lists(records, part) for part in ("targets", "distractors")):
+        check_roles(columns, ("query_id",), "a list of records with lists of judgments")
         _refuse_other_forms(records, names, tuple(PARTS), where)
         return _qrels_of_parts(records, names, columns)
     listed = columns.get("doc_id") or listed_name(names, QRELS_LISTS)
     if listed is None or not _holds_lists(records, listed):
         return qrels_of(_frame(records, names, columns, QRELS_ROLES), columns)
+    check_roles(columns, ("query_id", "doc_id"), "a list of records with lists of judgments")
     if "doc_id" not in columns:
         _refuse_other_forms(records, names, (listed,), where)
     queries, notes = _queries(records, names, columns)
