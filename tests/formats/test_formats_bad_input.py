@@ -7,10 +7,11 @@ import random
 import zlib
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from steelyard.errors import InputError
-from steelyard.formats import compression, read_qrels, read_run, sniff
+from steelyard.formats import compression, formats, read_qrels, read_run, sniff
 from steelyard.formats.compression import open_chunks, read_bytes
 from steelyard.judgments import Qrels
 from steelyard.runs import Run
@@ -216,6 +217,60 @@ def test_columns_for_a_format_without_any(file: Path) -> None:
     file.write_text('{"q1": {"d1": 1.5}}')
     with pytest.raises(InputError, match="has no 'score' to name a column for"):
         Run.read(file, score="points")
+    file.write_text(RUN)
+    with pytest.raises(
+        InputError, match="a TREC run has no 'doc_id' to name a column for; its columns are fixed"
+    ):
+        Run.read(file, doc_id="d")
+
+
+@pytest.mark.parametrize("format", [entry.name for entry in formats() if "run" in entry.writes])
+@pytest.mark.parametrize("insist", [True, False])
+def test_no_format_takes_a_role_that_it_does_not_have_for_a_run(
+    file: Path, format: str, insist: bool
+) -> None:
+    Run({"q1": {"a": 2.5, "b": 1.5}, "q2": {"c": 0.5}}).write(file, format)
+    with pytest.raises(InputError, match="has no 'nonsense' to name a column for"):
+        Run.read(file, format=format if insist else None, nonsense=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("format", [entry.name for entry in formats() if "qrels" in entry.writes])
+@pytest.mark.parametrize("insist", [True, False])
+def test_no_format_takes_a_role_that_it_does_not_have_for_judgments(
+    file: Path, format: str, insist: bool
+) -> None:
+    judged = {"q1": {"a": 1, "b": 0}, "q2": {"c": 2}}
+    Qrels.from_rows(
+        [
+            (query, doc, grade, str(n))
+            for query, docs in judged.items()
+            for n, (doc, grade) in enumerate(docs.items())
+        ]
+        if format == "trec-diversity"
+        else [(query, doc, grade, None) for query, docs in judged.items() for doc, grade in docs.items()]
+    ).write(file, format)
+    with pytest.raises(InputError, match="has no 'nonsense' to name a column for"):
+        Qrels.read(file, format=format if insist else None, nonsense=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"score": "scors"}, r"no column 'scors' for score; .*Did you mean scores\?"),
+        ({"query_id": "qd"}, r"no column 'qd' for query_id; .*Did you mean qid\?"),
+        ({"rank": "scores"}, "a run of lists has no 'rank' to name a column for"),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_wrong_names_for_the_columns_of_lists(
+    tmp_path: Path, suffix: str, columns: dict[str, str], said: str
+) -> None:
+    rows = [{"qid": "q1", "hits": ["a", "b"], "scores": [2.0, 1.0]}, {"qid": "q2", "hits": [], "scores": []}]
+    path = tmp_path / f"file.{suffix}"
+    frame = pl.DataFrame(rows)
+    frame.write_parquet(path) if suffix == "parquet" else frame.write_ndjson(path)
+    with pytest.raises(InputError, match=said):
+        Run.read(path, **columns)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.errors import InputError
+from steelyard.formats.named_columns import detect_named
 from steelyard.formats.registry import Format, Kind, format_named, format_of_name
-from steelyard.formats.sniffing import Detected, detect
+from steelyard.formats.sniffing import Detected
 from steelyard.formats.source import Source
 
 if TYPE_CHECKING:
@@ -24,20 +25,22 @@ def read_qrels(path: Path, format: str | None = None, columns: Mapping[str, str]
     """
     source = Source(Path(path))
     _refuse_folder(source.path, "qrels")
+    named = _as_text(columns)
     with _speaking_of(source.path):
-        entry, notes = _format(source, format, "qrels", columns or {})
-        qrels: Qrels = entry.load().read_qrels(source, columns or {})
+        entry, notes = _format(source, format, "qrels", named)
+        qrels: Qrels = entry.load().read_qrels(source, named)
     qrels.notes = (*notes, *qrels.notes)
     return qrels
 
 
 def read_run(path: Path, format: str | None = None, columns: Mapping[str, str] | None = None) -> Run:
-    """The run of a file; the format is found by content unless one is named."""
+    """The run of a file; the format is found by content unless one is named. `columns` as for judgments."""
     source = Source(Path(path))
     _refuse_folder(source.path, "run")
+    named = _as_text(columns)
     with _speaking_of(source.path):
-        entry, notes = _format(source, format, "run", columns or {})
-        run: Run = entry.load().read_run(source, columns or {})
+        entry, notes = _format(source, format, "run", named)
+        run: Run = entry.load().read_run(source, named)
     run.notes = (*notes, *run.notes)
     return run
 
@@ -69,44 +72,23 @@ def _refuse_folder(path: Path, kind: Kind) -> None:
         raise folder_error(path, kind)
 
 
+def _as_text(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """Columns by role; a column that is called by a number is called by its digits in a file."""
+    return {role: str(name) for role, name in (columns or {}).items() if name is not None}
+
+
 def _format(
     source: Source, format: str | None, kind: Kind, columns: Mapping[str, str]
 ) -> tuple[Format, tuple[str, ...]]:
     if format is not None:
         return format_named(format, kind, "reads"), ()
-    found = _detect(source, columns)
+    found = detect_named(source, columns)
     if found.kind not in (kind, "either"):
         raise InputError(wrong_kind(source.path, found, kind))
     notes = (found.note,) if found.note else ()
     if found.kind == "either" and found.likely != kind and not found.note:
         notes = (f"read as {_noun(kind)}, as asked; it could be {_noun(found.likely)} as well",)
     return format_named(found.format, kind, "reads"), notes
-
-
-def _detect(source: Source, columns: Mapping[str, str]) -> Detected:
-    """The format by content; a table whose columns are named needs none of the usual names."""
-    if not ("query_id" in columns or "doc_id" in columns):
-        return detect(source)
-    try:
-        return detect(source)
-    except InputError:
-        format = table_format(source)
-        if format is None:
-            raise
-        return Detected("either", format, "run")
-
-
-def table_format(source: Source) -> str | None:
-    """The format of a table, whatever its columns are called: Parquet, JSON lines, JSON, TSV or CSV."""
-    head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith(b"["):
-        return "json"
-    if head.startswith(b"{"):
-        return "jsonl"
-    first = head.split(b"\n", 1)[0]
-    return "tsv" if b"\t" in first else "csv" if b"," in first else None
 
 
 def wrong_kind(path: Path, found: Detected, wanted: Kind) -> str:

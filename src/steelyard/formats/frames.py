@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from steelyard.formats.lists import (
     QRELS_LISTS,
     RUN_LISTS,
-    SCORE_LISTS,
     listed_name,
     qrels_of_lists,
     query_ids,
     run_of_lists,
+    score_name,
 )
 from steelyard.formats.names import run_name
 from steelyard.formats.roles import check_roles, find_name
@@ -37,8 +37,9 @@ def run_of(frame: pl.DataFrame, source: Source, columns: Mapping[str, str]) -> R
     check_roles(columns, RUN_ROLES, "a run")
     listed = _list_column(frame, columns, RUN_LISTS)
     if listed is not None:
+        check_roles(columns, ("query_id", "doc_id", "score"), "a run of lists")
         queries, notes = query_ids(frame.to_dict(as_series=False), columns.get("query_id"), frame.height)
-        score = columns.get("score") or listed_name(frame.columns, SCORE_LISTS)
+        score = score_name(frame.columns, columns.get("score"))
         scores = frame[score].to_list() if score else None
         run = run_of_lists(queries, frame[listed].to_list(), scores, run_name(source.path))
         run.notes = (*notes, *run.notes)
@@ -58,6 +59,7 @@ def qrels_of(frame: pl.DataFrame, columns: Mapping[str, str]) -> Qrels:
     check_roles(columns, QRELS_ROLES, "a table of judgments")
     listed = _list_column(frame, columns, QRELS_LISTS)
     if listed is not None:
+        check_roles(columns, ("query_id", "doc_id"), "a table of lists of judgments")
         queries, notes = query_ids(frame.to_dict(as_series=False), columns.get("query_id"), frame.height)
         qrels = qrels_of_lists(queries, frame[listed].to_list())
         qrels.notes = (*notes, *qrels.notes)

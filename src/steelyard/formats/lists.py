@@ -50,17 +50,22 @@ def listed_name(names: Sequence[str], known: Sequence[str]) -> str | None:
     return next((by_lower[name] for name in known if name in by_lower), None)
 
 
+def score_name(names: Sequence[str], named: str | None) -> str | None:
+    """The name that holds the lists of scores: the one named, or one of the usual names."""
+    return listed_name(names, SCORE_LISTS) if named is None else find_name(names, "score", named)
+
+
 def query_ids(
     columns: Mapping[str, Sequence[Any]], named: str | None, rows: int
 ) -> tuple[list[str], tuple[str, ...]]:
     """The id of each row: the column named, one of the usual names, or the number of the row, from 0; and a note."""
     by_lower = {name.lower(): name for name in columns}
-    found = named or next((by_lower[name] for name in QUERY_IDS if name in by_lower), None)
+    found = next((by_lower[name] for name in QUERY_IDS if name in by_lower), None)
+    if named is not None:
+        found = find_name(list(columns), "query_id", named)
     if found is None:
         note = "no column holds a query id: rows were numbered from 0, in the order of the file (query_id=... names one)"
         return [str(row) for row in range(rows)], (note,)
-    if found not in columns:
-        raise InputError(f"there is no column {found!r} for query_id; the columns are {', '.join(columns)}.")
     return unique_ids(columns[found], found)
 
 

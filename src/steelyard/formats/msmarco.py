@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from steelyard.formats import trec_qrels
 from steelyard.formats.limits import fits_columns, holds_every_query
 from steelyard.formats.names import run_name
+from steelyard.formats.roles import check_roles
 from steelyard.formats.source import Source
 from steelyard.formats.white_space import comment_note, finite, frame_columns, number, shown, split_columns
 from steelyard.judgments import Qrels
@@ -56,6 +57,8 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
 
     from steelyard.runs import Run
 
+    check_roles(columns, (), "an MS MARCO run")
+
     def keep(frame: pl.DataFrame) -> pl.DataFrame:
         return frame.select(query_id="c0", doc_id="c1", rank=pl.col("c2").cast(pl.Float64))
 
@@ -67,6 +70,7 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The judgments, of four columns or three."""
+    check_roles(columns, (), "a file of MS MARCO judgments")
     first = next(
         (line.split() for line in source.head_lines if line.strip() and not line.lstrip().startswith(b"#")),
         [],

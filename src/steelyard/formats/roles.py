@@ -52,6 +52,7 @@ def find_name(
     'docno'
     """
     if named is not None:
+        named = str(named)
         if named in columns:
             return named
         raise InputError(
@@ -98,7 +99,7 @@ def check_roles(columns: Mapping[str, str], known: Sequence[str], what: str) -> 
     """Refuse a column given for a role that `what` does not have."""
     for role in columns:
         if role not in known:
-            has = f"expected {', '.join(known)}" if known else "it has columns of its own"
+            has = f"expected {', '.join(known)}" if known else "its columns are fixed"
             raise InputError(
                 f"{what} has no {role!r} to name a column for; {has}.{did_you_mean(role, known)}"
             )

@@ -10,7 +10,7 @@ from steelyard.formats.json_object import object_of_queries
 from steelyard.formats.llama_index import PARTS
 from steelyard.formats.mteb import META, depth
 from steelyard.formats.records import kind_of_records
-from steelyard.formats.sniffing import Detected, both_or_one
+from steelyard.formats.sniffing import NAME_THEM, Detected, both_or_one
 from steelyard.formats.source import Source
 
 _LOOKED_AT = 100
@@ -79,7 +79,7 @@ def _of_records(records: Sequence[Any], format: str, source: Source) -> Detected
         return Detected("either", format, "run")
     raise InputError(
         f"{source.path}: the records hold no query and documents; their names are {', '.join(first) or 'none'}. "
-        "Name the fields (query_id=..., doc_id=...), with format= to insist on one."
+        f"Call them query_id and doc_id, or {NAME_THEM}"
     )
 
 

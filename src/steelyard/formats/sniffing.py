@@ -15,6 +15,11 @@ from steelyard.formats.white_space import number
 
 _ARCHIVES = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2 data", b"\xfd7zXZ": "xz data"}
 _LOOKED_AT = 500
+NAME_THEM = (
+    'name them: Run.read(path, query_id="...", doc_id="..."), Qrels.read likewise; on the command line '
+    "--columns query_id=...,doc_id=... for a run, --qrels-columns for judgments."
+)
+"""What to do with a table whose columns have names of its own."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def of_table(names: Sequence[str], format: str, source: Source) -> Detected:
         return both_or_one(format, run is not None, qrels is not None)
     raise InputError(
         f"{source.path}: no columns hold query and document; the columns are {', '.join(names)}. "
-        "Name them (query_id=..., doc_id=...), with format= to insist on one."
+        f"Call them query_id and doc_id, or {NAME_THEM}"
     )
 
 
@@ -139,8 +144,7 @@ def _refuse_unknown_table(path: Path, lines: Sequence[bytes]) -> None:
             )
         raise InputError(
             f"{path} is a table parted by {named}, and none of its columns ({columns}) is known to hold the query or "
-            "the document. Call them query_id and doc_id (and score, rank or grade) in the first line, or name "
-            'them from Python: Qrels.read(path, query_id="...", doc_id="...", grade="...").'
+            f"the document. Call them query_id and doc_id (and score, rank or grade) in the first line, or {NAME_THEM}"
         )
 
 

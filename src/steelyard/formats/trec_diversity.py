@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from steelyard.errors import InputError
 from steelyard.formats.limits import fits_columns, holds_every_query, whole_grades
+from steelyard.formats.roles import check_roles
 from steelyard.formats.source import Source
 from steelyard.formats.trec_qrels import check
 from steelyard.formats.white_space import comment_note, split_columns
@@ -20,6 +21,7 @@ EXPECTED = "Expected 4 columns, parted by white space: topic subtopic document j
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The judgments, each subtopic a target of its topic."""
+    check_roles(columns, (), "a file of TREC judgments")
     found = split_columns(source.path, 4, check, EXPECTED)
     rows: list[tuple[str, str, float, str | None]] = []
     for query, subtopic, doc, grade in found.rows:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.errors import InputError, problem_report
 from steelyard.formats.limits import fits_columns, holds_every_query, no_targets, whole_grades
+from steelyard.formats.roles import check_roles
 from steelyard.formats.source import Source
 from steelyard.formats.white_space import Columns, comment_note, finite, frame_columns, split_columns
 from steelyard.judgments import Qrels, merged_note
@@ -51,6 +52,7 @@ def passes(frame: pl.DataFrame) -> bool:
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The judgments; a grade given twice is merged, two that disagree are an error."""
+    check_roles(columns, (), "a file of TREC judgments")
     if len(source.head) < LARGE and source.path.stat().st_size < LARGE:
         found = split_columns(source.path, 4, check, EXPECTED)
         qrels, repeats = _of_rows(found)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.formats.limits import fits_columns, holds_every_query, keeps_order
 from steelyard.formats.names import run_name
+from steelyard.formats.roles import check_roles
 from steelyard.formats.source import Source
 from steelyard.formats.white_space import comment_note, finite, frame_columns, number, shown
 from steelyard.wording import counted
@@ -50,6 +51,7 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
 
     from steelyard.runs import Run
 
+    check_roles(columns, (), "a TREC run")
     tags: dict[str, None] = {}
 
     def keep(frame: pl.DataFrame) -> pl.DataFrame:
