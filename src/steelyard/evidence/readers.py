@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.evidence import Evidence
 from steelyard.formats.delimited import read_table
-from steelyard.formats.files import table_format
 from steelyard.formats.lists import query_ids
+from steelyard.formats.named_columns import table_format
 from steelyard.formats.source import Source
 
 if TYPE_CHECKING:
