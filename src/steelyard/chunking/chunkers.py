@@ -12,6 +12,7 @@ import numpy as np
 
 from steelyard.chunking.tokens import Tokenizer, token_starts
 from steelyard.errors import InputError
+from steelyard.whole_numbers import is_whole
 
 Stretch: TypeAlias = tuple[int, int]
 """Where a chunk begins and ends in its text, end exclusive."""
@@ -57,9 +58,8 @@ class Fixed:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        if _not_whole(self.tokens) or self.tokens < 1:
-            raise InputError(f"fixed: tokens is {self.tokens!r}; expected a whole number, 1 or more.")
-        if _not_whole(self.overlap) or not 0 <= self.overlap < self.tokens:
+        _check_tokens("fixed", self.tokens)
+        if not is_whole(self.overlap, 0) or self.overlap >= self.tokens:
             raise InputError(
                 f"fixed: overlap is {self.overlap!r}; expected 0 to {self.tokens - 1}, below tokens."
             )
@@ -98,8 +98,7 @@ class Sentence:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        if _not_whole(self.tokens) or self.tokens < 1:
-            raise InputError(f"sentence: tokens is {self.tokens!r}; expected a whole number, 1 or more.")
+        _check_tokens("sentence", self.tokens)
 
     @property
     def label(self) -> str:
@@ -128,8 +127,7 @@ class Recursive:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        if _not_whole(self.tokens) or self.tokens < 1:
-            raise InputError(f"recursive: tokens is {self.tokens!r}; expected a whole number, 1 or more.")
+        _check_tokens("recursive", self.tokens)
 
     @property
     def label(self) -> str:
@@ -199,8 +197,9 @@ def chunk_documents(documents: Mapping[str, str], chunker: Chunker) -> list[Chun
     ]
 
 
-def _not_whole(number: Any) -> bool:
-    return isinstance(number, bool) or not hasattr(number, "__index__")
+def _check_tokens(who: str, tokens: int) -> None:
+    if not is_whole(tokens, 1):
+        raise InputError(f"{who}: tokens is {tokens!r}; expected a whole number, 1 or more.")
 
 
 def _trimmed(text: str, start: int, end: int) -> Stretch:

@@ -14,6 +14,7 @@ from steelyard.chunking.tokens import Tokenizer, token_starts, tokenizer_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evidence.evidence import Evidence
 from steelyard.runs import Run
+from steelyard.whole_numbers import is_whole
 from steelyard.wording import counted, worded
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _lengths(run: Run, table: pl.DataFrame, tokenizer: str | Tokenizer) -> Any:
 def _several(given: int | Sequence[int] | None, what: str) -> list[int]:
     listed = [] if given is None else [given] if isinstance(given, int) else list(given)
     for number in listed:
-        if isinstance(number, bool) or not hasattr(number, "__index__") or number < 1:
+        if not is_whole(number, 1):
             raise InputError(f"{what} is {number!r}; expected a whole number, 1 or more.")
     return listed
 

@@ -13,6 +13,7 @@ from steelyard.fusion.methods import Recipe, recipe
 from steelyard.fusion.pooled import PooledRuns, label, pool_runs
 from steelyard.ids import kind_of
 from steelyard.runs import Run
+from steelyard.whole_numbers import is_whole
 
 
 def fuse(
@@ -103,7 +104,7 @@ def fused_run(
 
 
 def _check_depth(depth: int | None) -> None:
-    if depth is not None and (isinstance(depth, bool) or not hasattr(depth, "__index__") or depth < 1):
+    if depth is not None and not is_whole(depth, 1):
         raise InputError(f"depth is {depth!r}; expected a whole number of documents, 1 or more.")
 
 

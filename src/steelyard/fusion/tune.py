@@ -23,6 +23,7 @@ from steelyard.judgments import Qrels
 from steelyard.measures.compute import summary, values
 from steelyard.measures.grammar import Measure, parse
 from steelyard.runs import Run
+from steelyard.whole_numbers import is_whole
 from steelyard.wording import counted
 
 __all__ = ["Tuned", "tune"]
@@ -144,11 +145,11 @@ def _measure(measure: str | Measure, rel: float | None) -> Measure:
 def _dealt(judged: JudgedPool, folds: int, seed: int) -> Ints:
     """The fold of every judged query, dealt by the seed; the order of the judgments does not matter."""
     queries = judged.qrels.queries
-    if isinstance(folds, bool) or not hasattr(folds, "__index__") or folds < 2:
+    if not is_whole(folds, 2):
         raise InputError(
             f"folds is {folds!r}; expected 2 or more: what is chosen on some is scored on the others."
         )
-    if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
+    if not is_whole(seed, 0):
         raise InputError(
             f"seed is {seed!r}; expected a whole number, 0 or more, so that the folds can be dealt again."
         )

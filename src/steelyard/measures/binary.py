@@ -16,6 +16,16 @@ def share(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.zeros(len(part)), where=np.asarray(whole) != 0)
 
 
+def capped(whole: Floats, k: int | None, cap: bool) -> Floats:
+    """What recall divides by: the whole, or with `cap` no more of it than k documents can reach."""
+    return np.minimum(whole, k) if cap and k is not None else whole
+
+
+def f_of(p: Floats, r: Floats, beta: float) -> Floats:
+    """The harmonic mean of precision and recall, recall weighing beta times as much."""
+    return share((1 + beta**2) * p * r, beta**2 * p + r)
+
+
 @measure(
     "P",
     aliases=("Precision", "precision_score"),
@@ -74,7 +84,7 @@ def recall(
     else:
         hit = a.per_query((a.grade >= rel) & inside)
         whole = a.relevant(rel)
-    return share(hit, np.minimum(whole, k) if cap and k is not None else whole)
+    return share(hit, capped(whole, k, cap))
 
 
 @measure(
@@ -105,8 +115,7 @@ def f_measure(
     cap: recall divides by min(R, k).
     Both 0: 0.
     """
-    p, r = precision(a, k, rel, denominator), recall(a, k, rel, per, cap)
-    return share((1 + beta**2) * p * r, beta**2 * p + r)
+    return f_of(precision(a, k, rel, denominator), recall(a, k, rel, per, cap), beta)
 
 
 @measure(

@@ -19,7 +19,7 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import MeasureError
 from steelyard.measures import binary, graded, user_models
-from steelyard.measures.binary import share
+from steelyard.measures.binary import capped, f_of, share
 from steelyard.measures.composite import weighed
 from steelyard.measures.grammar import parse
 from steelyard.measures.registry import GainTable, Weights, expected
@@ -65,7 +65,7 @@ def recall(
         inside, whole = diversity(a, k, rel), a.target_counts(rel)
     else:
         inside, whole = num_rel_ret(a, k, rel), a.relevant(rel)
-    return share(inside, np.minimum(whole, k) if cap and k is not None else whole)
+    return share(inside, capped(whole, k, cap))
 
 
 @expected("F")
@@ -83,15 +83,13 @@ def f_measure(
     Per target it is averaged over what the split group's first ranks can hold.
     """
     if per == "document":
-        p, r = precision(a, k, rel, denominator), recall(a, k, rel, per, cap)
-        return share((1 + beta**2) * p * r, beta**2 * p + r)
+        return f_of(precision(a, k, rel, denominator), recall(a, k, rel, per, cap), beta)
     states = contents(a, k, rel)
-    whole = a.target_counts(rel)
-    whole = np.minimum(whole, k) if cap and k is not None else whole
+    whole = capped(a.target_counts(rel), k, cap)
     out_of = np.full(a.size, float(k)) if denominator == "k" and k is not None else a.returned(k)
     p = share(states.documents, out_of[states.query])
     r = share(states.targets, whole[states.query])
-    return states.mean(share((1 + beta**2) * p * r, beta**2 * p + r), a.size)
+    return states.mean(f_of(p, r, beta), a.size)
 
 
 @expected("Hit")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_che
 
 from steelyard.errors import InputError, SteelyardError
 from steelyard.ids import kind_of, text_ids
+from steelyard.whole_numbers import is_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -86,7 +87,7 @@ def checked_queries(queries: Sequence[str], k: int, who: str) -> list[str]:
         raise InputError(
             f"{who}: retrieve() takes a list of queries; write retrieve([{queries[:40]!r}], k={k})."
         )
-    if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
+    if not is_whole(k, 1):
         raise InputError(f"{who}: k is {k!r}; expected a whole number of documents, 1 or more.")
     listed = list(queries)
     for place, query in enumerate(listed, 1):
