@@ -48,6 +48,8 @@ def test_every_extra_is_one_of_the_project():
     needed = {entry.extra for entry in sy.retrievers().values()} - {""}
     assert {"langchain", "llama-index", "haystack", "qdrant", "tantivy", "bm25s", "pyterrier"} == needed
     assert needed <= set(extras)
+    assert extras["dense"] == ["steelyard[wordllama,minilm]"]
+    assert {"wordllama", "minilm", "report", "spark"} <= set(extras)
     for name in retriever_names():
         source = inspect.getsource(sys.modules[class_of(name)[0].__module__])
         loads = "package(" in source or "library_object(" in source
