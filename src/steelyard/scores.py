@@ -12,9 +12,10 @@ import numpy as np
 from steelyard.alignment.hits import Floats
 from steelyard.coverage import Coverage
 from steelyard.errors import MeasureError, did_you_mean
-from steelyard.measures.compute import summary
+from steelyard.measures.compute import averaged, summary
 from steelyard.measures.grammar import Measure
 from steelyard.version import __version__
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,10 +74,10 @@ class Scores:
         """The interval of every measure that is a mean; None for the ones that are not."""
         from steelyard.statistics.intervals import mean_intervals
 
-        averaged = [key for key, m in self.measures.items() if m.definition.summary == "mean"]
-        rows = [list(self.measures).index(key) for key in averaged]
+        means = [key for key, m in self.measures.items() if averaged(m)]
+        rows = [list(self.measures).index(key) for key in means]
         found = mean_intervals(self.matrix[rows], level=level, seed=seed) if rows else []
-        known = {key: (float(low), float(high)) for key, (low, high) in zip(averaged, found, strict=True)}
+        known = {key: (float(low), float(high)) for key, (low, high) in zip(means, found, strict=True)}
         return {key: known.get(key) for key in self.measures}
 
     @cached_property
@@ -121,7 +122,11 @@ class Scores:
         width = max(map(len, self.measures), default=0)
         lines = [f"  {key:<{width}}  {value:.4f}" for key, value in self.means.items()]
         return "\n".join(
-            [f"Scores of {self.name!r} over {len(self.queries):,} queries", *lines, f"  {self.coverage}"]
+            [
+                f"Scores of {self.name!r} over {counted(len(self.queries), 'query', 'queries')}",
+                *lines,
+                f"  {self.coverage}",
+            ]
         )
 
     def _repr_html_(self) -> str:

@@ -98,6 +98,55 @@ def test_compare_shows_what_lost_and_writes_the_page(files, tmp_path, capsys):
     assert page.read_text().startswith("<!doctype html>")
     assert run([*arguments, "--format", "markdown"]) == 0
     assert "## Queries that moved" in capsys.readouterr().out
+    assert run([*arguments, "--format", "latex"]) == 0
+    assert "q1 & why? & 1.0000 & 0.2500 & " in capsys.readouterr().out
+    assert run([*arguments, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["movers"][0]["queries_lost"] == 2
+    told = tmp_path / "told.txt"
+    assert run([*arguments, "-o", str(told)]) == 0
+    assert "- q1 why?: 1.0000 -> 0.2500" in told.read_text()
+
+
+def test_movers_do_not_fit_into_csv_and_are_refused(files, tmp_path, capsys):
+    for more in (["--format", "csv"], ["-o", str(tmp_path / "a.csv")]):
+        assert run(["compare", *files, "-m", "AP", "--movers", "2", *more]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "use table, markdown, latex or json" in err
+    assert run(["compare", *files, "-m", "AP", "--movers", "-1"]) == 2
+    assert "--movers is -1; expected 0 or more" in capsys.readouterr().err
+
+
+def test_compare_as_csv_says_where_the_tests_are(files, capsys):
+    assert run(["compare", *files, "-m", "AP", "--format", "csv"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("rank,run,AP,group,rank_low,rank_high,AP low,AP high\n")
+    assert "with --baseline NAME, the differences from it are columns here" in err
+    assert run(["compare", *files, "-m", "AP", "--format", "csv", "--baseline", "one"]) == 0
+    out, err = capsys.readouterr()
+    assert "AP difference,AP difference low,AP difference high,AP p_adjusted,AP verdict" in out
+    assert "with --baseline" not in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_a_terminal_shows_every_number_whole(files):
+    import pty
+
+    outer, inner = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "60", "NO_COLOR": "1", "TERM": "xterm"}
+    measures = [part for k in range(1, 9) for part in ("-m", f"nDCG@{k}")]
+    command = [sys.executable, "-m", "steelyard", "compare", *files, *measures]
+    made = subprocess.run(command, stdout=inner, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(inner)
+    text = os.read(outer, 100_000).decode()
+    os.close(outer)
+    assert made.returncode == 0
+    lines = text.split("\r\n")
+    assert max(map(len, lines)) <= 60
+    assert "…" not in text
+    assert "\x1b" not in text
+    assert sum(line.startswith("rank ") for line in lines) > 1
+    assert all(f"nDCG@{k}" in text for k in range(1, 9))
 
 
 def test_a_run_of_other_queries_is_refused(files, tmp_path, capsys):

@@ -10,10 +10,12 @@ import subprocess
 import sys
 
 import numpy as np
+import polars as pl
 import pytest
 
 import steelyard as sy
 from steelyard.comparison.compare import compare_scores
+from steelyard.comparison.ranked_rows import ranked_rows
 from steelyard.errors import InputError
 from steelyard.report.page import making
 from steelyard.report.page.embedding import SCRIPTS, embedded_json, packed, page_script, visible
@@ -28,7 +30,7 @@ from steelyard.report.page.failures import (
     UNJUDGED,
     looks_of,
 )
-from steelyard.report.page.lists import interesting_order, ranked_rows
+from steelyard.report.page.lists import interesting_order
 from steelyard.report.page.subject import comparison_subject
 
 pytest.importorskip("altair", reason="the extra `report` is not installed")
@@ -267,3 +269,45 @@ def test_a_page_of_a_dataset_shows_its_texts(tmp_path):
     assert "the gold text" in page
     assert "asked so" in page
     assert dataset.fingerprint in page
+
+
+def test_the_page_says_what_ordered_every_run(tmp_path):
+    truth = {"q1": ["a"], "q2": ["b"]}
+    scored = sy.Run({"q1": {"a": 1.0, "b": 0.5}, "q2": {"b": 1.0}}, name="scored")
+    listed = sy.Run({"q1": ["b", "a"], "q2": ["b"]}, name="listed")
+    answers = sy.Run({"q1": [("b", 0.5), ("a", 0.5)], "q2": [("b", 0.5)]}, name="answers")
+
+    def page(*runs):
+        sy.compare(truth, list(runs), ["RR"]).to_html(tmp_path / "page.html")
+        return (tmp_path / "page.html").read_text()
+
+    def row(text, run):
+        (made,) = re.findall(f'<tr><th scope="row"><bdi>{run}</bdi></th><td class="settings">.*?</tr>', text)
+        return made
+
+    mixed = page(scored, listed, answers)
+    assert "score, highest first (ties=docid-desc)" in row(mixed, "scored")
+    assert "its own: ranked lists" in row(mixed, "listed")
+    assert "its own: ranked lists" in row(mixed, "answers")
+    assert "largest first; not of listed and answers, which keep their own order" in mixed
+    assert "largest first; of no run here: each keeps its own order" in page(listed)
+    assert "largest first</dd>" in page(scored)
+
+
+def test_the_page_says_where_interval_and_p_disagree_below_the_differences(tmp_path):
+    noise = np.random.default_rng(3).normal(size=40)
+    border = 0.5 + 0.1 * ((noise - noise.mean()) / noise.std(ddof=1) + 2.4 / 40**0.5)
+    values = {"base": [0.5] * 40, "border": border, "other": 1 - border, "again": border}
+    rows = [
+        {"run": run, "query_id": f"q{number}", "RR": float(value)}
+        for run, row in values.items()
+        for number, value in enumerate(row)
+    ]
+    found = compare_scores(pl.DataFrame(rows), baseline="base")
+    found.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    (note,) = (note for note in found.notes if note.startswith("Interval and p disagree on 3 pairs"))
+    assert page.count(note) == 1
+    start = page.index("<summary>Differences between runs</summary>")
+    assert start < page.index(note) < page.index("</details>", start)
+    assert "<td>cannot tell</td>" in page

@@ -209,7 +209,7 @@ def compare_chunkings(
         coverage={name: covered for part in parts for name, covered in part.coverage.items()},
         notes=(
             "Every run is measured against the judgments of its own chunking.",
-            *(note for part in parts for note in part.notes if not note.startswith("No test")),
+            *(note for part in parts for note in part.given),
         ),
         dialect=parts[0].dialect,
         source=Source(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from steelyard.cli.output import Format, emit, format_for, say, write
-from steelyard.comparison.movers import Mover
+from steelyard.cli.output import Format, format_for, print_tables, say, write
 from steelyard.comparison.result import Comparison
-from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_table
-from steelyard.wording import counted
+from steelyard.report.comparison_rows import remarks
+from steelyard.report.comparison_text import comparison_tables
+from steelyard.report.movers_rows import movers_lines
 
 
 def print_comparison(
@@ -22,56 +22,35 @@ def print_comparison(
     """Print a comparison in the format asked for: tables to stdout, what to know about them to stderr."""
     format = format_for(format, output)
     if format is Format.json:
-        write(result.to_json(), output)
+        write(result.to_json(movers), output)
     elif format is Format.markdown:
-        told = f"\n\n## Queries that moved\n\n{movers_text(result, movers, texts)}" if movers else ""
-        write(result.to_markdown() + told, output)
+        write(result.to_markdown(movers, texts), output)
     elif format is Format.latex:
-        write(result.to_latex(), output)
+        write(result.to_latex(movers, texts), output)
         say(result.verdict)
     elif format is Format.csv:
-        emit(leaderboard_table(result), None, format, output)
-        say(result.verdict)
+        write(result.to_csv(), output)
+        _say_all(result)
     elif output is not None:
-        write(repr(result), output)
+        write(result.to_text(movers, texts), output)
     else:
-        say(result.verdict)
-        emit(leaderboard_table(result), None, format, None)
-        if result.tested:
-            print()
-            emit(pairs_table(result), None, format, None)
-        sliced = slice_table(result)
-        if sliced is not None:
-            print()
-            emit(sliced, None, format, None)
-        for line in remarks(result):
-            say(line)
-        if movers:
-            print(f"\n{movers_text(result, movers, texts)}")
+        _print_tables(result, movers, texts)
 
 
-def movers_text(result: Comparison, most: int, texts: Mapping[str, object] | None) -> str:
-    """The queries that lost most and won most against the baseline (or the last run), for every other run."""
-    baseline = result.plan.baseline or result.standings[-1].run
-    lines: list[str] = []
-    for run in (name for name in result.runs if name != baseline):
-        moved = result.movers(run, baseline, most=len(result.boards[0].queries))
-        better = result.boards[0].columns[0].better
-        lost = [mover for mover in moved if (mover.difference < 0) == (better == "more")]
-        won = [mover for mover in moved if (mover.difference < 0) != (better == "more")]
-        for what, found in (("lost", lost), ("won", won)):
-            lines.append(
-                f"{run} against {baseline}: {counted(len(found), 'query', 'queries')} {what} on "
-                f"{result.keys[0]}"
-            )
-            lines += [_mover_text(mover, texts or {}) for mover in found[:most]]
-    return "\n".join(lines)
+def _print_tables(result: Comparison, movers: int, texts: Mapping[str, object] | None) -> None:
+    say(result.verdict)
+    print_tables(comparison_tables(result))
+    for line in remarks(result):
+        say(line)
+    if movers:
+        print("\n" + "\n".join(movers_lines(result, movers, texts)))
 
 
-def _mover_text(mover: Mover, texts: Mapping[str, object]) -> str:
-    moves = [
-        f"{move.doc_id} (grade {move.grade:g}) {move.before or 'absent'} -> {move.after or 'absent'}"
-        for move in mover.documents[:4]
-    ]
-    asked = f" {texts[mover.query_id]!s:.80}" if mover.query_id in texts else ""
-    return f"- {mover.query_id}{asked}: {mover.before:.4f} -> {mover.after:.4f}; {'; '.join(moves)}"
+def _say_all(result: Comparison) -> None:
+    """What is to be known of a comparison whose table cannot say it."""
+    for line in (result.verdict, *remarks(result, tables=False)):
+        say(line)
+    if result.plan.baseline is None and result.tested:
+        say(
+            "The tests of every two runs are in the JSON; with --baseline NAME, the differences from it are columns here."
+        )

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from steelyard.report.tables import Table, comma_separated, latex, markdown, plain
+from steelyard.report.tables import Table, comma_separated, fitted, latex, markdown, plain
 
 Item = TypeVar("Item")
 
@@ -47,10 +47,18 @@ def emit(table: Table, data: Any, format: Format, output: Path | None) -> None:
         import json
 
         write(json.dumps(data() if callable(data) else data, indent=1, ensure_ascii=False), output)
-    elif format is Format.table and output is None and _colours():
-        _print_rich(table)
+    elif format is Format.table and output is None:
+        print_tables([table])
     else:
         write(_WRITERS.get(format, plain)(table), output)
+
+
+def print_tables(tables: Sequence[Table]) -> None:
+    """Print tables one below the other: in a pipe as they are, on a terminal so that they fit."""
+    if sys.stdout.isatty():
+        _print_rich(tables)
+    else:
+        print("\n\n".join(map(plain, tables)))
 
 
 def write(text: str, output: Path | None) -> None:
@@ -104,19 +112,28 @@ def watched() -> Iterator[Callable[[str, int, int], None]]:
         yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
 
 
-def _colours() -> bool:
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
-
-
-def _print_rich(table: Table) -> None:
+def _print_rich(tables: Sequence[Table]) -> None:
+    """Tables on a terminal: one that is too wide goes on below, and nothing in it is cut."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
-    grid = Grid(box=box.SIMPLE_HEAD, header_style="bold")
-    for column, right in zip(table.columns, table.numeric(), strict=True):
-        grid.add_column(Text(column), justify="right" if right else "left")
-    for row in table.shown():
-        grid.add_row(*map(Text, row))
-    Console().print(grid)
+    console = Console(highlight=False)
+    style = "" if "NO_COLOR" in os.environ else "bold"
+    for part in (part for table in tables for part in fitted(table, console.width)):
+        console.print()
+        if part.title:
+            console.print(Text(part.title, style=style))
+        grid = Grid(
+            box=box.SIMPLE_HEAD, header_style=style, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1)
+        )
+        whole = not part.prose()
+        for place, (column, right) in enumerate(zip(part.columns, part.numeric(), strict=True)):
+            justify: Literal["left", "right"] = "right" if right else "left"
+            one_line = right or (whole and place >= part.keys)
+            grid.add_column(Text(column), justify=justify, overflow="fold", no_wrap=one_line)
+        for row in part.shown():
+            grid.add_row(*map(Text, row))
+        console.print(grid)
+    console.print()

@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import MeasureError
-from steelyard.measures.compute import summary
+from steelyard.measures.compute import averaged, summary
 from steelyard.measures.grammar import Measure, parse
 
 COMPOSITE = "composite"
@@ -29,6 +29,11 @@ class Column:
             return summary(self.measure, values)
         kept = values[~np.isnan(values)]
         return float(kept.mean()) if len(kept) else float("nan")
+
+    @property
+    def averaged(self) -> bool:
+        """Whether `mean` is the mean over queries, so that an interval of the mean is its interval."""
+        return self.measure is None or averaged(self.measure)
 
     def worth(self, values: Floats) -> Floats:
         """The values turned so that more is better."""

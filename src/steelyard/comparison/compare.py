@@ -109,18 +109,12 @@ def compare(
         components.append(whole.only(list(weights)) if weights else None)
         shown = whole.only(list(texts))
         boards.append(whole.with_composite(weights).only([COMPOSITE, *texts]) if weights else shown)
-    sliced = None
-    if by is not None:
-        sliced = (
-            by,
-            complexity(truth) if by == COMPLEXITY and queries is None else _slice_values(queries, by),
-        )
     return Comparison.of(
         boards=boards,
         plan=plan,
         weights=weights,
         components=components,
-        sliced=sliced,
+        sliced=None if by is None else (by, _slice_values(queries, by, truth)),
         coverage=covered,
         notes=tuple(notes),
         dialect=spoken.name,
@@ -165,12 +159,18 @@ def compare_scores(
     )
 
 
-def _slice_values(queries: Any, by: str) -> dict[str, object]:
+def _slice_values(queries: Any, by: str, truth: Qrels | None = None) -> dict[str, object]:
+    """The column that slices; complexity is made from the judgments where the queries do not say it."""
+    derived: dict[str, object] | None = None
+    if by == COMPLEXITY and truth is not None:
+        derived = {**complexity(truth)}
     if queries is None:
+        if derived is not None:
+            return derived
         raise InputError(
             f"slicing by {by!r} needs the queries' columns: queries=... (a mapping, frame or file), or by='complexity'."
         )
-    return column_values(queries, by)
+    return column_values(queries, by, derived)
 
 
 def _named_runs(runs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:

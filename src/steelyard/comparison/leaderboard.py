@@ -52,16 +52,13 @@ def standings(board: Board, order: Sequence[int], plan: Plan, tested: Sequence[P
     places = rank_intervals(first.worth(board.of(first.key)), seed=plan.seed)
     means = board.means()
     groups = groups_of(first.worth(means[:, 0]), apart(board, plan, tested), plan.alpha)
-    averaged = [
-        column.measure is None or column.measure.definition.summary == "mean" for column in board.columns
-    ]
     flat = board.values.reshape(-1, len(board.queries))
     found = np.array(mean_intervals(flat, seed=plan.seed)).reshape(len(board.runs), len(board.columns), 2)
     rows = []
     for rank, run in enumerate(order, start=1):
         intervals = {
-            column.key: (float(pair[0]), float(pair[1])) if plain else None
-            for column, pair, plain in zip(board.columns, found[run], averaged, strict=True)
+            column.key: (float(pair[0]), float(pair[1])) if column.averaged else None
+            for column, pair in zip(board.columns, found[run], strict=True)
         }
         rows.append(
             Standing(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard.alignment.hits import Ordering
 from steelyard.comparison.board import Board
+from steelyard.comparison.ranked_rows import ranked_rows
 from steelyard.judgments import Qrels
 from steelyard.runs import Run
+
+if TYPE_CHECKING:
+    from steelyard.comparison.result import Comparison
 
 
 @dataclass(frozen=True)
@@ -37,55 +43,98 @@ class Mover:
         return self.after - self.before
 
 
+@dataclass(frozen=True)
+class Moved:
+    """How a run moved against another on a measure: how many queries it lost and won, and the most of either."""
+
+    run: str
+    baseline: str
+    measure: str
+    queries_lost: int
+    queries_won: int
+    lost: tuple[Mover, ...]
+    won: tuple[Mover, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `compare`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The ranked lists that documents move in: the run's, the baseline's, their order and the judgments."""
+
+    run: Run
+    baseline: Run
+    ordering: Ordering
+    qrels: Qrels
+
+
 def movers(
-    board: Board,
-    measure: str,
-    run: int,
-    baseline: int,
-    held: tuple[Run, Run] | None,
-    qrels: Qrels | None,
-    most: int = 10,
+    board: Board, measure: str, run: int, baseline: int, lists: Lists | None, most: int = 10
 ) -> list[Mover]:
     """The queries that moved most from baseline to run on a measure, either way."""
     values = board.of(measure)
     gap = np.nan_to_num(values[run] - values[baseline], nan=0.0)
     order = np.argsort(-np.abs(gap), kind="stable")
-    chosen = [place for place in order.tolist() if gap[place] != 0][:most]
-    queries = [board.queries[place] for place in chosen]
-    moves = _moves(qrels, held, queries) if qrels is not None and held is not None else {}
-    return [
-        Mover(
-            board.queries[p],
-            float(values[baseline, p]),
-            float(values[run, p]),
-            tuple(moves.get(board.queries[p], ())),
+    return _made(board, measure, (run, baseline), lists, order[gap[order] != 0][:most].tolist())
+
+
+def moved(comparison: Comparison, most: int) -> list[Moved]:
+    """The queries that every run lost and won most against the baseline, or else the last run, on the first measure."""
+    board, baseline = comparison.boards[0], comparison.plan.baseline or comparison.standings[-1].run
+    column = board.columns[0]
+    values = board.of(column.key)
+    base = board.runs.index(baseline)
+    found = []
+    for run, name in enumerate(board.runs):
+        if run == base:
+            continue
+        gain = column.worth(np.nan_to_num(values[run] - values[base], nan=0.0))
+        order = np.argsort(-np.abs(gain), kind="stable")
+        lost, won = order[gain[order] < 0], order[gain[order] > 0]
+        chosen = [*lost[:most].tolist(), *won[:most].tolist()]
+        made = _made(board, column.key, (run, base), comparison.lists(name, baseline), chosen)
+        cut = len(lost[:most])
+        found.append(
+            Moved(name, baseline, column.key, len(lost), len(won), tuple(made[:cut]), tuple(made[cut:]))
         )
-        for p in chosen
+    return found
+
+
+def _made(
+    board: Board, measure: str, runs: tuple[int, int], lists: Lists | None, places: Sequence[int]
+) -> list[Mover]:
+    after, before = (board.of(measure)[run] for run in runs)
+    queries = [board.queries[place] for place in places]
+    moves = {} if lists is None else _moves(lists, queries)
+    return [
+        Mover(query, float(before[place]), float(after[place]), tuple(moves.get(query, ())))
+        for query, place in zip(queries, places, strict=True)
     ]
 
 
-def _moves(qrels: Qrels, held: tuple[Run, Run], queries: Sequence[str]) -> dict[str, list[DocumentMove]]:
-    after, before = (_ranks(run, queries) for run in held)
-    place = {query: number for number, query in enumerate(qrels.judged.query_ids)}
+def _moves(lists: Lists, queries: Sequence[str]) -> dict[str, list[DocumentMove]]:
+    after, before = (_ranks(run, lists.ordering, queries) for run in (lists.run, lists.baseline))
+    judged, grades = lists.qrels.judged, lists.qrels.grades
+    place = {query: number for number, query in enumerate(judged.query_ids)}
     found: dict[str, list[DocumentMove]] = {}
     for query in queries:
-        start, end = qrels.judged.starts[place[query] : place[query] + 2].tolist()
-        moved = [
+        start, end = judged.starts[place[query] : place[query] + 2].tolist()
+        known = [
             DocumentMove(doc, grade, before.get((query, doc)), after.get((query, doc)))
-            for doc, grade in zip(
-                qrels.judged.doc_ids[start:end], qrels.grades[start:end].tolist(), strict=True
-            )
+            for doc, grade in zip(judged.doc_ids[start:end], grades[start:end].tolist(), strict=True)
         ]
-        changed = [move for move in moved if move.before != move.after]
+        changed = [move for move in known if move.before != move.after]
         found[query] = sorted(changed, key=lambda move: -abs((move.before or 10**9) - (move.after or 10**9)))
     return found
 
 
-def _ranks(run: Run, queries: Sequence[str]) -> dict[tuple[str, str], int]:
+def _ranks(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[tuple[str, str], int]:
     import polars as pl
 
-    rows = run.frame.filter(pl.col("query_id").is_in(list(queries))).select("query_id", "doc_id", "rank")
+    rows = ranked_rows(run, ordering).filter(pl.col("query_id").is_in(list(queries)))
     ranks: dict[tuple[str, str], int] = {}
-    for query, doc, rank in rows.iter_rows():
+    for query, doc, rank in rows.select("query_id", "doc_id", "rank").iter_rows():
         ranks.setdefault((query, doc), rank)
     return ranks

@@ -32,7 +32,11 @@ from steelyard.statistics.tests import PairedTest
 
 @dataclass(frozen=True)
 class Pair:
-    """One run against another on one measure. `p_adjusted` accounts for the pairs tested on the measure."""
+    """One run against another on one measure, on the queries that both have a value for.
+
+    `p_adjusted` accounts for the pairs tested on the measure, and `verdict` is what it says at the
+    comparison's alpha. `low` and `high` are of this pair alone, and only where the measure is averaged.
+    """
 
     run: str
     baseline: str
@@ -53,6 +57,13 @@ class Pair:
     needed: int | None
     sentence: str
     reason: str = ""
+    verdict: str = ""
+
+    def at_odds(self, alpha: float) -> bool:
+        """Whether the interval leaves out 0 where p does not reach alpha, or the other way round."""
+        if self.low != self.low or self.p_adjusted != self.p_adjusted:
+            return False
+        return (self.low > 0 or self.high < 0) != (self.p_adjusted < alpha)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
@@ -134,8 +145,10 @@ def _pair(
     each: _Asked, p: tuple[float, float], interval: tuple[float, float], reason: str, plan: Plan
 ) -> Pair:
     column, board, gap = each.column, each.board, each.gap
-    mine, theirs = (column.mean(values) for values in each.values)
+    paired = ~np.isnan(gap)
+    mine, theirs = (column.mean(values[paired]) for values in each.values)
     outcome = tally(column.worth(gap))
+    low, high = interval if column.averaged else (float("nan"), float("nan"))
     power = power_analysis(gap, alpha=plan.alpha, separated=bool(p[1] < plan.alpha))
     return Pair(
         run=board.runs[each.run],
@@ -146,8 +159,8 @@ def _pair(
         p=p[0],
         p_adjusted=p[1],
         stars="" if p[1] != p[1] else stars(p[1]),
-        low=interval[0],
-        high=interval[1],
+        low=low,
+        high=high,
         effect=cohens_d(gap),
         wins=outcome.wins,
         ties=outcome.ties,
@@ -157,7 +170,30 @@ def _pair(
         needed=power.needed,
         sentence=power.sentence,
         reason=reason,
+        verdict=_verdict(column, mine - theirs, gap[paired], p[1], plan),
     )
+
+
+def _verdict(column: Column, difference: float, gap: Floats, p: float, plan: Plan) -> str:
+    """What a test says, in a word or two.
+
+    What was tested and the difference shown may point different ways: ranks and signs are not means,
+    and a geometric mean is not a mean. Then the runs differ, and neither is called the better one.
+    """
+    if p != p:
+        return "no test"
+    if not gap.any():
+        return "the same"
+    if not p < plan.alpha:
+        return "cannot tell"
+    ways = {difference > 0, float(gap.mean()) > 0}
+    if plan.test in ("wilcoxon", "sign"):
+        ways.add(int(np.sum(gap > 0)) > int(np.sum(gap < 0)))
+    if len(ways) > 1:
+        return "differs"
+    if column.better == "neither":
+        return "higher" if difference > 0 else "lower"
+    return "better" if (difference > 0) == (column.better == "more") else "worse"
 
 
 def apart(board: Board, plan: Plan, tested: Sequence[Pair]) -> Floats:

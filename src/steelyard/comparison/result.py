@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.comparison.board import Board
+from steelyard.comparison.disagreement import disagreement
 from steelyard.comparison.leaderboard import Standing, order_of, standings
-from steelyard.comparison.movers import Mover, movers
+from steelyard.comparison.movers import Lists, Moved, Mover, moved, movers
 from steelyard.comparison.pairs import Pair, Plan, pairs_of
-from steelyard.comparison.slices import Slice, slices_of
+from steelyard.comparison.slices import Slice, reversals, slices_of
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError, did_you_mean
 from steelyard.judgments import Qrels
@@ -52,7 +53,10 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What compare() gives. `standings` and `tested` are rows; `leaderboard` and `pairs` are frames of them."""
+    """What compare() gives. `standings` and `tested` are rows; `leaderboard` and `pairs` are frames of them.
+
+    `notes` are those it was `given` and what was found while comparing.
+    """
 
     boards: tuple[Board, ...]
     standings: tuple[Standing, ...]
@@ -62,6 +66,7 @@ class Comparison:
     components: tuple[Board | None, ...]
     slices: tuple[Slice, ...]
     coverage: dict[str, Coverage]
+    given: tuple[str, ...]
     notes: tuple[str, ...]
     dialect: str
     source: Source | None
@@ -82,8 +87,12 @@ class Comparison:
         """Rank, test and slice the boards."""
         orders = [order_of(board) for board in boards]
         cut = slices_of(boards[0], *sliced) if sliced is not None else []
-        said = [*notes, *_reversals(cut)]
         tested = pairs_of(boards, plan, orders)
+        said = [
+            *notes,
+            *disagreement(tested, plan),
+            *reversals(cut, boards[0].columns[0].key, len(boards[0].runs)),
+        ]
         rows = [
             row
             for board, order in zip(boards, orders, strict=True)
@@ -101,6 +110,7 @@ class Comparison:
             components=tuple(components),
             slices=tuple(cut),
             coverage=coverage,
+            given=notes,
             notes=tuple(said),
             dialect=dialect,
             source=source,
@@ -198,19 +208,21 @@ class Comparison:
                 )
         board = self.boards[0]
         places = board.runs.index(run), board.runs.index(base)
-        source = None if self.source is None or self.source.chunked else self.source
-        held = (source.run(run), source.run(base)) if source else None
-        return movers(
-            board,
-            measure or board.columns[0].key,
-            *places,
-            held,
-            source.qrels if source else None,
-            most,
-        )
+        return movers(board, measure or board.columns[0].key, *places, self.lists(run, base), most)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `compare`."""
+    def moved(self, most: int = 10) -> list[Moved]:
+        """For every run the queries it lost and won most against the baseline; without one, the last run."""
+        return moved(self, most)
+
+    def lists(self, run: str, baseline: str) -> Lists | None:
+        """The ranked lists of two runs; None where they are not known, or are of different chunks."""
+        if self.source is None or self.source.chunked:
+            return None
+        ordering = self.coverage[run].policies.ordering
+        return Lists(self.source.run(run), self.source.run(baseline), ordering, self.source.qrels)
+
+    def to_dict(self, movers: int = 0) -> dict[str, Any]:
+        """As in the JSON of `compare`; with so many `movers` of every run, the queries lost and won most."""
         made: dict[str, Any] = {
             "steelyard": __version__,
             "dialect": self.dialect,
@@ -226,24 +238,41 @@ class Comparison:
             "notes": list(self.notes),
         }
         if self.slices:
-            made["slices"] = [vars(cut) for cut in self.slices]
+            made["slices"] = [cut.to_dict() for cut in self.slices]
+        if movers:
+            made["movers"] = [each.to_dict() for each in self.moved(movers)]
         return made
 
-    def to_json(self) -> str:
+    def to_json(self, movers: int = 0) -> str:
         """The JSON of `compare`; p-values are unrounded."""
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+        return json.dumps(self.to_dict(movers), indent=1, ensure_ascii=False)
 
-    def to_markdown(self) -> str:
-        """The leaderboard with its composite explained, the pairs, the slices and the notes."""
+    def to_text(self, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
+        """The verdict, the tables and the notes as plain text; `movers` and `texts` as in `to_markdown`."""
+        from steelyard.report.comparison_text import comparison_text
+
+        return comparison_text(self, movers, texts)
+
+    def to_markdown(self, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
+        """The leaderboard with its composite explained, the pairs, the slices and the notes.
+
+        With `movers`, so many queries that every run lost and won most, with their `texts` by id.
+        """
         from steelyard.report.comparison_markdown import comparison_markdown
 
-        return comparison_markdown(self)
+        return comparison_markdown(self, movers, texts)
 
-    def to_latex(self) -> str:
-        """A booktabs table, with the significance of each difference from the baseline marked."""
+    def to_latex(self, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
+        """Booktabs tables: the means with stars, the pairs, the slices and the `movers`; the notes as comments."""
         from steelyard.report.comparison_latex import comparison_latex
 
-        return comparison_latex(self)
+        return comparison_latex(self, movers, texts)
+
+    def to_csv(self) -> str:
+        """One row a run (and cutoff): `leaderboard`, the differences from the baseline, and the slices' means."""
+        from steelyard.report.comparison_csv import comparison_csv
+
+        return comparison_csv(self)
 
     def to_html(
         self, path: str | Path | None = None, dataset: Dataset | None = None, *, everything: bool = False
@@ -263,9 +292,7 @@ class Comparison:
         return comparison_html(self)
 
     def __repr__(self) -> str:
-        from steelyard.report.comparison_text import comparison_text
-
-        return comparison_text(self)
+        return self.to_text()
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -291,13 +318,5 @@ _PAIR_SCHEMA: dict[str, Any] = {
     "needed": int,
     "sentence": str,
     "reason": str,
+    "verdict": str,
 }
-
-
-def _reversals(slices: Sequence[Slice]) -> list[str]:
-    turned = [
-        f"{cut.value} ({cut.reverses[0]} above {cut.reverses[1]})"
-        for cut in slices
-        if cut.reverses is not None
-    ]
-    return [f"The overall order turns within {slices[0].column} = {', '.join(turned)}."] if turned else []

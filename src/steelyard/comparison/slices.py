@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,36 @@ from steelyard.comparison.board import Board
 from steelyard.comparison.leaderboard import order_of
 from steelyard.errors import InputError, did_you_mean
 from steelyard.judgments import Qrels
+from steelyard.statistics import tally
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
 COMPLEXITY = "complexity"
 """The derived slice: simple up to 3 relevant documents, medium 4 to 6, complex above."""
+
+
+FEW = 30
+"""With fewer queries than this in a slice, an order that turns there is said to be seen on few."""
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """Two runs whose overall order a slice turns round: `above` is better here, `below` overall.
+
+    `difference` is that of their means on the slice, `wins` and `losses` count the slice's queries for
+    `above`, and `pairs` the pairs of runs that turn here, of which this is the one highest overall.
+    """
+
+    above: str
+    below: str
+    difference: float
+    wins: int
+    losses: int
+    pairs: int
 
 
 @dataclass(frozen=True)
@@ -30,7 +54,15 @@ class Slice:
     queries: int
     means: dict[str, dict[str, float]]
     order: tuple[str, ...]
-    reverses: tuple[str, str] | None
+    reverses: Reversal | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+        means = {
+            run: {key: None if mean != mean else mean for key, mean in row.items()}
+            for run, row in self.means.items()
+        }
+        return {**asdict(self), "means": means}
 
 
 def complexity(qrels: Qrels) -> dict[str, str]:
@@ -82,19 +114,64 @@ def _in_order(labels: Sequence[str]) -> list[str]:
     )
 
 
-def _reversal(part: Board, overall: Sequence[int]) -> tuple[str, str] | None:
-    """The first two runs whose overall order the slice turns round: (better here, better overall)."""
+def _reversal(part: Board, overall: Sequence[int]) -> Reversal | None:
+    """The highest two runs whose overall order the slice turns round by more than rounding."""
     first = part.columns[0]
-    worth = [first.worth(np.array([first.mean(row)]))[0] for row in part.of(first.key)]
-    for place, better in enumerate(overall):
-        for worse in overall[place + 1 :]:
-            if worth[worse] > worth[better]:
-                return part.runs[worse], part.runs[better]
-    return None
+    values = part.of(first.key)
+    means = [first.mean(row) for row in values]
+    worth = first.worth(np.array(means))
+    turned = [
+        (worse, better)
+        for place, better in enumerate(overall)
+        for worse in overall[place + 1 :]
+        if worth[worse] - worth[better] > _ROUNDING
+    ]
+    if not turned:
+        return None
+    above, below = turned[0]
+    counts = tally(first.worth(values[above] - values[below]))
+    return Reversal(
+        above=part.runs[above],
+        below=part.runs[below],
+        difference=means[above] - means[below],
+        wins=counts.wins,
+        losses=counts.losses,
+        pairs=len(turned),
+    )
 
 
-def column_values(source: object, column: str) -> dict[str, object]:
-    """A query column by name: from a mapping of query id to value or row, or a frame, or a file of either."""
+def reversals(slices: Sequence[Slice], measure: str, runs: int) -> list[str]:
+    """A note on the slices that turn the overall order, with their counts: what was seen, not a finding."""
+    turned = [(cut, cut.reverses) for cut in slices if cut.reverses is not None]
+    if not turned:
+        return []
+    told = "; ".join(_told(cut, seen, runs) for cut, seen in turned)
+    few = any(cut.queries < FEW for cut, _ in turned)
+    seen = (
+        "Seen on few queries and not tested: chance turns an order as easily" if few else "Seen, not tested"
+    )
+    return [f"The overall order on {measure} turns within {slices[0].column} = {told}. {seen}."]
+
+
+def _told(cut: Slice, seen: Reversal, runs: int) -> str:
+    of = (
+        ""
+        if runs < 3
+        else f"; {counted(seen.pairs, 'pair turns', 'pairs turn')} of {runs * (runs - 1) // 2:,}"
+    )
+    return (
+        f"{cut.value} ({seen.above} above {seen.below} by {abs(seen.difference):.4f} on "
+        f"{counted(cut.queries, 'query', 'queries')}, {seen.wins:,} won and {seen.losses:,} lost{of})"
+    )
+
+
+def column_values(
+    source: object, column: str, otherwise: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """A query column by name: from a mapping of query id to value or row, or a frame, or a file of either.
+
+    Where there is no such column it is `otherwise`, if that is given, and an error if not.
+    """
     if isinstance(source, Mapping):
         if column in source and isinstance(source[column], Mapping):
             return dict(source[column])
@@ -102,6 +179,8 @@ def column_values(source: object, column: str) -> dict[str, object]:
         if nested:
             known = dict.fromkeys(key for row in nested for key in row)
             if column not in known:
+                if otherwise is not None:
+                    return dict(otherwise)
                 raise InputError(
                     f"no query has a column {column!r}; there are {', '.join(known)}.{did_you_mean(column, known)}"
                 )
@@ -122,6 +201,8 @@ def column_values(source: object, column: str) -> dict[str, object]:
     )
     assert ids is not None
     if column not in frame.columns:
+        if otherwise is not None:
+            return dict(otherwise)
         raise InputError(
             f"the queries have no column {column!r}; there are {', '.join(frame.columns)}.{did_you_mean(column, frame.columns)}"
         )

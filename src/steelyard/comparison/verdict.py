@@ -14,6 +14,9 @@ from steelyard.statistics import power_analysis
 if TYPE_CHECKING:
     from steelyard.comparison.result import Comparison
 
+SHOWN_NAMES = 6
+"""Runs that a sentence names; of more it names the first ones and counts the others."""
+
 
 def verdict(comparison: Comparison) -> str:
     """Which run leads, on what, by how much, and whether the data can tell.
@@ -36,7 +39,7 @@ def verdict(comparison: Comparison) -> str:
     score = f"{top.means[column.key]:.4f}"
     if not rest:
         each = "both have" if len(same) == 2 else "all have"
-        return f"{_listed(same)} {each} {score} on {what}{at}: no difference on any query."
+        return f"{listed(same)} {each} {score} on {what}{at}: no difference on any query."
     second = rest[0]
     lead = abs(top.means[column.key] - second.means[column.key])
     sure = apart(board, comparison.plan, comparison.tested)
@@ -44,15 +47,24 @@ def verdict(comparison: Comparison) -> str:
     if len(same) == 1:
         said, them = f"{top.run} leads on {what}{at} with {score}", "it"
     else:
-        said = f"{_listed(same)} lead on {what}{at} with {score}, no difference between them on any query"
+        said = f"{listed(same)} lead on {what}{at} with {score}, no difference between them on any query"
         them = "them"
     said = f"{said}, {lead:.4f} ahead of {second.run}"
     if not others:
         return f"{said}; the data can tell {them} from every other run."
     power = power_analysis(mine - values[place[second.run]], alpha=comparison.plan.alpha, separated=False)
     which = "" if len(same) == 1 else " that differ"
-    return f"{said}, but the data cannot tell {them} from {_listed(others)}. Of the first two{which}: {power.sentence}"
+    return f"{said}, but the data cannot tell {them} from {listed(others, SHOWN_NAMES)}. Of the first two{which}: {power.sentence}"
 
 
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def listed(names: Sequence[str], most: int | None = None) -> str:
+    """Names in a sentence; of more than `most`, the first ones and how many others.
+
+    >>> listed(["a", "b", "c"]), listed(["a", "b", "c", "d", "e"], 4)
+    ('a, b and c', 'a, b, c and 2 others')
+    """
+    if len(names) == 1:
+        return names[0]
+    if most is not None and len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1:,} others"
+    return f"{', '.join(names[:-1])} and {names[-1]}"

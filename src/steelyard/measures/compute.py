@@ -46,9 +46,7 @@ def values(measure: Measure, a: Alignment, expected: bool = False) -> Floats:
 def summary(measure: Measure, per_query: Floats) -> float:
     """The measure over all queries; NaN values are left out. NaN where no query is left."""
     kept = per_query[~np.isnan(per_query)]
-    how = measure.definition.summary
-    if how in measure.parameters:
-        how = measure.parameters[how]
+    how = _how(measure)
     if how == "sum":
         return float(kept.sum())
     if not len(kept):
@@ -60,6 +58,16 @@ def summary(measure: Measure, per_query: Floats) -> float:
     if how.startswith("p"):
         return float(np.percentile(kept, int(how[1:])))
     return float(kept.mean())
+
+
+def averaged(measure: Measure) -> bool:
+    """Whether a measure over all queries is its mean, so that an interval of the mean is its interval."""
+    return _how(measure) == "mean"
+
+
+def _how(measure: Measure) -> str:
+    how = measure.definition.summary
+    return str(measure.parameters.get(how, how))
 
 
 GEOMETRIC_FLOOR = 1e-5

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from steelyard.report.comparison_rows import leaderboard_table, pairs_table, remarks, slice_table
+from steelyard.report.comparison_rows import remarks
+from steelyard.report.comparison_text import comparison_tables
 from steelyard.report.tables import Table
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ _STYLE = """
 .steelyard table { border-collapse: collapse; margin: 0.5em 0 1em; }
 .steelyard th, .steelyard td { padding: 0.25em 0.75em; text-align: left; border-bottom: 1px solid #8886; }
 .steelyard thead th { border-bottom: 2px solid #8889; font-weight: 600; white-space: nowrap; }
+.steelyard caption { text-align: left; font-weight: 600; padding: 0.25em 0.75em; }
 .steelyard ul { padding-left: 1.2em; opacity: 0.8; }
 .steelyard .number { text-align: right; font-variant-numeric: tabular-nums; }
 """
@@ -26,13 +28,8 @@ def comparison_html(comparison: Comparison) -> str:
     """The verdict, the tables and the remarks."""
     parts = [
         f"<p><strong>{escape(comparison.verdict)}</strong></p>",
-        table_html(leaderboard_table(comparison)),
+        *map(table_html, comparison_tables(comparison)),
     ]
-    if comparison.tested:
-        parts.append(table_html(pairs_table(comparison)))
-    sliced = slice_table(comparison)
-    if sliced is not None:
-        parts.append(table_html(sliced))
     parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in remarks(comparison)) + "</ul>")
     return fragment(parts)
 
@@ -43,14 +40,15 @@ def fragment(parts: Sequence[str]) -> str:
 
 
 def table_html(table: Table) -> str:
-    """One table, everything escaped."""
+    """One table, everything escaped, the title as its caption."""
     right = table.numeric()
     head = "".join(f"<th{_kind(r)}>{escape(c)}</th>" for c, r in zip(table.columns, right, strict=True))
     rows = [
         "<tr>" + "".join(f"<td{_kind(r)}>{escape(c)}</td>" for c, r in zip(row, right, strict=True)) + "</tr>"
         for row in table.shown()
     ]
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    title = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _kind(number: bool) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from steelyard.report.comparison_rows import title
-from steelyard.report.tables import escaped_latex
+from steelyard.report.comparison_rows import pairs_tables, remarks, slice_table, title
+from steelyard.report.movers_rows import movers_tables
+from steelyard.report.tables import escaped_latex, latex, latex_comment
 
 if TYPE_CHECKING:
     from steelyard.comparison.result import Comparison
@@ -13,7 +15,21 @@ if TYPE_CHECKING:
 _MARKS = {"***": r"$^{***}$", "**": r"$^{**}$", "*": r"$^{*}$"}
 
 
-def comparison_latex(comparison: Comparison) -> str:
+def comparison_latex(
+    comparison: Comparison, movers: int = 0, texts: Mapping[str, object] | None = None
+) -> str:
+    """Booktabs tables: the leaderboard, the pairs, the slices and the queries that moved; remarks as comments."""
+    sliced = slice_table(comparison)
+    tables = [
+        *pairs_tables(comparison),
+        *([] if sliced is None else [sliced]),
+        *(movers_tables(comparison, movers, texts) if movers else []),
+    ]
+    said = map(latex_comment, [comparison.verdict, *remarks(comparison, groups=False)])
+    return "\n\n".join([leaderboard_latex(comparison), *map(latex, tables), "\n".join(said)])
+
+
+def leaderboard_latex(comparison: Comparison) -> str:
     """A booktabs table: the best of each column bold, stars where a run differs from the baseline."""
     baseline = comparison.plan.baseline
     at = comparison.boards[0].k is not None
@@ -51,12 +67,6 @@ def comparison_latex(comparison: Comparison) -> str:
             cells.append(text + marks.get((row.run, key if row.k is None else f"{key} at {row.k}"), ""))
         lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
-    if baseline is not None:
-        plan = comparison.plan
-        corrected = "" if plan.correction == "none" else f", {plan.correction} correction"
-        lines.append(
-            f"% Against {baseline}: paired {plan.test} test by query{corrected}; *** p < 0.001, ** p < 0.01, * p < 0.05."
-        )
     return "\n".join(lines)
 
 

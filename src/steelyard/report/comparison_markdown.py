@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from steelyard.report.comparison_rows import pairs_table, remarks, slice_table, title
+from steelyard.report.comparison_rows import pairs_tables, remarks, slice_table, title
+from steelyard.report.movers_rows import movers_tables
 from steelyard.report.pipe_table import pipe_table
 from steelyard.report.tables import escaped_latex, markdown
 
@@ -26,18 +27,24 @@ _SYMBOLS = {
 }
 
 
-def comparison_markdown(comparison: Comparison) -> str:
-    """The leaderboard, its composite explained, pairs, slices, remarks."""
+def comparison_markdown(
+    comparison: Comparison, movers: int = 0, texts: Mapping[str, object] | None = None
+) -> str:
+    """The leaderboard, its composite explained, pairs, slices, remarks, and the queries that moved."""
     parts = [leaderboard_markdown(comparison)]
     if comparison.weights:
         parts.append(composite_markdown(comparison, comparison.weights))
     if comparison.tested:
-        parts += ["## Differences", markdown(pairs_table(comparison))]
+        parts += ["## Differences", *map(markdown, pairs_tables(comparison))]
     sliced = slice_table(comparison)
     if sliced is not None:
         parts += ["## Slices", markdown(sliced)]
-    said = [comparison.verdict, *remarks(comparison)]
-    return "\n\n".join([*parts, "## Reading this", "\n".join(f"- {line}" for line in said)])
+    said = [comparison.verdict, *remarks(comparison, groups=False)]
+    parts += ["## Reading this", "\n".join(f"- {line}" for line in said)]
+    if movers:
+        moved = movers_tables(comparison, movers, texts)
+        parts += ["## Queries that moved", *(map(markdown, moved) if moved else ["No query moved."])]
+    return "\n\n".join(parts)
 
 
 def leaderboard_markdown(comparison: Comparison) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.comparison.board import COMPOSITE
+from steelyard.comparison.verdict import SHOWN_NAMES, listed
 from steelyard.report.tables import Cell, Table
+from steelyard.statistics import FAMILY_TESTS, shown_p
 
 if TYPE_CHECKING:
     from steelyard.comparison.board import Column
@@ -41,12 +44,6 @@ def scale_of(column: Column) -> float:
     return 1e3 if column.measure is not None and column.measure.name == "Latency" else 1.0
 
 
-def _gap(pair: Pair, scale: float) -> str:
-    return (
-        "" if pair.difference != pair.difference else f"{pair.difference * scale:+.4f} {pair.stars}".rstrip()
-    )
-
-
 def leaderboard_table(comparison: Comparison) -> Table:
     """Run, cutoff, values, the ranks it may have, and its group."""
     at = comparison.boards[0].k is not None
@@ -63,108 +60,109 @@ def leaderboard_table(comparison: Comparison) -> Table:
         ]
         for row in comparison.standings
     ]
-    return Table(columns, rows)
+    return Table(columns, rows, keys=3 if at else 2)
 
 
-def pairs_table(comparison: Comparison) -> Table:
-    """The tests: against a baseline, a row a run; otherwise a row a pair, on the measure that ranks the runs."""
-    return _against_baseline(comparison) if comparison.plan.baseline is not None else _every_two(comparison)
+def pairs_tables(comparison: Comparison) -> list[Table]:
+    """The tests: difference, interval, corrected p, verdict, effect and tally of every pair.
 
-
-def _against_baseline(comparison: Comparison) -> Table:
-    """Every measure's difference from the baseline, with its stars."""
-    baseline = comparison.plan.baseline
-    at = comparison.boards[0].k is not None
-    scales = [scale_of(column) for column in comparison.boards[0].columns]
-    columns = [f"against {baseline}", *(["k"] if at else []), *map(heading, comparison.boards[0].columns)]
-    found = {(pair.run, pair.measure): pair for pair in comparison.tested}
-    rows: list[list[Cell]] = []
-    for standing in comparison.standings:
-        if standing.run != baseline:
-            labels = [key if standing.k is None else f"{key} at {standing.k}" for key in comparison.keys]
-            cells = [
-                _gap(found[standing.run, label], scale) for label, scale in zip(labels, scales, strict=True)
-            ]
-            rows.append([standing.run, *([standing.k] if at else []), *cells])
-    return Table(columns, rows)
-
-
-def _every_two(comparison: Comparison) -> Table:
-    """The pairs of the measure that ranks the runs: difference, interval, p, effect, wins, ties and losses."""
-    columns = [
-        "measure",
-        "run",
-        "against",
-        "difference",
-        "relative",
-        "95 % interval",
-        "p",
-        "stars",
-        "d",
-        "wins/ties/losses",
-    ]
-    ranking = {
-        key if board.k is None else f"{key} at {board.k}"
+    Of two runs one table, a row a measure. Against a baseline a table for every measure, a row a run.
+    Of every two runs the measure that ranks them, a row a pair: all measures would be too many.
+    """
+    scales = {
+        _label(column.key, board.k): scale_of(column)
         for board in comparison.boards
-        for key in comparison.keys[:1]
+        for column in board.columns
     }
-    rows: list[list[Cell]] = [
-        [
-            pair.measure,
-            pair.run,
-            pair.baseline,
-            f"{pair.difference:+.4f}",
-            "" if pair.relative != pair.relative else f"{pair.relative:+.1%}",
-            "" if pair.low != pair.low else f"{pair.low:+.4f} to {pair.high:+.4f}",
-            shown_p(pair.p_adjusted),
-            pair.stars,
-            "" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
-            f"{pair.wins}/{pair.ties}/{pair.losses}",
-        ]
-        for pair in comparison.tested
-        if pair.measure in ranking
+    p = p_heading(comparison)
+    columns = ["difference", "95 % interval", p, "verdict", "relative", "d", "won/tied/lost"]
+    tested = comparison.tested
+    couples = list(dict.fromkeys((pair.run, pair.baseline) for pair in tested))
+    if len(couples) == 1:
+        rows = [[_unit(pair.measure, scales), *_cells(pair, scales)] for pair in tested]
+        return [Table(["measure", *columns], rows, title=f"{couples[0][0]} against {couples[0][1]}")]
+    if comparison.plan.baseline is not None:
+        against, ahead, shown = f" against {comparison.plan.baseline}", ["run"], list(scales)
+    else:
+        against, ahead = "", ["run", "against"]
+        shown = [_label(comparison.keys[0], board.k) for board in comparison.boards]
+    return [
+        Table(
+            [*ahead, *columns],
+            [
+                [*(pair.run, pair.baseline)[: len(ahead)], *_cells(pair, scales)]
+                for pair in tested
+                if pair.measure == measure
+            ],
+            title=f"{_unit(measure, scales)}{against}",
+            keys=len(ahead),
+        )
+        for measure in shown
+        if tested
     ]
-    return Table(columns, rows)
+
+
+def p_heading(comparison: Comparison) -> str:
+    """The heading of the p-values: by what they are corrected."""
+    plan = comparison.plan
+    how = plan.test if plan.test in FAMILY_TESTS else plan.correction
+    return "p" if how == "none" else f"p ({how})"
+
+
+def _label(key: str, k: int | None) -> str:
+    """A measure as a pair names it."""
+    return key if k is None else f"{key} at {k}"
+
+
+def _unit(measure: str, scales: Mapping[str, float]) -> str:
+    """A pair's measure, with its unit where its values are multiplied."""
+    return measure if scales[measure] == 1 else f"{measure} ms"
+
+
+def _cells(pair: Pair, scales: Mapping[str, float]) -> list[Cell]:
+    """What a table shows of a pair, its name aside."""
+    scale = scales[pair.measure]
+    return [
+        "" if pair.difference != pair.difference else f"{pair.difference * scale:+.4f}",
+        "" if pair.low != pair.low else f"{pair.low * scale:+.4f} to {pair.high * scale:+.4f}",
+        starred_p(pair),
+        pair.verdict,
+        "" if pair.relative != pair.relative else f"{pair.relative:+.1%}",
+        "" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
+        f"{pair.wins}/{pair.ties}/{pair.losses}",
+    ]
+
+
+def starred_p(pair: Pair) -> str:
+    """The corrected p-value with its stars, if it has any."""
+    return f"{shown_p(pair.p_adjusted)} {pair.stars if pair.stars != 'ns' else ''}".rstrip()
 
 
 def slice_table(comparison: Comparison) -> Table | None:
     """The measure that ranks the runs, within each slice: a row a run, a column a slice."""
     if not comparison.slices:
         return None
-    key = comparison.keys[0]
+    column = comparison.boards[0].columns[0]
     heads = [f"{cut.value} ({cut.queries:,})" for cut in comparison.slices]
     runs = list(dict.fromkeys(row.run for row in comparison.standings))
-    rows: list[list[Cell]] = [[run, *(cut.means[run][key] for cut in comparison.slices)] for run in runs]
-    return Table([f"{key} by {comparison.slices[0].column}", *heads], rows)
+    rows: list[list[Cell]] = [
+        [run, *(cut.means[run][column.key] * scale_of(column) for cut in comparison.slices)] for run in runs
+    ]
+    measure = _label(column.key, comparison.boards[0].k)
+    shown = _unit(measure, {measure: scale_of(column)})
+    return Table(["run", *heads], rows, title=f"{shown} by {comparison.slices[0].column} (queries)")
 
 
-def shown_p(p: float) -> str:
-    """A p-value to read: three digits, or below a thousandth."""
-    if p != p:
-        return "no test"
-    return f"{p:.3f}" if p >= 0.001 else "<0.001"
+def remarks(comparison: Comparison, *, groups: bool = True, tables: bool = True) -> list[str]:
+    """What goes below the tables: how p-values were made, what is not shown, coverage and notes.
 
-
-def remarks(comparison: Comparison) -> list[str]:
-    """What goes below the tables: how p-values were made, what the groups mean, coverage and notes."""
-    plan = comparison.plan
+    `groups` says that the leaderboard shows each run's group; where it does not, the groups are listed.
+    `tables` says that the remarks stand below the pairs and the slices.
+    """
     said = []
     if comparison.tested:
-        per = "runs tested on it" if plan.baseline is not None else "pairs of runs"
-        corrected = (
-            ""
-            if plan.correction == "none"
-            else f", corrected by {plan.correction} within each measure for the {per}"
-        )
-        if plan.test in ("tukey", "max-t"):
-            corrected = f", corrected within each measure for the {per}"
-        said.append(
-            f"p: paired {plan.test} test by query{corrected}. *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise."
-        )
-        said.append(
-            "Every test, with intervals and effect sizes, is in the JSON, in `pairs` and in the report."
-        )
-        said += [_groups(comparison)]
+        said += [_how_tested(comparison), _groups(comparison, groups)]
+        said += _elsewhere(comparison) if tables else []
     stability = comparison.stability()
     if stability is not None and comparison.weights:
         said.append(
@@ -180,29 +178,58 @@ def remarks(comparison: Comparison) -> list[str]:
     return said + _coverage(comparison) + list(comparison.notes)
 
 
-def _groups(comparison: Comparison) -> str:
-    """The runs that differences too small to tell join, in words."""
+def _how_tested(comparison: Comparison) -> str:
+    plan = comparison.plan
+    per = "runs tested on it" if plan.baseline is not None else "pairs of runs"
+    corrected = ""
+    if len({(pair.run, pair.baseline) for pair in comparison.tested}) > 1:
+        if plan.test in FAMILY_TESTS:
+            corrected = f", corrected within each measure for the {per}"
+        elif plan.correction != "none":
+            corrected = f", corrected by {plan.correction} within each measure for the {per}"
+    return (
+        f"p: paired {plan.test} test by query{corrected}; *** p < 0.001, ** p < 0.01, * p < 0.05. "
+        f"Verdicts are at alpha {plan.alpha:g}. Intervals are of each pair alone, by bootstrap."
+    )
+
+
+def _elsewhere(comparison: Comparison) -> list[str]:
+    """Where to find what the tables leave out."""
+    few = comparison.plan.baseline is not None or len(comparison.runs) < 3
+    left = [*([] if few else ["tests"]), *(["slices"] if comparison.slices else [])]
+    if len(comparison.keys) == 1 or not left:
+        return []
+    return [f"The {' and '.join(left)} of the other measures are in the JSON."]
+
+
+def _groups(comparison: Comparison, shown: bool) -> str:
+    """What a group is; and, where no column shows it, which runs are in which."""
+    joined = f"joined by differences on {comparison.keys[0]} too small to tell"
+    if shown:
+        return f"Runs of one group are {joined}."
     board = comparison.boards[0]
     groups: dict[int, list[str]] = {}
     for row in comparison.standings:
         if row.k == board.k:
             groups.setdefault(row.group, []).append(row.run)
     listed = "; ".join(", ".join(runs) for runs in groups.values())
-    return f"Joined by differences on {comparison.keys[0]} too small to tell: {listed}."
+    return f"{joined[0].upper()}{joined[1:]}: {listed}."
 
 
 def _coverage(comparison: Comparison) -> list[str]:
-    """What coverage has to say, once where it is the same for every run."""
+    """What coverage has to say, once for all runs that it says the same of."""
     said: dict[str, list[str]] = {}
     for name, covered in comparison.coverage.items():
         for sentence in replace(covered, unjudged=0).sentences():
             said.setdefault(sentence, []).append(name)
-    everyone = [s for s, names in said.items() if len(names) == len(comparison.coverage)]
-    lines = [f"All runs: {' '.join(everyone)}"] if everyone else []
-    for name in comparison.coverage:
-        own = [s for s, names in said.items() if name in names and s not in everyone]
-        if own:
-            lines.append(f"{name}: {' '.join(own)}")
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for sentence, names in said.items():
+        alike.setdefault(tuple(names), []).append(sentence)
+    everyone = tuple(comparison.coverage)
+    lines = [
+        f"{'All runs' if names == everyone else listed(names, SHOWN_NAMES)}: {' '.join(alike[names])}"
+        for names in sorted(alike, key=lambda names: names != everyone)
+    ]
     shares = {name: c.unjudged / c.documents for name, c in comparison.coverage.items() if c.documents}
     if any(shares.values()):
         least, most = min(shares, key=lambda name: shares[name]), max(shares, key=lambda name: shares[name])

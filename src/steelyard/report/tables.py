@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 Cell: TypeAlias = str | int | float | None
 
+PROSE = 30
+"""A cell longer than this is prose, which can be folded."""
+
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows. Numbers stand to the right; a missing one is left blank."""
+    """Columns and rows, and a title where it needs one. Numbers stand to the right; a missing one is left blank.
+
+    The first columns, as many as `keys`, say what a row is: where a table is too wide for a screen, they
+    stand again before the columns that go below.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     digits: int = 4
+    title: str = ""
+    keys: int = 1
 
     def shown(self) -> list[list[str]]:
         """The cells as text, numbers rounded."""
@@ -29,14 +39,50 @@ class Table:
             for i in range(len(self.columns))
         ]
 
+    def prose(self) -> bool:
+        """Whether a cell beside the keys is so long that it is to be folded, not kept on one line."""
+        return any(len(cell) > PROSE for row in self.shown() for cell in row[self.keys :])
+
     def _text(self, cell: Cell) -> str:
         if cell is None or (isinstance(cell, float) and cell != cell):
             return ""
         return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
 
 
+def fitted(table: Table, width: int, gap: int = 2) -> list[Table]:
+    """The table as several, one below the other, so that none is wider than a screen, if that can be done.
+
+    A table with prose in it stays one, and no more than half of the screen is reckoned for the keys: whoever
+    prints the table folds what is too long.
+
+    >>> wide = Table(["run", "nDCG@10", "AP", "RR"], [["bm25", 0.5, 0.25, 0.75]])
+    >>> [part.columns for part in fitted(wide, 22)]
+    [['run', 'nDCG@10', 'AP'], ['run', 'RR']]
+    """
+    lines = [list(table.columns), *table.shown()]
+    widths = [max(len(line[i]) for line in lines) + gap for i in range(len(table.columns))]
+    if table.prose() or sum(widths) - gap <= width:
+        return [table]
+    room = width + gap - min(sum(widths[: table.keys]), width // 2)
+    parts: list[list[int]] = [[]]
+    for place in range(table.keys, len(table.columns)):
+        if parts[-1] and sum(widths[i] for i in [*parts[-1], place]) > room:
+            parts.append([])
+        parts[-1].append(place)
+    return [
+        replace(
+            table,
+            columns=[table.columns[i] for i in kept],
+            rows=[[row[i] for i in kept] for row in table.rows],
+            title=table.title if number == 0 else "",
+        )
+        for number, part in enumerate(parts)
+        for kept in [[*range(table.keys), *part]]
+    ]
+
+
 def plain(table: Table) -> str:
-    """Aligned text.
+    """Aligned text, the title above it.
 
     >>> print(plain(Table(["run", "nDCG@10"], [["bm25", 0.5], ["dense", 0.25]])))
     run    nDCG@10
@@ -46,16 +92,17 @@ def plain(table: Table) -> str:
     lines = [list(table.columns), *table.shown()]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
     right = table.numeric()
-    return "\n".join(
+    text = [
         "  ".join(
             cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(line, widths, right, strict=True)
         ).rstrip()
         for line in lines
-    )
+    ]
+    return "\n".join([*([table.title] if table.title else []), *text])
 
 
 def markdown(table: Table) -> str:
-    """A pipe table.
+    """A pipe table, the title in bold above it.
 
     >>> print(markdown(Table(["run", "AP"], [["a|b", 0.5]])))
     | run | AP |
@@ -65,16 +112,24 @@ def markdown(table: Table) -> str:
     rule = "|".join("---:" if right else ":---" for right in table.numeric())
     body = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in table.shown()]
     head = " | ".join(column.replace("|", "\\|") for column in table.columns)
-    return "\n".join([f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in body)])
+    title = [f"**{table.title}**", ""] if table.title else []
+    return "\n".join([*title, f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in body)])
 
 
 def latex(table: Table) -> str:
-    """A booktabs tabular."""
-    shape = "".join("r" if right else "l" for right in table.numeric())
-    rows = [" & ".join(map(escaped_latex, row)) + r" \\" for row in table.shown()]
+    """A booktabs tabular, the title as a comment before it."""
+    shown = table.shown()
+    long = [any(len(row[i]) > PROSE for row in shown) for i in range(1, len(table.columns))]
+    prose = [False, *long] if table.columns else []
+    shape = "".join(
+        "r" if right else _PARAGRAPH if fold else "l"
+        for right, fold in zip(table.numeric(), prose, strict=True)
+    )
+    rows = [" & ".join(map(_latex_cell, row)) + r" \\" for row in shown]
     head = " & ".join(map(escaped_latex, table.columns)) + r" \\"
     return "\n".join(
         [
+            *([latex_comment(table.title)] if table.title else []),
             rf"\begin{{tabular}}{{{shape}}}",
             r"\toprule",
             head,
@@ -110,10 +165,31 @@ _LATEX = str.maketrans(
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "\\": r"\textbackslash{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
     }
 )
+_PARAGRAPH = r"p{0.3\linewidth}"
+_STARRED = re.compile(r"(?<=\d) (\*{1,3})$")
+_SIGNED = re.compile(r"(?<![\w.$])[+-]\d+(?:\.\d+)?(?![\w.])")
 
 
 def escaped_latex(text: str) -> str:
     """Text with LaTeX's own characters made plain."""
     return text.translate(_LATEX)
+
+
+def latex_comment(text: str) -> str:
+    """A line that LaTeX does not read, whatever is in it.
+
+    >>> latex_comment("one\\ntwo")
+    '% one two'
+    """
+    return f"% {' '.join(text.split())}"
+
+
+def _latex_cell(text: str) -> str:
+    """A cell; signed numbers, arrows and stars are set as such."""
+    signed = _SIGNED.sub(r"$\g<0>$", escaped_latex(text))
+    return _STARRED.sub(r"$^{\1}$", signed.replace(r"-\textgreater{}", r"$\to$"))

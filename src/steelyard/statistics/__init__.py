@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from steelyard.statistics.effect import Tally as Tally
     from steelyard.statistics.effect import cohens_d as cohens_d
     from steelyard.statistics.effect import relative_change as relative_change
+    from steelyard.statistics.effect import shown_p as shown_p
     from steelyard.statistics.effect import stars as stars
     from steelyard.statistics.effect import tally as tally
     from steelyard.statistics.families import FamilyResult as FamilyResult
@@ -56,7 +57,7 @@ _HOMES = {
     "arrays": ("differences",),
     "bootstrap": ("bootstrap_test", "bootstrap_tests"),
     "corrections": ("CORRECTIONS", "Correction", "adjust"),
-    "effect": ("Tally", "cohens_d", "relative_change", "stars", "tally"),
+    "effect": ("Tally", "cohens_d", "relative_change", "shown_p", "stars", "tally"),
     "families": ("FamilyResult", "max_t", "tukey"),
     "intervals": ("INTERVAL_METHODS", "difference_interval", "mean_interval", "mean_intervals"),
     "one_sided": ("fall_tests", "smallest_p"),

@@ -78,3 +78,17 @@ def stars(p: float) -> str:
     if math.isnan(p):
         return ""
     return next((mark for below, mark in STARS if p < below), "ns")
+
+
+def shown_p(p: float) -> str:
+    """A p-value to read: three digits, and more where rounding would move it across a star; or below a thousandth.
+
+    >>> [shown_p(p) for p in (0.5, 0.0123, 0.0496, 0.00004)]
+    ['0.500', '0.012', '0.0496', '<0.001']
+    """
+    if p != p:
+        return "no test"
+    if p < 0.001:
+        return "<0.001"
+    texts = [f"{p:.{digits}f}" for digits in range(3, 8)]
+    return next((text for text in texts if stars(float(text)) == stars(p)), texts[-1])

@@ -13,6 +13,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.comparison.board import Board, Column
 from steelyard.comparison.leaderboard import Standing
 from steelyard.comparison.pairs import apart
+from steelyard.comparison.ranked_rows import ranked_rows
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY, complexity
 from steelyard.coverage import without_relevant
@@ -21,7 +22,6 @@ from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
 from steelyard.report.page.embedding import visible
 from steelyard.report.page.failures import Look
-from steelyard.report.page.lists import ranked_rows
 from steelyard.report.page.subject import Subject
 
 Row: TypeAlias = dict[str, Any]

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats, Ordering
+from steelyard.comparison.ranked_rows import ranked_rows
 from steelyard.comparison.result import Comparison
 from steelyard.report.page.embedding import embedded_json
 from steelyard.report.page.failures import MISSED, UNANSWERED, Look
 from steelyard.report.page.subject import Subject
 from steelyard.runs import Run
-
-if TYPE_CHECKING:
-    import polars as pl
 
 DEPTH = 20
 """Documents shown of every list."""
@@ -176,30 +174,6 @@ def _tops(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[str, Top
     for query, doc, score in rows.select("query_id", "doc_id", "score").iter_rows():
         found.setdefault(query, []).append((doc, score))
     return found
-
-
-def ranked_rows(run: Run, ordering: Ordering) -> pl.DataFrame:
-    """The rows of a run in the order that was measured: query_id, doc_id, rank, score."""
-    import polars as pl
-
-    frame = run.frame
-    if not run.ordered and (ordering.ties in ("docid-asc", "stable") or ordering.single):
-        score = pl.col("score").cast(pl.Float32) if ordering.single else pl.col("score")
-        keys = [] if ordering.ties == "stable" else [pl.col("doc_id")]
-        rising = ordering.ties == "docid-asc"
-        first = pl.int_range(pl.len()).min().over("query_id")
-        frame = run.table.with_columns(_query=first).sort(
-            "_query",
-            score,
-            *keys,
-            descending=[False, True, *([not rising] if keys else [])],
-            maintain_order=True,
-        )
-    elif ordering.duplicates != "collapse":
-        return frame
-    if ordering.duplicates == "collapse":
-        frame = frame.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
-    return frame.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id"))
 
 
 @dataclass(frozen=True)

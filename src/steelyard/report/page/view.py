@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from steelyard.comparison.board import COMPOSITE, Board, Column
+from steelyard.comparison.disagreement import disagreement
 from steelyard.comparison.leaderboard import Standing
 from steelyard.comparison.pairs import Pair, apart
 from steelyard.comparison.result import Comparison
+from steelyard.comparison.verdict import listed
 from steelyard.explanation import POLICY_TEXT, explain
-from steelyard.report.comparison_rows import shown_p, title
+from steelyard.report.comparison_rows import p_heading, starred_p, title
 from steelyard.report.page.subject import Subject
-from steelyard.statistics.tests import FAMILY_TESTS
+from steelyard.statistics import FAMILY_TESTS, shown_p
+from steelyard.wording import worded
 
 FAR = 3
 """A run is far from the best when more than this many of the widest intervals lie between them."""
@@ -23,6 +26,9 @@ GROUPS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def view_of(subject: Subject) -> dict[str, Any]:
     """Everything the template needs but the data of the scripts and the charts."""
     comparison = subject.comparison
+    odd = disagreement(comparison.tested, comparison.plan)
+    pairs = [_pair(comparison, pair) for pair in comparison.tested]
+    every = comparison.plan.baseline is not None or len(comparison.runs) < 3
     return {
         "title": subject.title,
         "verdict": _sentences(comparison.verdict),
@@ -33,17 +39,24 @@ def view_of(subject: Subject) -> dict[str, Any]:
         "at": comparison.boards[0].k is not None,
         "sliders": _sliders(comparison),
         "stability": _stability(comparison),
-        "pairs": [_pair(comparison, pair) for pair in comparison.tested],
+        "pairs": [pair for pair in pairs if every or pair["first"]],
+        "ranking": "" if every or len(comparison.keys) == 1 else comparison.keys[0],
+        "disagreement": odd,
         "plan": comparison.plan,
+        "p_heading": p_heading(comparison),
         "corrected": _corrected(comparison),
         "costs": _costs(subject),
-        "notes": [*comparison.notes],
+        "notes": [note for note in comparison.notes if note not in odd],
         "absent": subject.absent,
         "definitions": definitions(comparison),
         "dialect": comparison.dialect,
         "policies": policies(comparison),
         "coverage": _coverage(comparison),
-        "made": [(run, *subject.made[run]) for run in comparison.runs if run in subject.made],
+        "made": [
+            (run, *subject.made[run], ordered_by(comparison, run))
+            for run in comparison.runs
+            if run in subject.made
+        ],
         "facts": subject.facts,
         "command": subject.command,
     }
@@ -67,8 +80,8 @@ def lead(comparison: Comparison) -> list[tuple[str, str]]:
     tied = _tied(comparison)
     said = [
         (f"{pair.run} against {pair.baseline}", f"{pair.difference:+.4f}"),
-        ("95 % interval", f"{pair.low:+.4f} to {pair.high:+.4f}"),
-        ("p, adjusted", f"{shown_p(pair.p_adjusted)} {pair.stars if pair.stars != 'ns' else '(ns)'}".strip()),
+        ("95 % interval", "–" if pair.low != pair.low else f"{pair.low:+.4f} to {pair.high:+.4f}"),
+        (p_heading(comparison), f"{starred_p(pair)}, {pair.verdict}"),
         ("Won, tied, lost", f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"),
         ("Not told from the leader", ", ".join(tied) if tied else "no run"),
     ]
@@ -249,8 +262,8 @@ def _pair(comparison: Comparison, pair: Pair) -> dict[str, Any]:
         "against": pair.baseline,
         "difference": f"{pair.difference:+.4f}",
         "interval": "–" if pair.low != pair.low else f"{pair.low:+.4f} to {pair.high:+.4f}",
-        "p": shown_p(pair.p_adjusted),
-        "stars": pair.stars,
+        "p": starred_p(pair),
+        "verdict": pair.verdict,
         "effect": "–" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
         "tally": f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
         "sentence": pair.sentence,
@@ -312,16 +325,34 @@ def definitions(comparison: Comparison) -> list[dict[str, str]]:
 
 
 def policies(comparison: Comparison) -> list[tuple[str, str]]:
-    """What was done in each edge case, in words."""
+    """What was done in each edge case, in words; of ties and scores, to which runs it applies."""
     covered = next(iter(comparison.coverage.values()), None)
     if covered is None:
         return []
+    kept = [run for run in comparison.runs if keeps_order(comparison, run)]
+    only = ""
+    if kept:
+        only = f"; not of {listed(kept)}, which {worded(len(kept), 'keeps its', 'keep their')} own order"
+    if len(kept) == len(comparison.runs):
+        only = "; of no run here: each keeps its own order"
     chosen = vars(covered.policies)
     return [
-        (f"{name}={value}", POLICY_TEXT[name, value])
+        (f"{name}={value}", POLICY_TEXT[name, value] + (only if name in ("ties", "single") else ""))
         for name, value in chosen.items()
         if name != "single" or value
     ]
+
+
+def keeps_order(comparison: Comparison, run: str) -> bool:
+    """Whether a run came with an order of its own, which no policy touches."""
+    return comparison.source is not None and comparison.source.run(run).ordered
+
+
+def ordered_by(comparison: Comparison, run: str) -> str:
+    """What put a run's documents in order, in words."""
+    if keeps_order(comparison, run):
+        return "its own: ranked lists, kept as they came"
+    return f"score, highest first (ties={comparison.coverage[run].policies.ties})"
 
 
 def _coverage(comparison: Comparison) -> dict[str, Any] | None:

@@ -1,0 +1,111 @@
+"""Where interval and corrected p disagree: it is said once, with the pairs and the reason, and only then."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from steelyard.comparison.compare import compare_scores
+
+
+def table(**values):
+    """A score table of some runs, one measure."""
+    return pl.DataFrame(
+        [
+            {"run": run, "query_id": f"q{number}", "RR": value}
+            for run, row in values.items()
+            for number, value in enumerate(row)
+        ]
+    )
+
+
+def shifted(mean, size=40):
+    """Values around 0.5 whose mean is exactly that much above it, with a standard deviation of 0.1."""
+    noise = np.random.default_rng(3).normal(size=size)
+    noise = (noise - noise.mean()) / noise.std(ddof=1)
+    return 0.5 + mean + 0.1 * noise
+
+
+BASE = [0.5] * 40
+# t of 2.4 on 40 queries: p is 0.021 alone, and 0.063 times three.
+BORDER = shifted(2.4 * 0.1 / 40**0.5)
+
+
+def disagreements(comparison):
+    return [note for note in comparison.notes if note.startswith("Interval and p disagree")]
+
+
+def test_a_corrected_p_that_the_interval_knows_nothing_of():
+    runs = table(base=BASE, border=BORDER, same=shifted(0.001), other=shifted(-0.001))
+    found = compare_scores(runs, baseline="base")
+    (note,) = disagreements(found)
+    assert note == (
+        "Interval and p disagree on 1 pair: border against base on RR (the interval leaves out 0, p is 0.064). "
+        "The 95 % interval is a bootstrap of each pair alone; p is by the paired t test, corrected by holm for the "
+        "3 pairs of a measure. The verdicts go by p."
+    )
+    pair = next(pair for pair in found.tested if pair.run == "border")
+    assert pair.low > 0
+    assert pair.p < 0.05 < pair.p_adjusted
+    assert pair.verdict == "cannot tell"
+
+
+def test_the_note_is_in_every_form():
+    found = compare_scores(
+        table(base=BASE, border=BORDER, same=shifted(0.001), other=shifted(-0.001)), baseline="base"
+    )
+    (note,) = disagreements(found)
+    for form in (found.to_text(), found.to_markdown(), found.to_latex(), found.to_html(), found.to_json()):
+        assert form.count(note) == 1
+
+
+def test_nothing_is_said_where_they_agree():
+    assert not disagreements(compare_scores(table(base=BASE, border=BORDER), baseline="base"))
+    clear = compare_scores(table(base=BASE, up=shifted(0.2), down=shifted(-0.2)), baseline="base")
+    assert not disagreements(clear)
+    assert [pair.verdict for pair in clear.tested] == ["better", "worse"]
+
+
+def test_a_p_below_alpha_where_the_interval_holds_0():
+    rare = np.array([0.52] * 32 + [0.30] * 8)
+    found = compare_scores(table(base=BASE, rare=rare), baseline="base", test="sign")
+    (note,) = disagreements(found)
+    assert "rare against base on RR (the interval holds 0, p is <0.001)" in note
+    assert "p is by the paired sign test. The verdicts" in note
+    assert found.tested[0].difference < 0 < found.tested[0].wins - found.tested[0].losses
+    assert found.tested[0].verdict == "differs"
+
+
+def test_another_alpha_is_named_as_a_reason():
+    (note,) = disagreements(compare_scores(table(base=BASE, border=BORDER), baseline="base", alpha=0.01))
+    assert "held against alpha 0.01" in note
+
+
+def test_many_pairs_are_counted():
+    runs = {f"r{number}": BORDER + number * 1e-4 for number in range(12)}
+    (note,) = disagreements(compare_scores(table(base=BASE, **runs), baseline="base"))
+    assert "disagree on 12 pairs" in note
+    assert note.count(" against base on RR (") == 10
+    assert "; and 2 more." in note
+
+
+@pytest.mark.parametrize(
+    ("measure", "verdict"), [("RR", "better"), ("Confusion@5", "worse"), ("Latency", "worse")]
+)
+def test_a_verdict_knows_which_way_is_better(measure, verdict):
+    frame = table(base=BASE, up=shifted(0.2)).rename({"RR": measure})
+    assert compare_scores(frame, baseline="base").tested[0].verdict == verdict
+
+
+def test_equal_runs_and_single_queries_have_verdicts_of_their_own():
+    assert compare_scores(table(base=BASE, same=BASE), baseline="base").tested[0].verdict == "the same"
+    assert compare_scores(table(base=[0.5], up=[0.6]), baseline="base").tested[0].verdict == "no test"
+
+
+def test_a_pair_is_of_the_queries_that_both_have():
+    frame = table(base=BASE, part=[*BORDER[:39], float("nan")])
+    pair = compare_scores(frame, baseline="base", missing="skip").tested[0]
+    assert pair.queries == 39
+    assert pair.difference == pytest.approx(float(np.mean(BORDER[:39])) - 0.5, abs=1e-12)
+    assert pair.low < pair.difference < pair.high

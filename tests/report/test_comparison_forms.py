@@ -1,0 +1,172 @@
+"""A comparison in every form: none drops what its reader needs, and none drops what was asked for."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+
+import steelyard as sy
+from steelyard.report.tables import PROSE, Table, fitted, latex, markdown, plain
+
+TRUTH = {f"q{number}": {"a": 2, "b": 1} for number in range(40)}
+
+
+def run(seed, noise):
+    rng = np.random.default_rng(seed)
+    return {
+        query: {doc: TRUTH[query].get(doc, 0) + noise * float(rng.normal()) for doc in "abcdefgh"}
+        for query in TRUTH
+    }
+
+
+RUNS = {"base_line": run(1, 2.0), "better": run(2, 0.3), "similar": run(3, 2.0)}
+KINDS = {query: "odd" if int(query[1:]) % 2 else "even" for query in TRUTH}
+
+
+@pytest.fixture(scope="module")
+def against():
+    return sy.compare(TRUTH, RUNS, ["nDCG@5", "RR"], baseline="base_line", by="kind", queries=KINDS)
+
+
+def shown(pair):
+    """The numbers of a pair, as people read them."""
+    return [f"{pair.difference:+.4f}", f"{pair.low:+.4f}", f"{pair.high:+.4f}", pair.verdict]
+
+
+@pytest.mark.parametrize("form", ["to_text", "to_markdown", "to_html"])
+def test_difference_interval_p_and_verdict_of_every_measure(against, form):
+    text = getattr(against, form)()
+    assert "p (holm)" in text
+    for measure in ("nDCG@5", "RR"):
+        assert f"{measure} against base_line" in text
+    assert len(against.tested) == 4
+    for pair in against.tested:
+        line = next(
+            line
+            for line in re.split(r"\n|</tr>", text)
+            if pair.run in line and f"{pair.difference:+.4f}" in line
+        )
+        assert all(part in line for part in shown(pair))
+
+
+def test_latex_has_the_pairs_the_slices_and_the_movers(against):
+    text = against.to_latex(movers=1, texts={"q0": "50 % of what?"})
+    moved = sum(bool(half) for each in against.moved(1) for half in (each.lost, each.won))
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 1 + 2 + 1 + moved
+    for pair in against.tested:
+        row = next(
+            line for line in text.splitlines() if line.startswith(f"{pair.run} & ${pair.difference:+.4f}$")
+        )
+        assert f"${pair.low:+.4f}$ to ${pair.high:+.4f}$" in row
+        assert f"& {pair.verdict} &" in row
+    assert "run & even (20) & odd (20)" in text
+    assert "% better against base_line: " in text
+    assert r"$\to$" in text
+    assert r"<0.001" not in "".join(line for line in text.splitlines() if not line.startswith("%"))
+    for line in text.splitlines():
+        assert line.startswith(("%", "\\")) or not line or line.endswith(r"\\")
+
+
+def test_csv_has_a_row_a_run_with_its_differences_and_slices(against):
+    rows = {row["run"]: row for row in csv.DictReader(io.StringIO(against.to_csv()))}
+    assert list(rows) == against.leaderboard["run"].to_list()
+    pair = next(pair for pair in against.tested if (pair.run, pair.measure) == ("better", "RR"))
+    row = rows["better"]
+    assert float(row["RR difference"]) == pair.difference
+    assert (float(row["RR difference low"]), float(row["RR difference high"])) == (pair.low, pair.high)
+    assert float(row["RR p_adjusted"]) == pair.p_adjusted
+    assert row["RR verdict"] == "better"
+    assert float(row["RR [kind=odd]"]) == against.slices[1].means["better"]["RR"]
+    assert rows["base_line"]["RR difference"] == ""
+
+
+def test_csv_with_cutoffs_has_the_differences_of_each():
+    found = sy.compare(TRUTH, RUNS, ["P"], baseline="base_line", at=[1, 3], by="kind", queries=KINDS)
+    rows = {(row["run"], row["k"]): row for row in csv.DictReader(io.StringIO(found.to_csv()))}
+    for pair in found.tested:
+        k = pair.measure.rpartition(" ")[2]
+        assert float(rows[pair.run, k]["P difference"]) == pair.difference
+    assert rows["better", "1"]["P [kind=odd]"] != ""
+    assert rows["better", "3"]["P [kind=odd]"] == ""
+
+
+def test_two_runs_are_one_table_with_a_row_a_measure():
+    two = {name: RUNS[name] for name in ("better", "similar")}
+    found = sy.compare(TRUTH, two, ["nDCG@5", "RR", "P@1"])
+    text = found.to_text()
+    assert text.count("better against similar\n") == 1
+    assert re.findall(r"^(nDCG@5|RR|P@1) +[+-]", text, re.MULTILINE) == ["nDCG@5", "RR", "P@1"]
+    assert "corrected by" not in text
+
+
+def test_every_two_of_many_are_shown_on_the_measure_that_ranks_them():
+    found = sy.compare(TRUTH, RUNS, ["nDCG@5", "RR"])
+    assert "The tests of the other measures are in the JSON." in found.to_text()
+    assert "\nRR\n" not in found.to_text()
+    alone = sy.compare(TRUTH, RUNS, ["nDCG@5"])
+    assert "in the JSON" not in alone.to_text()
+
+
+def test_what_is_said_of_several_runs_is_said_once():
+    part = {query: RUNS["better"][query] for query in list(TRUTH)[:30]}
+    found = sy.compare(TRUTH, {"whole": RUNS["better"], "part": part, "again": part}, ["RR"])
+    assert found.to_text().count("10 queries are missing from the run") == 1
+    assert "part and again: 10 queries are missing" in found.to_text()
+
+
+def test_times_are_in_milliseconds_in_every_table():
+    runs = [
+        sy.Run(RUNS["better"], name="slow", seconds=dict.fromkeys(TRUTH, 0.5)),
+        sy.Run(RUNS["better"], name="fast", seconds={q: 0.1 + i / 1e6 for i, q in enumerate(TRUTH)}),
+        sy.Run(RUNS["similar"], name="other", seconds={q: 0.2 + i / 1e6 for i, q in enumerate(TRUTH)}),
+    ]
+    found = sy.compare(TRUTH, runs, ["Latency"], by="kind", queries=KINDS)
+    assert "-399.9805" in found.to_text()
+    assert "Latency ms by kind" in found.to_text()
+    assert re.search(r"^slow +500\.0000 +500\.0000$", found.to_text(), re.MULTILINE)
+
+
+def test_the_interval_is_of_what_is_shown_or_is_left_out():
+    found = sy.compare(TRUTH, RUNS, ["NumRelRet", "GMAP", "RR"], baseline="base_line")
+    for pair in found.tested:
+        assert (pair.low == pair.low) == (pair.measure == "RR")
+        assert pair.to_dict()["low"] is None or pair.low <= pair.difference <= pair.high
+
+
+WIDE = Table(
+    ["rank", "run", *(f"measure{number}" for number in range(8))],
+    [[place, "run-" + "x" * 20, *[0.1234] * 8] for place in range(3)],
+    title="All of them",
+    keys=2,
+)
+
+
+def test_a_table_too_wide_for_the_screen_goes_on_below():
+    parts = fitted(WIDE, 80)
+    assert [part.title for part in parts] == ["All of them", ""]
+    assert [c for part in parts for c in part.columns[2:]] == list(WIDE.columns[2:])
+    for part in parts:
+        assert list(part.columns[:2]) == ["rank", "run"]
+        assert max(map(len, plain(part).splitlines())) <= 80
+    assert fitted(WIDE, 200) == [WIDE]
+
+
+def test_prose_is_folded_not_split():
+    table = Table(["rule", "why"], [["a", "b" * (PROSE + 1)]])
+    assert fitted(table, 20) == [table]
+
+
+def test_titles_stand_above_in_every_writing():
+    table = Table(["run", "AP"], [["a", 0.5]], title="Which?")
+    assert plain(table).splitlines()[0] == "Which?"
+    assert markdown(table).splitlines()[:2] == ["**Which?**", ""]
+    assert latex(table).splitlines()[0] == "% Which?"
+
+
+def test_latex_cells_are_what_they_look_like():
+    table = Table(["run", "gap", "p"], [["a-1", "-0.5 to +0.5", "<0.001 ***"]])
+    assert latex(table).splitlines()[4] == r"a-1 & $-0.5$ to $+0.5$ & \textless{}0.001$^{***}$ \\"
