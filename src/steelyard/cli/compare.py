@@ -18,7 +18,7 @@ from steelyard.cli.options import (
     TableFormat,
     Ties,
 )
-from steelyard.cli.output import Format, followed, say
+from steelyard.cli.output import Format, followed, format_for, say
 from steelyard.cli.parsing import Argument, Option
 from steelyard.comparison.compare import compare as compared
 from steelyard.comparison.compare import compare_scores
@@ -78,7 +78,11 @@ def compare(
     ] = "average",
     movers: Annotated[
         int,
-        Option("Show so many queries that lost most, and that won most, against the baseline.", "N"),
+        Option(
+            "Show so many queries that lost most, and that won most, against the baseline "
+            "(without one, the last run). Not as CSV.",
+            "N",
+        ),
     ] = 0,
     report: Annotated[Path | None, Option("Also write the report page here.", "FILE.html")] = None,
     dataset: Annotated[Path | None, Option("The dataset whose texts the page shows.", "DIR")] = None,
@@ -105,6 +109,12 @@ def compare(
 
     steelyard compare --scores per-query.csv --run-column method --query-column query_id -m MRR
     """
+    if movers < 0:
+        raise InputError(f"--movers is {movers}; expected 0 or more.")
+    if movers and format_for(format, output) is Format.csv:
+        raise InputError(
+            "--movers cannot be shown as CSV, which holds one row a run; use table, markdown, latex or json."
+        )
     shared: dict[str, Any] = {
         "baseline": baseline,
         "test": test,
