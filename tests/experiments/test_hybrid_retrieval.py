@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,6 +161,20 @@ def test_the_command_prints_the_tables():
     done = command("1")
     assert done.returncode == 0
     assert done.stdout.startswith("# Hybrid retrieval\n\n500 documents, 240 questions, 1 seed;")
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_comes_out(whole):
+    page = (Path(__file__).parents[2] / "docs/experiments/hybrid-retrieval.md").read_text("utf-8")
+    table = page.partition("## What came out\n\n")[2].partition("\n\n")[0].splitlines()
+    head, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in table)
+    shown = {row[0]: dict(zip(head, row, strict=True)) for row in rows[1:]}
+    assert list(shown) == [standing.run for standing in whole.comparison.standings]
+    for standing in whole.comparison.standings:
+        for measure in filter(None, head[1:]):
+            text = shown[standing.run][measure]
+            rounding = 0.51 * 10 ** -len(text.partition(".")[2])
+            assert float(text) == pytest.approx(standing.means[measure], abs=rounding)
 
 
 @pytest.mark.slow
