@@ -100,12 +100,12 @@ def test_markdown_survives_hostile_names():
 
 
 def test_json_holds_plain_numbers():
-    result, baseline = told([0.5, 0.5, 0.5]), told([1.0, 1.0, 1.0])
+    result, baseline = told([0.5] * 6), told([1.0] * 6)
     made = json.loads(check(result, ["AP >= 0.5", "no significant drop in AP"], baseline=baseline).to_json())
     assert made["passed"] is False
     assert [row["rule"] for row in made["rows"]] == ["AP >= 0.5", "no significant drop in AP"]
     assert made["rows"][1]["effect"] is None  # minus infinity: the same drop on every query
-    assert made["rows"][1]["p"] == 0.0
+    assert made["rows"][1]["p"] == 0.5**6
     assert made["rows"][0]["p"] is None
     assert (made["test"], made["alpha"], made["correction"]) == ("t", 0.05, "holm")
 

@@ -34,12 +34,13 @@ def abstain(a: Alignment, threshold: float | None = None, rel: float = 1) -> Flo
     """Whether nothing was returned for a query that has no relevant document.
 
     Abstain = 1 if no document scores above the threshold, else 0; queries that have a relevant
-    document are left out.
+    document are left out. An empty list abstains; a query that the run does not have is missing, and
+    counts as 0.
 
     threshold: a score that a document must exceed to count as returned; None: any document counts.
     rel: the lowest grade that counts as relevant.
     """
-    silent = a.retrieved == 0
+    silent = a.answered & (a.retrieved == 0)
     if threshold is not None:
         if np.any(np.isnan(a.top_score) & (a.retrieved > 0)):
             raise MissingDataError("scores")
