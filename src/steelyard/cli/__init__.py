@@ -26,6 +26,7 @@ VERBS = {
     "reconcile": "why two tools give different numbers",
     "validate": "check files and say everything that is wrong with them",
     "convert": "write a run or judgments in another format",
+    "judge": "evidence (spans, facts) as judgments of chunks",
 }
 
 DONE, WRONG_INPUT, BROKE, STOPPED = 0, 2, 3, 130

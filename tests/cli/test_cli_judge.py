@@ -1,0 +1,60 @@
+"""steelyard judge: the judgments that Evidence.judge gives, in a file that evaluate reads."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import steelyard as sy
+from steelyard.cli import run
+
+KEY = {
+    "q1": [[{"doc_id": "book", "start": 10, "end": 90}], [{"fact": "Paris is large"}, {"doc_id": "d7"}]],
+    "q2": [[{"fact": "in no chunk"}]],
+    "q3": None,
+}
+CHUNKS = [
+    {"chunk_id": "c1", "doc_id": "book", "start": 0, "end": 50, "text": "x" * 50},
+    {"chunk_id": "c2", "doc_id": "book", "start": 50, "end": 100, "text": "y" * 50},
+    {"chunk_id": "c3", "doc_id": "d8", "start": 0, "end": 18, "text": "and PARIS is large"},
+]
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """Run the verb on the key and the chunks; the judgments that it wrote."""
+    (tmp_path / "key.json").write_text(json.dumps(KEY))
+    (tmp_path / "chunks.jsonl").write_text("\n".join(map(json.dumps, CHUNKS)))
+
+    def judge(*options):
+        out = tmp_path / "qrels.jsonl"
+        code = run(
+            ["judge", str(tmp_path / "key.json"), str(tmp_path / "chunks.jsonl"), "-o", str(out), *options]
+        )
+        return sy.Qrels.read(out) if code == 0 else None
+
+    return judge
+
+
+def test_the_file_says_what_python_says(judged, capsys):
+    found = judged()
+    assert found == sy.Evidence(KEY).judge(CHUNKS)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "1 span is split by chunk borders" in said.err
+    wanted = "R(per=target)@5"
+    returned = {"q1": ["c2", "c3"], "q2": ["c3"], "q3": []}
+    assert sy.evaluate(found, returned, wanted, no_relevant="skip")[wanted] == 1 / 4
+
+
+def test_options_are_those_of_python(judged):
+    strict = judged("--overlap", "whole", "--ignore-case")
+    assert strict == sy.Evidence(KEY).judge(CHUNKS, overlap="whole", case=False)
+    lax = judged("--overlap", "majority", "--ignore-case", "--remove-spaces", "--share", "0.5")
+    assert lax == sy.Evidence(KEY).judge(CHUNKS, overlap="majority", case=False, spaces="removed", share=0.5)
+
+
+def test_a_parent_that_is_no_column_is_an_error(judged, capsys):
+    assert judged("--parent", "chapter") is None
+    assert "the column 'chapter'" in capsys.readouterr().err
