@@ -19,7 +19,7 @@ from steelyard.bench.specs import Spec
 from steelyard.chunking import chunk_documents, chunker
 from steelyard.comparison.board import Board
 from steelyard.comparison.compare import compare
-from steelyard.comparison.pairs import Plan
+from steelyard.comparison.plan import Plan
 from steelyard.comparison.result import Comparison, Source
 from steelyard.comparison.slices import COMPLEXITY, column_values
 from steelyard.datasets import Dataset

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from steelyard.bench.chunkings import labels_of, problems_of
 from steelyard.bench.located_yaml import Located, read_located
 from steelyard.bench.specs import Spec, specs_of
-from steelyard.comparison.pairs import Plan
+from steelyard.comparison.plan import Plan
 from steelyard.comparison.rules import parse_rule
 from steelyard.comparison.weights import weights_of
 from steelyard.dialects import dialect
@@ -143,7 +143,7 @@ def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], st
         problems.append(
             (("evidence",), "evidence judges chunks; name chunkers too, as in `chunkers: [whole]`")
         )
-    plan = Plan(None if not labels else bench.baseline, bench.test, bench.correction)
+    plan = Plan(bench.test, bench.correction, baseline=bench.baseline if labels else None)
     check(("baseline",) if bench.baseline is not None else (), lambda: plan.checked(labels))
     for number, rule in enumerate(bench.gate):
         check(("gate", number), lambda rule=rule: parse_rule(rule))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.bench.chunkings import compare_chunkings, own_judgments
 from steelyard.comparison.compare import compare
-from steelyard.comparison.pairs import Plan
+from steelyard.comparison.plan import Plan
 from steelyard.comparison.result import Comparison
 from steelyard.errors import InputError, SteelyardError, problem_report
 from steelyard.judgments import Qrels
@@ -255,8 +255,12 @@ def _compared(
         **{name: settings.get(name) for name in POLICIES},
     }
     sliced: dict[str, Any] = {"by": by, "queries": columns if by is not None and by in columns else None}
-    tested = (settings.get("baseline"), settings.get("test", "t"), settings.get("correction", "holm"))
-    seed = settings.get("seed", 0)
+    tested: dict[str, Any] = {
+        "baseline": settings.get("baseline"),
+        "test": settings.get("test", "t"),
+        "correction": settings.get("correction", "holm"),
+        "seed": settings.get("seed", 0),
+    }
     try:
         if settings.get("chunkers"):
             return compare_chunkings(
@@ -264,7 +268,7 @@ def _compared(
                 runs,
                 {str(row["run"]): str(row["chunker"]) for row in record["runs"]},
                 settings["measures"] or None,
-                Plan(*tested, seed=seed),
+                Plan(**tested),
                 **sliced,
                 **measured,
             )
@@ -272,10 +276,7 @@ def _compared(
             qrels,
             runs,
             settings["measures"] or None,
-            baseline=tested[0],
-            test=tested[1],
-            correction=tested[2],
-            seed=seed,
+            **tested,
             **sliced,
             **measured,
         )

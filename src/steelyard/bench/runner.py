@@ -15,7 +15,7 @@ from steelyard.bench.leftovers import earlier_record, leftovers, removed
 from steelyard.bench.result import BenchResult, Row, run_files
 from steelyard.bench.specs import Spec
 from steelyard.comparison.compare import compare
-from steelyard.comparison.pairs import Plan
+from steelyard.comparison.plan import Plan
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset
 from steelyard.dialects import dialect
@@ -193,7 +193,7 @@ def _compared(
             runs,
             {row.run: str(row.chunker) for row in rows},
             made.measures or None,
-            Plan(made.baseline, made.test, made.correction, seed=made.seed),
+            Plan(made.test, made.correction, seed=made.seed, baseline=made.baseline),
             **sliced,
             **measured,
         )

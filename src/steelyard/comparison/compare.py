@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.alignment.align import align
 from steelyard.alignment.alignment import Alignment
 from steelyard.comparison.board import COMPOSITE, Board, Column
-from steelyard.comparison.pairs import Plan
+from steelyard.comparison.plan import Plan
 from steelyard.comparison.result import Comparison, Source
 from steelyard.comparison.score_table import TableOptions, board_of_table
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
@@ -70,7 +70,7 @@ def compare(
     )
     check_depth(depth, rules)
     named = _named_runs(runs)
-    plan = Plan(baseline, test, correction, alpha, permutations, seed).checked(tuple(named))
+    plan = Plan(test, correction, alpha, permutations, seed, baseline).checked(tuple(named))
     texts = _texts(measures, spoken)
     weights = None if composite is None else weights_of(composite)
     cutoffs: list[int | None] = [None] if at is None else [_cutoff(k) for k in at]
@@ -144,7 +144,7 @@ def compare_scores(
     board, notes = board_of_table(source, wanted, options or TableOptions(), missing)
     shown = list(measures) if measures else [column.key for column in board.columns]
     components = board.only(list(weights)) if weights else None
-    plan = Plan(baseline, test, correction, alpha, permutations, seed).checked(board.runs)
+    plan = Plan(test, correction, alpha, permutations, seed, baseline).checked(board.runs)
     whole = board.with_composite(weights).only([COMPOSITE, *shown]) if weights else board.only(shown)
     return Comparison.of(
         boards=[whole],

@@ -11,10 +11,9 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.board import Board, Column
-from steelyard.errors import PolicyError, did_you_mean
+from steelyard.comparison.plan import Plan
 from steelyard.statistics import (
     FAMILY_TESTS,
-    TESTS,
     adjust,
     cohens_d,
     max_t,
@@ -26,7 +25,7 @@ from steelyard.statistics import (
     tally,
     tukey,
 )
-from steelyard.statistics.corrections import Correction, check_correction
+from steelyard.statistics.corrections import Correction
 from steelyard.statistics.tests import PairedTest
 
 
@@ -68,32 +67,6 @@ class Pair:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
         return {key: None if isinstance(v, float) and v != v else v for key, v in asdict(self).items()}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How pairs are tested."""
-
-    baseline: str | None = None
-    test: str = "t"
-    correction: str = "holm"
-    alpha: float = 0.05
-    permutations: int = 100_000
-    seed: int = 0
-
-    def checked(self, runs: tuple[str, ...]) -> Plan:
-        """The plan, if it can be carried out."""
-        if self.test not in TESTS:
-            raise PolicyError(
-                f"there is no test {self.test!r}; expected {', '.join(TESTS)}.{did_you_mean(self.test, TESTS)}"
-            )
-        check_correction(self.correction)
-        if self.baseline is not None and self.baseline not in runs:
-            raise PolicyError(
-                f"the baseline {self.baseline!r} is not among the runs; there are {', '.join(runs)}."
-                f"{did_you_mean(self.baseline, runs)}"
-            )
-        return self
 
 
 def pairs_of(boards: Sequence[Board], plan: Plan, orders: Sequence[Sequence[int]]) -> list[Pair]:

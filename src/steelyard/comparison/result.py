@@ -14,7 +14,8 @@ from steelyard.comparison.board import Board
 from steelyard.comparison.disagreement import disagreement
 from steelyard.comparison.leaderboard import Standing, order_of, standings
 from steelyard.comparison.movers import Lists, Moved, Mover, moved, movers
-from steelyard.comparison.pairs import Pair, Plan, pairs_of
+from steelyard.comparison.pairs import Pair, pairs_of
+from steelyard.comparison.plan import Plan
 from steelyard.comparison.slices import Slice, reversals, slices_of
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError, did_you_mean

@@ -12,14 +12,13 @@ import numpy as np
 from steelyard.alignment.hits import Bools
 from steelyard.comparison.rules import Rule, parse_rules
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
-from steelyard.errors import InputError, PolicyError, SteelyardError, did_you_mean, problem_report
+from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
 from steelyard.gate.agreement import check_allowed, check_measuring, check_queries
 from steelyard.gate.measured import Measured
+from steelyard.gate.plan import Plan
 from steelyard.gate.reading import measured
-from steelyard.gate.result import GateResult, Plan
+from steelyard.gate.result import GateResult
 from steelyard.gate.verdicts import Asked, verdicts
-from steelyard.statistics import PAIRED_TESTS
-from steelyard.statistics.corrections import check_correction
 from steelyard.wording import counted
 
 NOT_BY_DEFAULT = ("Latency",)
@@ -62,7 +61,7 @@ def check(
     >>> gate.passed, [row.verdict for row in gate.rows]
     (False, ['passed', 'FAILED'])
     """
-    plan = _checked(Plan(test, correction, alpha, permutations, seed))
+    plan = Plan(test, correction, alpha, permutations, seed).checked()
     allow = (allow,) if isinstance(allow, str) else tuple(allow)
     check_allowed(allow)
     now = measured(result)
@@ -103,17 +102,6 @@ def _meant(
         warnings.append(f"Only {kept[0]!r} was checked, the baseline's only run; --run names others.")
         return kept
     return runs
-
-
-def _checked(plan: Plan) -> Plan:
-    if plan.test not in PAIRED_TESTS:
-        raise PolicyError(
-            f"a gate cannot test by {plan.test!r}; expected {', '.join(PAIRED_TESTS)}.{did_you_mean(plan.test, PAIRED_TESTS)}"
-        )
-    check_correction(plan.correction)
-    if not 0.0 < plan.alpha < 0.5:
-        raise PolicyError(f"alpha is {plan.alpha:g}; expected a share above 0 and below 0.5, as in 0.05.")
-    return plan
 
 
 def _defaults(now: Measured, base: Measured | None, given: Sequence[Rule], warnings: list[str]) -> list[Rule]:

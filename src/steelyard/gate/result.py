@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from steelyard.comparison.rules import Rule
+from steelyard.gate.plan import Plan
 from steelyard.report.tables import Cell, Table, plain
 from steelyard.version import __version__
 from steelyard.wording import counted
@@ -70,28 +71,6 @@ class Row:
             key: None if isinstance(value, float) and not abs(value) < float("inf") else value
             for key, value in made.items()
         }
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a gate tests: one-sided and paired by query; the correction is over all tests of the gate."""
-
-    test: str = "t"
-    correction: str = "holm"
-    alpha: float = 0.05
-    permutations: int = 100_000
-    seed: int = 0
-
-    def sentence(self, tests: int) -> str:
-        """How it was tested, in a sentence; nothing where nothing was."""
-        if not tests:
-            return ""
-        corrected = (
-            f"{self.correction} correction over {tests} tests"
-            if self.correction != "none" and tests > 1
-            else "no correction"
-        )
-        return f"Tested by the paired {self.test} test over queries, one-sided, alpha {self.alpha:g}, {corrected}."
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ from steelyard.comparison.movers import movers
 from steelyard.comparison.rules import TOLERANCE, Rule
 from steelyard.errors import InputError
 from steelyard.gate.measured import Measured
-from steelyard.gate.result import Loser, Plan, Row
+from steelyard.gate.plan import Plan
+from steelyard.gate.result import Loser, Row
 from steelyard.statistics import (
     adjust,
     cohens_d,

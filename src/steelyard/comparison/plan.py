@@ -1,0 +1,46 @@
+"""How differences are tested: which test, which correction, at which level, and how chance is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.errors import PolicyError, did_you_mean
+from steelyard.statistics.corrections import check_correction
+from steelyard.statistics.tests import TESTS
+
+
+@dataclass(frozen=True)
+class Testing:
+    """What a comparison and a gate have alike."""
+
+    test: str = "t"
+    correction: str = "holm"
+    alpha: float = 0.05
+    permutations: int = 100_000
+    seed: int = 0
+
+    def check(self, tests: Sequence[str], refusal: str) -> None:
+        """Refuse a test that is none of these, in a sentence that begins so, and an unknown correction."""
+        if self.test not in tests:
+            raise PolicyError(
+                f"{refusal} {self.test!r}; expected {', '.join(tests)}.{did_you_mean(self.test, tests)}"
+            )
+        check_correction(self.correction)
+
+
+@dataclass(frozen=True)
+class Plan(Testing):
+    """How pairs are tested: every run against the baseline or, without one, every two runs."""
+
+    baseline: str | None = None
+
+    def checked(self, runs: tuple[str, ...]) -> Plan:
+        """The plan, if it can be carried out."""
+        self.check(TESTS, "there is no test")
+        if self.baseline is not None and self.baseline not in runs:
+            raise PolicyError(
+                f"the baseline {self.baseline!r} is not among the runs; there are {', '.join(runs)}."
+                f"{did_you_mean(self.baseline, runs)}"
+            )
+        return self
