@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
@@ -31,9 +32,14 @@ POLICY_TEXT = {
 
 
 class Explanation(str):
-    """Text that shows itself as it is."""
+    """Text that shows itself as it is; `parts` holds what it says, piece by piece."""
 
-    __slots__ = ()
+    parts: dict[str, Any]
+
+    def __new__(cls, parts: dict[str, Any]) -> Explanation:
+        made = super().__new__(cls, _text(parts))
+        made.parts = parts
+        return made
 
     def __repr__(self) -> str:
         return str(self)
@@ -49,32 +55,55 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
     meant = spoken.measure(measure)
     definition = meant.definition
     formula, clauses, edges = sections(definition)
-    lines = [f"{measure} in {spoken.name} is {meant.spelled}", "", definition.headline, ""]
-    lines += [f"  {line}" for line in formula]
-    lines += ["", "Clauses in force:"] if definition.parameters or meant.cutoff is not None else []
-    lines += [f"  {line}" for line in _in_force(meant, clauses)]
+    parts: dict[str, Any] = {
+        "measure": str(measure),
+        "dialect": spoken.name,
+        "means": meant.spelled,
+        "what": definition.headline,
+        "formula": formula,
+        "clauses": _in_force(meant, clauses),
+    }
     if "of" in meant.parameters:
         inner = parse(meant.parameters["of"])
         told, about, _ = sections(inner.definition)
-        lines += ["", f"{inner.name}: {inner.definition.headline}", *(f"  {line}" for line in told)]
-        lines += [f"  {line}" for line in _in_force(inner, about)]
-    if edges:
-        lines += ["", "Edge cases:", *(f"  {line}" for line in edges)]
-    rules = policies(spoken.policies)
-    lines += ["", "Policies:"]
-    lines += [
-        f"  {name}={value}: {POLICY_TEXT[name, value]}"
-        for name, value in vars(rules).items()
-        if name != "single" or value
-    ]
-    lines += ["", *_laws(definition)]
-    if definition.aliases:
-        lines.append(f"Also called {', '.join(definition.aliases)}.")
-    if definition.cites:
-        lines.append(f"Source: {definition.cites}.")
-    if spoken.source:
-        lines.append(f"Dialect read off: {spoken.source}.")
-    return Explanation("\n".join(line.rstrip() for line in lines))
+        parts["of"] = [f"{inner.name}: {inner.definition.headline}", *told, *_in_force(inner, about)]
+    return Explanation(
+        {
+            **parts,
+            "edge_cases": edges,
+            "policies": [
+                f"{name}={value}: {POLICY_TEXT[name, value]}"
+                for name, value in vars(policies(spoken.policies)).items()
+                if name != "single" or value
+            ],
+            "range": _laws(definition),
+            "aliases": list(definition.aliases),
+            "source": definition.cites,
+            "dialect_source": spoken.source,
+        }
+    )
+
+
+def _text(parts: dict[str, Any]) -> str:
+    lines = [f"{parts['measure']} in {parts['dialect']} is {parts['means']}", "", parts["what"], ""]
+    lines += [f"  {line}" for line in parts["formula"]]
+    for part, heading in (
+        ("clauses", "Clauses in force:"),
+        ("edge_cases", "Edge cases:"),
+        ("policies", "Policies:"),
+    ):
+        if parts[part]:
+            lines += ["", heading, *(f"  {line}" for line in parts[part])]
+        if part == "clauses" and "of" in parts:
+            lines += ["", parts["of"][0], *(f"  {line}" for line in parts["of"][1:])]
+    lines += ["", parts["range"]]
+    if parts["aliases"]:
+        lines.append(f"Also called {', '.join(parts['aliases'])}.")
+    if parts["source"]:
+        lines.append(f"Source: {parts['source']}.")
+    if parts["dialect_source"]:
+        lines.append(f"Dialect read off: {parts['dialect_source']}.")
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def sections(definition: Definition) -> tuple[list[str], list[tuple[str, str | None, str]], list[str]]:
@@ -124,7 +153,7 @@ def _in_force(meant: Measure, clauses: list[tuple[str, str | None, str]]) -> lis
     return said
 
 
-def _laws(definition: Definition) -> list[str]:
+def _laws(definition: Definition) -> str:
     better = {
         "more": "More is better.",
         "less": "Less is better.",
@@ -136,6 +165,6 @@ def _laws(definition: Definition) -> list[str]:
         "geometric": "geometric mean over queries (values under 0.00001 count as 0.00001)",
     }
     how = summed.get(definition.summary, f"summed up over queries as `{definition.summary}` says")
-    return [
+    return (
         f"Range {as_text(definition.low)} to {as_text(definition.high)}; {how}. {better[definition.better]}"
-    ]
+    )
