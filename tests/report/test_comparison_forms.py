@@ -170,3 +170,21 @@ def test_titles_stand_above_in_every_writing():
 def test_latex_cells_are_what_they_look_like():
     table = Table(["run", "gap", "p"], [["a-1", "-0.5 to +0.5", "<0.001 ***"]])
     assert latex(table).splitlines()[4] == r"a-1 & $-0.5$ to $+0.5$ & \textless{}0.001$^{***}$ \\"
+
+
+@pytest.mark.parametrize("at", [None, [1, 3]])
+def test_what_is_too_long_for_a_screen_is_shown_in_short_there_and_wholly_elsewhere(at):
+    runs = {f"run{number}": RUNS["better" if number % 2 else "similar"] for number in range(12)}
+    measures = ["nDCG", "RR", "P", "R"]
+    found = sy.compare(TRUTH, {"base": RUNS["base_line"], **runs}, measures, baseline="base", at=at)
+    text = found.to_text()
+    first = "nDCG" if at is None else "nDCG at 1"
+    assert f"{first} against base\n" in text
+    assert "differences from base\n" in text
+    assert " against base\n" not in text.replace(f"{first} against base\n", "", 1)
+    for pair in found.tested:
+        assert f"{pair.difference:+.4f} {pair.stars}" in text.partition("differences from base\n")[2]
+    assert "Intervals and p of the other measures are in Markdown" in text
+    for whole in (found.to_markdown(), found.to_html(), found.to_latex()):
+        assert whole.count(" against base") == len(measures) * len(at or [1])
+        assert "Intervals and p of the other measures" not in whole

@@ -9,7 +9,7 @@ from steelyard.bench.result import BenchResult
 from steelyard.bench.runner import bench as benched
 from steelyard.cli.comparison_output import print_comparison
 from steelyard.cli.options import TableFormat
-from steelyard.cli.output import Format, emit, say, watched, write
+from steelyard.cli.output import Format, print_tables, say, watched, write
 from steelyard.cli.parsing import Argument, Option
 from steelyard.wording import counted
 
@@ -52,10 +52,8 @@ def print_result(result: BenchResult, format: Format) -> None:
     else:
         print_comparison(result.comparison, format, None)
         if format is Format.table:
-            for table in (result.chunk_table, result.cost_table):
-                if table is not None:
-                    print()
-                    emit(table, None, format, None)
+            beside = (result.chunk_table, result.cost_table)
+            print_tables([table for table in beside if table is not None], below=True)
     for line in result.remarks():
         say(line)
     if result.removed:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from steelyard.cli.output import Format, format_for, print_tables, say, write
 from steelyard.comparison.result import Comparison
-from steelyard.report.comparison_rows import remarks
+from steelyard.report.comparison_rows import is_long, remarks
 from steelyard.report.comparison_text import comparison_tables
 from steelyard.report.movers_rows import movers_lines
 
@@ -40,7 +40,7 @@ def print_comparison(
 def _print_tables(result: Comparison, movers: int, texts: Mapping[str, object] | None) -> None:
     say(result.verdict)
     print_tables(comparison_tables(result))
-    for line in remarks(result):
+    for line in remarks(result, short=is_long(result)):
         say(line)
     if movers:
         print("\n" + "\n".join(movers_lines(result, movers, texts)))

@@ -53,12 +53,12 @@ def emit(table: Table, data: Any, format: Format, output: Path | None) -> None:
         write(_WRITERS.get(format, plain)(table), output)
 
 
-def print_tables(tables: Sequence[Table]) -> None:
-    """Print tables one below the other: in a pipe as they are, on a terminal so that they fit."""
+def print_tables(tables: Sequence[Table], below: bool = False) -> None:
+    """Print tables one below the other, and `below` others: in a pipe as they are, on a terminal so that they fit."""
     if sys.stdout.isatty():
         _print_rich(tables)
     else:
-        print("\n\n".join(map(plain, tables)))
+        print(("\n" if below else "") + "\n\n".join(map(plain, tables)))
 
 
 def write(text: str, output: Path | None) -> None:

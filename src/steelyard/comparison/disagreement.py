@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from steelyard.comparison.pairs import Pair, Plan
+from steelyard.comparison.pairs import Pair
+from steelyard.comparison.plan import Plan
+from steelyard.comparison.verdict import listed
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import counted
 
@@ -19,21 +21,26 @@ def disagreement(tested: Sequence[Pair], plan: Plan) -> list[str]:
         return []
     measures = list(dict.fromkeys(pair.measure for pair in tested))
     odd.sort(key=lambda pair: measures.index(pair.measure))
-    named = "; ".join(map(_named, odd[:MOST_NAMED]))
     more = f"; and {len(odd) - MOST_NAMED:,} more" if len(odd) > MOST_NAMED else ""
     return [
-        f"Interval and p disagree on {counted(len(odd), 'pair')}: {named}{more}. "
+        f"Interval and p disagree on {counted(len(odd), 'pair')}: {_named(odd[:MOST_NAMED], plan.alpha)}{more}. "
         f"The 95 % interval is a bootstrap of each pair alone; p is by the {_tested(tested, plan)}. "
         "The verdicts go by p."
     ]
 
 
-def _named(pair: Pair) -> str:
-    zero = "leaves out 0" if pair.low > 0 or pair.high < 0 else "holds 0"
-    return (
-        f"{pair.run} against {pair.baseline} on {pair.measure} "
-        f"(the interval {zero}, p is {shown_p(pair.p_adjusted)})"
-    )
+def _named(odd: Sequence[Pair], alpha: float) -> str:
+    """The pairs, those of one measure and one baseline together."""
+    alike: dict[tuple[bool, str, str], list[Pair]] = {}
+    for pair in sorted(odd, key=lambda pair: pair.p_adjusted < alpha):
+        alike.setdefault((pair.p_adjusted < alpha, pair.measure, pair.baseline), []).append(pair)
+    said = []
+    for (below, measure, baseline), pairs in alike.items():
+        how = "the interval holds 0" if below else "the interval leaves out 0"
+        runs = listed([pair.run for pair in pairs])
+        each = ", ".join(shown_p(pair.p_adjusted) for pair in pairs)
+        said.append(f"{runs} against {baseline} on {measure} ({how}, p is {each})")
+    return "; ".join(said)
 
 
 def _tested(tested: Sequence[Pair], plan: Plan) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from steelyard.report.comparison_rows import remarks
-from steelyard.report.comparison_text import comparison_tables
+from steelyard.report.comparison_rows import leaderboard_table, pairs_tables, remarks, slice_table
 from steelyard.report.tables import Table
 
 if TYPE_CHECKING:
@@ -26,10 +25,13 @@ _STYLE = """
 
 def comparison_html(comparison: Comparison) -> str:
     """The verdict, the tables and the remarks."""
-    parts = [
-        f"<p><strong>{escape(comparison.verdict)}</strong></p>",
-        *map(table_html, comparison_tables(comparison)),
+    sliced = slice_table(comparison)
+    tables = [
+        leaderboard_table(comparison),
+        *pairs_tables(comparison),
+        *([] if sliced is None else [sliced]),
     ]
+    parts = [f"<p><strong>{escape(comparison.verdict)}</strong></p>", *map(table_html, tables)]
     parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in remarks(comparison)) + "</ul>")
     return fragment(parts)
 

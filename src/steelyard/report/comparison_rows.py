@@ -102,6 +102,36 @@ def pairs_tables(comparison: Comparison) -> list[Table]:
     ]
 
 
+LONG = 40
+"""More rows of pairs than this are too many for a screen."""
+
+
+def is_long(comparison: Comparison) -> bool:
+    """Whether the pairs against a baseline, on all measures, are too many for a screen."""
+    return len(comparison.runs) > 2 and comparison.plan.baseline is not None and len(comparison.tested) > LONG
+
+
+def pairs_in_short(comparison: Comparison) -> list[Table]:
+    """Against a baseline: all of the measure that ranks the runs, and of every measure difference and stars."""
+    at = comparison.boards[0].k is not None
+    shown = comparison.boards[0].columns
+    found = {(pair.run, pair.measure): pair for pair in comparison.tested}
+    rows: list[list[Cell]] = []
+    for row in comparison.standings:
+        pairs = [found.get((row.run, _label(column.key, row.k))) for column in shown]
+        cells = [
+            "" if pair is None or pair.difference != pair.difference
+            else f"{pair.difference * scale_of(column):+.4f} {pair.stars}".rstrip()
+            for pair, column in zip(pairs, shown, strict=True)
+        ]  # fmt: skip
+        if any(pairs):
+            rows.append([row.run, *([row.k] if at else []), *cells])
+    heads = ["run", *(["k"] if at else []), *map(heading, shown)]
+    title = f"differences from {comparison.plan.baseline}"
+    short = Table(heads, rows, title=title, keys=2 if at else 1)
+    return [pairs_tables(comparison)[0], short] if len(shown) > 1 or at else pairs_tables(comparison)
+
+
 def p_heading(comparison: Comparison) -> str:
     """The heading of the p-values: by what they are corrected."""
     plan = comparison.plan
@@ -153,16 +183,18 @@ def slice_table(comparison: Comparison) -> Table | None:
     return Table(["run", *heads], rows, title=f"{shown} by {comparison.slices[0].column} (queries)")
 
 
-def remarks(comparison: Comparison, *, groups: bool = True, tables: bool = True) -> list[str]:
+def remarks(
+    comparison: Comparison, *, groups: bool = True, tables: bool = True, short: bool = False
+) -> list[str]:
     """What goes below the tables: how p-values were made, what is not shown, coverage and notes.
 
     `groups` says that the leaderboard shows each run's group; where it does not, the groups are listed.
-    `tables` says that the remarks stand below the pairs and the slices.
+    `tables` says that the remarks stand below the pairs and the slices, `short` that these are not all.
     """
     said = []
     if comparison.tested:
         said += [_how_tested(comparison), _groups(comparison, groups)]
-        said += _elsewhere(comparison) if tables else []
+        said += _elsewhere(comparison, short) if tables else []
     stability = comparison.stability()
     if stability is not None and comparison.weights:
         said.append(
@@ -188,18 +220,21 @@ def _how_tested(comparison: Comparison) -> str:
         elif plan.correction != "none":
             corrected = f", corrected by {plan.correction} within each measure for the {per}"
     return (
-        f"p: paired {plan.test} test by query{corrected}; *** p < 0.001, ** p < 0.01, * p < 0.05. "
+        f"p: paired {plan.test} test by query{corrected}; *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise. "
         f"Verdicts are at alpha {plan.alpha:g}. Intervals are of each pair alone, by bootstrap."
     )
 
 
-def _elsewhere(comparison: Comparison) -> list[str]:
+def _elsewhere(comparison: Comparison, short: bool) -> list[str]:
     """Where to find what the tables leave out."""
+    said = []
+    if short and len(comparison.tested) > len(comparison.runs) - 1:
+        said.append("Intervals and p of the other measures are in Markdown, LaTeX, CSV, JSON and the report.")
     few = comparison.plan.baseline is not None or len(comparison.runs) < 3
     left = [*([] if few else ["tests"]), *(["slices"] if comparison.slices else [])]
-    if len(comparison.keys) == 1 or not left:
-        return []
-    return [f"The {' and '.join(left)} of the other measures are in the JSON."]
+    if len(comparison.keys) > 1 and left:
+        said.append(f"The {' and '.join(left)} of the other measures are in the JSON.")
+    return said
 
 
 def _groups(comparison: Comparison, shown: bool) -> str:
