@@ -13,6 +13,7 @@ from typing import TypeAlias
 from steelyard.ids import kind_of
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.checks import unknown
+from steelyard.retrievers.own_code import code_of, is_ours
 from steelyard.retrievers.stemming import stem
 
 Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
@@ -136,7 +137,9 @@ def describe_tokenizer(tokenizer: str | Tokenizer) -> str:
 
 
 def describe_callable(function: Callable[..., object]) -> str:
-    """Module, name, and the first digits of a hash of the source where that can be read.
+    """Module, name, and the first digits of a hash of the source, and of what its module imports of one's own.
+
+    There is no hash where the source cannot be read.
 
     >>> describe_callable(str.split)
     'builtins.str.split'
@@ -147,4 +150,5 @@ def describe_callable(function: Callable[..., object]) -> str:
         source = inspect.getsource(named)
     except (OSError, TypeError):
         return name
-    return f"{name}#{hashlib.sha256(source.encode()).hexdigest()[:12]}"
+    behind = "" if is_ours(named.__module__) else code_of(named.__module__)
+    return f"{name}#{hashlib.sha256(f'{source}{behind}'.encode()).hexdigest()[:12]}"

@@ -64,6 +64,23 @@ def test_answers_are_kept_while_the_code_stays(dataset, tmp_path, module, monkey
     assert len(steelyard_test_kept.asked) == 2 * once
 
 
+def test_answers_are_asked_anew_when_a_module_that_the_target_imports_changes(
+    dataset, tmp_path, module, monkeypatch
+):
+    module("steelyard_test_behind", "FIRST = ['d1']\n")
+    monkeypatch.chdir(
+        module(
+            "steelyard_test_before",
+            "from steelyard_test_behind import FIRST\ndef retrieve(query): return FIRST\n",
+        )
+    )
+    entry = {"python": "steelyard_test_before:retrieve"}
+    assert not run_bench(dataset, tmp_path / "out", entry).rows[0].cached
+    assert run_bench(dataset, tmp_path / "out", entry).rows[0].cached
+    module("steelyard_test_behind", "FIRST = ['d2']\n")
+    assert not run_bench(dataset, tmp_path / "out", entry).rows[0].cached
+
+
 def test_a_bench_with_a_missing_target_runs_nothing(dataset, tmp_path):
     with pytest.raises(SteelyardError, match="there is no module 'steelyard_test_nowhere'"):
         run_bench(dataset, tmp_path / "out", {"python": "steelyard_test_nowhere:retrieve"})

@@ -26,8 +26,8 @@ class Python(Wrapped):
     concurrency: how many queries are out at once when several are asked.
     arguments: keyword arguments of the class, or of every call.
     folder: where modules are also looked for; the working directory by default.
-    version: of what the callable holds. Answers are kept from bench to bench for as long as the code of
-        its module and its version stay.
+    version: of what the callable holds. Answers are kept from bench to bench for as long as its version and
+        its code stay: its module and the modules of your own that it imports, directly or through others.
     name: the label of its row in a table; the target by default.
 
     It may give ids, (id, score) pairs, documents or records, {id: score}, or None for nothing, at once or as an

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +15,7 @@ from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.packages import package
 from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.own_code import code_of
 
 
 def load_target(target: Any, who: str, folder: str | Path | None = None) -> Any:
@@ -88,8 +88,9 @@ def label_of(target: Any) -> str:
 def identity_of(target: Any, version: str | None) -> dict[str, str]:
     """What tells one target from another, so that answers are kept under it and no other.
 
-    A name from a file: the name, and a hash of the file. An object that came from Python: its kind, and
-    `version`; without a version it counts as new in every process, since nobody can see what it holds.
+    A name from a file: the name, and a hash of the file and of the modules of one's own that it imports. An
+    object that came from Python: its kind, and `version`; without a version it counts as new in every process,
+    since nobody can see what it holds.
 
     >>> sorted(identity_of("json:dumps", None))
     ['code', 'target']
@@ -98,9 +99,9 @@ def identity_of(target: Any, version: str | None) -> dict[str, str]:
     if name is None:
         held = version or f"this process ({uuid4().hex[:8]})"
         return {"target": f"{type(target).__module__}.{label_of(target)}", "version": held}
-    file = getattr(sys.modules.get(name.partition(":")[0]), "__file__", None)
-    code = sha256(Path(file).read_bytes()).hexdigest()[:16] if file and Path(file).is_file() else "unknown"
-    return {"target": name, "code": code} | ({"version": version} if version else {})
+    return {"target": name, "code": code_of(name.partition(":")[0])} | (
+        {"version": version} if version else {}
+    )
 
 
 def seen_settings(
