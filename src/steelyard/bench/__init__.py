@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from steelyard.callable_module import CallableModule
+from steelyard.lazy_names import loader
 
 if TYPE_CHECKING:
     from steelyard.bench.config import Bench as Bench
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from steelyard.bench.folder import load_result as load_result
     from steelyard.bench.result import BenchResult as BenchResult
 
-__all__ = ["Bench", "BenchResult", "ResultFolder", "load_result"]
+_HOMES = {"Bench": "config", "BenchResult": "result", "ResultFolder": "folder", "load_result": "folder"}
+
+__all__ = list(_HOMES)
+__getattr__ = loader(__name__, _HOMES)
 
 
 def called(*arguments: Any, **named: Any) -> BenchResult:
@@ -21,22 +25,6 @@ def called(*arguments: Any, **named: Any) -> BenchResult:
     from steelyard.bench.runner import bench
 
     return bench(*arguments, **named)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "Bench":
-        from steelyard.bench.config import Bench
-
-        return Bench
-    if name == "BenchResult":
-        from steelyard.bench.result import BenchResult
-
-        return BenchResult
-    if name in ("ResultFolder", "load_result"):
-        from steelyard.bench import folder
-
-        return getattr(folder, name)
-    raise AttributeError(f"module 'steelyard.bench' has no attribute {name!r}")
 
 
 sys.modules[__name__].__class__ = CallableModule

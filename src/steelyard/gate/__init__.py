@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from steelyard.callable_module import CallableModule
+from steelyard.lazy_names import loader
 
 if TYPE_CHECKING:
     from steelyard.gate.baseline import save_baseline as save_baseline
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from steelyard.gate.result import GateResult as GateResult
     from steelyard.gate.result import Row as Row
 
-__all__ = ["GateResult", "Row", "check", "save_baseline"]
+_HOMES = {"GateResult": "result", "Row": "result", "check": "check", "save_baseline": "baseline"}
 
-_HOMES = {"check": "check", "save_baseline": "baseline", "GateResult": "result", "Row": "result"}
+__all__ = list(_HOMES)
+__getattr__ = loader(__name__, _HOMES)
 
 
 def called(*arguments: Any, **named: Any) -> GateResult:
@@ -26,16 +28,6 @@ def called(*arguments: Any, **named: Any) -> GateResult:
     from steelyard.gate.check import check
 
     return check(*arguments, **named)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'steelyard.gate' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"steelyard.gate.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
 
 
 sys.modules[__name__].__class__ = CallableModule

@@ -12,10 +12,10 @@ Names are loaded when first used, so that the parts nobody asks for cost nothing
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steelyard.callable_module import CallableModule
+from steelyard.lazy_names import loader
 
 if TYPE_CHECKING:
     from steelyard.listing import Listing
@@ -49,14 +49,7 @@ _HOMES = {
 }
 
 __all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'steelyard.retrievers' has no attribute {name!r}")
-    value = getattr(import_module(f"steelyard.retrievers.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loader(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

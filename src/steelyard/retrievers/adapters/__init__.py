@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from steelyard.lazy_names import loader
 
 if TYPE_CHECKING:
     from steelyard.retrievers.adapters.bm25s import BM25S as BM25S
@@ -36,14 +37,7 @@ _HOMES = {
 }
 
 __all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'steelyard.retrievers.adapters' has no attribute {name!r}")
-    value = getattr(import_module(f"steelyard.retrievers.adapters.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loader(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
