@@ -14,6 +14,8 @@ from steelyard.bench.specs import Spec, specs_of
 from steelyard.comparison.plan import Plan
 from steelyard.comparison.rules import parse_rule
 from steelyard.comparison.weights import weights_of
+from steelyard.datasets import Dataset
+from steelyard.datasets.named import FORMS, path_and_options
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
 from steelyard.policies import policies
@@ -79,25 +81,25 @@ def check_bench(
     specs, found = specs_of(made.retrievers, folder)
     problems += [(("retrievers", *place), what) for place, what in found]
     problems += _problems(made, specs)
-    if isinstance(made.dataset, str) and not _there(made.dataset, folder):
-        problems.append(
-            (
-                ("dataset",),
-                f"there is no dataset {made.dataset!r}.{did_you_mean(made.dataset, ['demo'])} Expected demo, ir_datasets:ID, or a path",
-            )
-        )
+    problems += _dataset_problems(made.dataset, folder)
     if problems:
         raise _report(where, located, problems)
     return made, specs
 
 
-def _there(dataset: str, folder: Path) -> bool:
-    return (
-        dataset == "demo"
-        or dataset.startswith("ir_datasets:")
-        or (folder / dataset).exists()
-        or Path(dataset).exists()
-    )
+def _dataset_problems(dataset: Any, folder: Path) -> list[tuple[tuple[Any, ...], str]]:
+    """What is wrong with the dataset's name, as far as it can be seen without reading it."""
+    if isinstance(dataset, Dataset):
+        return []
+    try:
+        path = path_and_options(dataset)[0]
+    except InputError as error:
+        return [(("dataset",), str(error).rstrip("."))]
+    named = str(path)
+    if named == "demo" or named.startswith("ir_datasets:") or (folder / path).exists() or Path(path).exists():
+        return []
+    near = did_you_mean(named, ["demo"])
+    return [(("dataset",), f"there is no dataset {named!r}.{near} Expected {FORMS}")]
 
 
 def _shaped(given: dict[str, Any]) -> tuple[Bench | None, list[tuple[tuple[Any, ...], str]]]:

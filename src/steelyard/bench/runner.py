@@ -18,6 +18,7 @@ from steelyard.comparison.compare import compare
 from steelyard.comparison.plan import Plan
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset
+from steelyard.datasets.named import dataset_named
 from steelyard.dialects import dialect
 from steelyard.errors import InputError
 from steelyard.runs import Run
@@ -47,7 +48,7 @@ def bench(
         made, specs = check_bench(source)
     folder = Path(output) if output is not None else _folder(path)
     beside = path.parent if path else Path()
-    dataset = _dataset(made.dataset, beside)
+    dataset = dataset_named(made.dataset, beside)
     if not dataset.queries:
         raise InputError(f"dataset {dataset.name!r} has no queries; there is nothing to ask.")
     chunkings = chunkings_of(dataset, made.chunkers, made.evidence, made.overlap, beside)
@@ -93,22 +94,6 @@ def bench(
 
 def _folder(path: Path | None) -> Path:
     return path.parent / f"{path.stem}-result" if path else Path("bench-result")
-
-
-def _dataset(source: Any, folder: Path) -> Dataset:
-    """The dataset that was named; a path is taken from the bench's own folder."""
-    if isinstance(source, Dataset):
-        return source
-    options: dict[str, Any] = {}
-    if isinstance(source, Mapping):
-        options = {str(key): value for key, value in source.items() if key != "path"}
-        source = source.get("path")
-    if not isinstance(source, (str, Path)):
-        raise InputError(f"`dataset` is {source!r}; expected demo, a path, or `path:` with its options.")
-    beside = folder / source
-    if "qrels" in options and isinstance(options["qrels"], str) and (folder / options["qrels"]).exists():
-        options["qrels"] = str(folder / options["qrels"])
-    return Dataset.read(beside if beside.exists() else source, **options)
 
 
 def _contestants(

@@ -195,7 +195,8 @@ def _judgments_file(folder: Path, split: str | None, named: str | None) -> tuple
             f"{folder} has judgments of {', '.join(sorted(splits))} and none of test: say which (split=...)."
         )
     raise InputError(
-        f"{folder} has no judgments: expected qrels.tsv, qrels/test.tsv or qrels_test.tsv (or name one, qrels=...). "
+        f"{folder} has no judgments: expected qrels.tsv, qrels/test.tsv or qrels_test.tsv, or one that is named: "
+        f"qrels=... in Python, {{path: {folder}, qrels: FILE}} for the dataset in bench.yaml and on the command line. "
         f"It holds {listing(folder)}."
     )
 

@@ -1,0 +1,61 @@
+"""Datasets as bench.yaml and the command line name them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steelyard.datasets import Dataset
+from steelyard.datasets.named import dataset_named
+from steelyard.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the reader stands: a dataset in data/, judgments in it and beside it."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "corpus.jsonl").write_text('{"_id": "a", "text": "one"}\n{"_id": "b", "text": "two"}\n')
+    (data / "queries.jsonl").write_text('{"_id": "q1", "text": "which?"}\n')
+    (data / "inside.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")
+    (tmp_path / "inside.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tb\t1\n")
+    (tmp_path / "outside.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tb\t1\n")
+    monkeypatch.chdir(tmp_path.parent)
+    return Path(tmp_path.name)
+
+
+def judged(dataset: Dataset) -> list[str]:
+    return list(dataset.qrels.judged.doc_ids)
+
+
+@pytest.mark.parametrize(
+    ("qrels", "docs"), [("inside.tsv", ["a"]), ("outside.tsv", ["b"])], ids=["in the dataset", "beside"]
+)
+def test_judgments_of_a_name_of_their_own_are_looked_for_in_the_dataset_first(
+    folder: Path, qrels: str, docs: list[str]
+) -> None:
+    assert judged(dataset_named({"path": "data", "qrels": qrels}, folder)) == docs
+    assert judged(dataset_named(f"{{path: data, qrels: {qrels}}}", folder)) == docs
+
+
+def test_a_folder_called_demo_is_not_the_demo(folder: Path) -> None:
+    (folder / "demo").mkdir()
+    assert dataset_named("demo", folder).name == "demo"
+    assert len(dataset_named("demo", folder).queries) == 115
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("{path: data, qrels: absent.tsv}", "has no absent.tsv; it holds corpus.jsonl, inside.tsv"),
+        ("{qrels: inside.tsv}", "expected demo, ir_datasets:ID, a path, or a path with options"),
+        ("{path: data", "is not YAML"),
+        ("{path: data, qrel: inside.tsv}", "no option 'qrel'.*Did you mean qrels"),
+        (7, "the dataset is 7; expected demo"),
+        ("absent", "there is no such folder or file"),
+    ],
+)
+def test_what_is_no_dataset_is_told(folder: Path, named: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        dataset_named(named, folder)
