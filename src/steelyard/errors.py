@@ -17,6 +17,10 @@ class InputError(SteelyardError):
     """A file, frame or mapping that is not what it should be."""
 
 
+class FixedColumnsError(InputError):
+    """Columns were named of a file that has none to name: its form is fixed."""
+
+
 class MeasureError(SteelyardError):
     """A measure, dialect or parameter that does not exist or does not fit."""
 

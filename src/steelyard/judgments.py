@@ -8,7 +8,7 @@ needs; several documents may satisfy it, and a document may satisfy several.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
@@ -125,6 +125,22 @@ class Qrels:
         from steelyard.formats import write_qrels
 
         write_qrels(self, Path(path), format)
+
+    def without_empty(self) -> Qrels:
+        """The same without the queries that no document is judged for, which a TREC file cannot hold.
+
+        >>> Qrels({"q1": ["d1"], "q2": []}).without_empty()
+        Qrels: 1 query, 1 judgment, 1 relevant
+        """
+        kept, held = Qrels({}), np.diff(self._judged.starts) > 0
+        query_ids = list(compress(self._judged.query_ids, held.tolist()))
+        starts = self._judged.starts[np.append(True, held)]
+        kept._judged = JudgedDocs(query_ids, starts, self._judged.doc_ids)
+        kept._grades, kept.notes = self._grades, self.notes
+        if self._explicit is not None:
+            place = np.cumsum(held) - 1
+            kept._explicit = replace(self._explicit, query=place[self._explicit.query])
+        return kept
 
     # Three ways in, one set of columns.
 

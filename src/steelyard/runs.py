@@ -92,6 +92,18 @@ class Run:
 
         write_run(self, Path(path), format)
 
+    def without_empty(self) -> Run:
+        """The same without the queries answered with an empty list, which a TREC file cannot hold.
+
+        >>> Run({"q1": ["d1"], "q2": []}).without_empty()
+        Run 'run': 1 query, 1 document
+        """
+        kept = Run(self)
+        kept._empty = ()
+        if self._mapping is not None:
+            kept._mapping = {query: listed for query, listed in self._mapping.items() if listed}
+        return kept
+
     @property
     def mapping(self) -> dict[str, Any] | None:
         """The run as a mapping, where it was made from one."""

@@ -138,6 +138,31 @@ class TestConvert:
         before.write_text('{"q1": {"a": 1.5}}')
         assert "the scores are not" in convert(before, tmp_path / "run.tsv", to_format="msmarco").notes[-1]
 
+    def test_queries_with_nothing_are_left_out_when_asked_and_told(self, tmp_path: Path) -> None:
+        before = tmp_path / "run.json"
+        before.write_text('{"q0": {}, "q1": {"a": 1.5}, "q2": {}}')
+        done = convert(before, tmp_path / "run.trec", drop_empty=True)
+        assert (done.queries, done.rows) == (1, 1)
+        assert done.notes[-1] == "2 queries that hold no documents were left out ('q0', 'q2')"
+        assert Run.read(tmp_path / "run.trec").queries == ["q1"]
+        assert Run.read(before).queries == ["q0", "q1", "q2"]
+        targets = {"q0": [], "q1": [["a", "b"], ["c"]], "q2": [], "q3": [["d"]]}
+        Qrels(targets).write(tmp_path / "qrels.jsonl")
+        done = convert(tmp_path / "qrels.jsonl", tmp_path / "qrels.tsv", drop_empty=True)
+        assert (done.queries, done.rows) == (2, 4)
+        kept = Qrels.read(tmp_path / "qrels.tsv")
+        assert kept == Qrels({query: judged for query, judged in targets.items() if judged})
+        assert "left out" not in str(convert(tmp_path / "qrels.tsv", tmp_path / "b.json", drop_empty=True))
+
+    def test_columns_named_say_what_a_table_is(self, tmp_path: Path) -> None:
+        before = tmp_path / "a.csv"
+        before.write_text("q,d,label\nq1,a,1\n")
+        named = {"query_id": "q", "doc_id": "d"}
+        assert convert(before, tmp_path / "x.trec", columns=named).kind == "qrels"
+        assert convert(before, tmp_path / "x.trec", columns={**named, "score": "label"}).kind == "run"
+        assert validate_file(before, columns={**named, "score": "label"}).kind == "run"
+        assert not validate_file(before, columns={**named, "score": "labl"}).ok
+
     def test_formats_named(self, tmp_path: Path) -> None:
         before = tmp_path / "a"
         before.write_text("q1 0 d1 1\nq1 1 d2 1\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
+from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_run
 from steelyard.cli.comparison_output import print_comparison
 from steelyard.cli.options import (
     Depth,
@@ -24,8 +25,9 @@ from steelyard.comparison.compare import compare as compared
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.score_table import TableOptions
 from steelyard.comparison.slices import column_values
-from steelyard.datasets import Dataset
+from steelyard.datasets.named import dataset_named
 from steelyard.errors import InputError
+from steelyard.judgments import Qrels
 from steelyard.runs import Run
 
 
@@ -85,7 +87,16 @@ def compare(
         ),
     ] = 0,
     report: Annotated[Path | None, Option("Also write the report page here.", "FILE.html")] = None,
-    dataset: Annotated[Path | None, Option("The dataset whose texts the page shows.", "DIR")] = None,
+    dataset: Annotated[
+        str | None,
+        Option(
+            "The dataset whose texts the page shows, as in bench.yaml: a folder, or with options "
+            "'{path: DIR, qrels: FILE}'.",
+            "DIR",
+        ),
+    ] = None,
+    columns: RunColumns = None,
+    qrels_columns: QrelsColumns = None,
     dialect: DialectName = "steelyard",
     missing: Missing = None,
     no_relevant: NoRelevant = None,
@@ -129,6 +140,11 @@ def compare(
     if scores is not None:
         if qrels is not None:
             raise InputError("give judgments and runs, or --scores, not both.")
+        if columns or qrels_columns:
+            raise InputError(
+                "--columns and --qrels-columns are for runs and judgments; with --scores use --run-column, "
+                "--query-column and the like."
+            )
         if repeats not in ("average", "blocks"):
             raise InputError(f"--repeats is {repeats!r}; expected average or blocks.")
         how = cast(Literal["average", "blocks"], repeats)
@@ -139,22 +155,23 @@ def compare(
             raise InputError(
                 "nothing to compare: give QRELS and at least one RUN, or --scores FILE. `steelyard compare --help` has examples."
             )
-        held = _named(runs)
+        truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
+        held = _named(runs, named(columns, "--columns"))
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
         result = compared(
-            qrels, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,
+            truth, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,
             duplicates=duplicates, rel=rel, depth=depth, **shared,
         )  # fmt: skip
     texts = None if queries is None or not movers else _texts(queries)
     print_comparison(result, format, output, movers, texts)
     if report is not None:
-        result.to_html(report, None if dataset is None else Dataset.read(dataset))
+        result.to_html(report, None if dataset is None else dataset_named(dataset))
         say(f"{report} is the page to look at.")
 
 
-def _named(paths: list[Path]) -> dict[str, Run]:
+def _named(paths: list[Path], columns: dict[str, str]) -> dict[str, Run]:
     """The runs by name; by file name where two of them share one."""
-    held = [Run.read(path) for path in followed(paths, lambda path: path.name)]
+    held = [read_run(path, columns, len(paths)) for path in followed(paths, lambda path: path.name)]
     names = [run.name for run in held]
     if len(set(names)) < len(names):
         names = [path.stem for path in paths]

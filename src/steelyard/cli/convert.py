@@ -6,6 +6,7 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
+from steelyard.cli.columns import FileColumns, named
 from steelyard.cli.output import say
 from steelyard.cli.parsing import Argument, Option
 from steelyard.errors import InputError
@@ -25,14 +26,31 @@ def convert(
         Option("The format to write; found from the name otherwise.", "FORMAT", names=("--to",)),
     ] = None,
     kind: Annotated[str | None, Option("run or qrels, where the content fits both.", "KIND")] = None,
+    columns: FileColumns = None,
+    drop_empty: Annotated[
+        bool, Option("Leave out queries that hold no documents, which TREC files cannot say.")
+    ] = False,
 ) -> None:
     """Write a run or judgments in another format.
 
-    Example: steelyard convert bm25.run bm25.parquet
+    Examples:
+
+    steelyard convert bm25.run bm25.parquet
+
+    steelyard convert table.csv bm25.run --columns query_id=question,doc_id=passage,score=sim --drop-empty
     """
     if kind not in (None, "run", "qrels"):
         raise InputError(f"--kind is {kind!r}; expected run or qrels.")
-    say(str(converted(source, target, from_format, to_format, cast(Literal["run", "qrels"] | None, kind))))
+    made = converted(
+        source,
+        target,
+        from_format,
+        to_format,
+        cast(Literal["run", "qrels"] | None, kind),
+        named(columns, "--columns"),
+        drop_empty=drop_empty,
+    )
+    say(str(made))
 
 
 convert.__doc__ = (

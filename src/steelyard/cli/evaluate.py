@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_run
 from steelyard.cli.options import (
     Depth,
     DialectName,
@@ -40,6 +41,8 @@ def evaluate(
     rel: Rel = None,
     depth: Depth = None,
     per_query: Annotated[bool, Option("Show every query's values.")] = False,
+    columns: RunColumns = None,
+    qrels_columns: QrelsColumns = None,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:
@@ -47,14 +50,18 @@ def evaluate(
 
     Example: steelyard evaluate qrels.trec bm25.run dense.run -m nDCG@10 -m AP -m 'P(rel=2)@5'
 
-    Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are found from the files' content.
+    Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are found from the files' content, and columns by
+    their usual names; others are named:
+
+    steelyard evaluate qrels.csv dense.parquet --qrels-columns grade=label --columns doc_id=passage,score=sim
     """
-    truth = Qrels.of(qrels)
+    truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
+    run_columns = named(columns, "--columns")
     wanted = measure or None
     scores = [
         evaluated(
             truth,
-            run,
+            read_run(run, run_columns, len(runs)) if run_columns else run,
             wanted,
             dialect=dialect,
             missing=missing,

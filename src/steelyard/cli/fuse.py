@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_run
 from steelyard.cli.options import Rel, TableFormat
 from steelyard.cli.output import Format, emit, followed, say, watched, write
 from steelyard.cli.parsing import Argument, Option, UsageError
@@ -14,8 +15,8 @@ from steelyard.fusion.methods import METHODS
 from steelyard.fusion.normalise import NORMS
 from steelyard.fusion.tune import tune as tuned
 from steelyard.fusion.tuned import Tuned
+from steelyard.judgments import Qrels
 from steelyard.report.tables import Cell, Table
-from steelyard.runs import Run
 
 
 def fuse(
@@ -47,6 +48,8 @@ def fuse(
     folds: Annotated[int, Option("--tune: how many folds.", "N")] = 5,
     seed: Annotated[int, Option("--tune: the same seed deals the same folds.", "N")] = 0,
     rel: Rel = None,
+    columns: RunColumns = None,
+    qrels_columns: QrelsColumns = None,
     format: TableFormat = Format.table,
 ) -> None:  # fmt: skip
     """Make one run of several. Without -o the fused run goes to the terminal as TREC lines.
@@ -62,13 +65,15 @@ def fuse(
     With --tune the score printed is of queries that had no part in choosing their parameters, and so
     are the lists that -o writes: no query is fused with parameters that its own judgments chose.
     """
-    held = [Run.read(path) for path in followed(runs, lambda path: path.name)]
+    run_columns = named(columns, "--columns")
+    held = [read_run(path, run_columns, len(runs)) for path in followed(runs, lambda path: path.name)]
     given: dict[str, float] = {
         key: value for key, value in (("k", k), ("phi", phi), ("sigma", sigma)) if value is not None
     }
     if tune is None:
-        if grid:
-            raise UsageError("--grid says what --tune tries; give --tune QRELS with it.")
+        if grid or qrels_columns:
+            option = "--grid says what --tune tries" if grid else "--qrels-columns are those of --tune"
+            raise UsageError(f"{option}; give --tune QRELS with it.")
         made = fused(held, method, norm, _numbers(weights, ","), name, depth, **given)
     else:
         if given or norm or weights:
@@ -77,9 +82,10 @@ def fuse(
             )
         if depth is not None:
             raise UsageError("--depth does not go with --tune; cut the lists afterwards.")
+        truth = Qrels.read(tune, **named(qrels_columns, "--qrels-columns"))
         with watched() as watch:
             result = tuned(
-                tune, held, method, measure, grid=_grid(grid), folds=folds, seed=seed, rel=rel, name=name, progress=watch
+                truth, held, method, measure, grid=_grid(grid), folds=folds, seed=seed, rel=rel, name=name, progress=watch
             )  # fmt: skip
         made = result.run
         _print_tuned(result, format)

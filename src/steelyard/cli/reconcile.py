@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from steelyard.cli.columns import QrelsColumns, RunColumns, named
 from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, write
 from steelyard.cli.parsing import Argument, Option, UsageError
 from steelyard.identification import Identification, identify
+from steelyard.judgments import Qrels
 from steelyard.reconciliation import Reconciliation
 from steelyard.reconciliation import reconcile as reconciled
 from steelyard.report.tables import Table
+from steelyard.runs import Run
 
 
 def reconcile(
@@ -38,6 +41,8 @@ def reconcile(
         ),
     ] = None,
     queries: Annotated[int, Option("How many of the queries that differ most to show.", "N")] = 5,
+    columns: RunColumns = None,
+    qrels_columns: QrelsColumns = None,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:
@@ -53,15 +58,18 @@ def reconcile(
     """
     spoken = [name.strip() for name in (dialects or "").split(",") if name.strip()]
     found: Identification | Reconciliation
-    if value is not None:
-        found = identify(qrels, run, value, measure, spoken or None)
-    elif measure and spoken:
-        found = reconciled(qrels, run, measure, spoken, queries)
-    else:
+    if value is None and not (measure and spoken):
         raise UsageError(
             "name the metric and the dialects to hold side by side, as in -m MAP@5 --dialects trec_eval-9,multihop-rag, "
             "or give a number to look for, as in --value 0.4123."
         )
+    truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
+    roles = named(columns, "--columns")
+    held = Run.read(run, **roles) if roles else run
+    if value is not None:
+        found = identify(truth, held, value, measure, spoken or None)
+    else:
+        found = reconciled(truth, held, measure or [], spoken, queries)
     if format is Format.table:
         write(str(found), output)
         return

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from steelyard.cli.columns import FileColumns, named
 from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, followed, write
-from steelyard.cli.parsing import Argument, Option
+from steelyard.cli.parsing import Argument, Option, UsageError
 from steelyard.errors import SteelyardError
 from steelyard.formats import validate_file
 from steelyard.report.tables import Table
@@ -16,8 +17,14 @@ WRONG_INPUT = 2
 
 
 def validate(
-    paths: Annotated[list[Path], Argument("PATH", "Runs, judgments, or folders that hold a dataset.")],
+    paths: Annotated[
+        list[str],
+        Argument(
+            "PATH", "Runs, judgments, or datasets: folders, or with options '{path: DIR, qrels: FILE}'."
+        ),
+    ],
     kind: Annotated[str | None, Option("run or qrels, where the content fits both.", "KIND")] = None,
+    columns: FileColumns = None,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> int:
@@ -28,30 +35,34 @@ def validate(
     A path that cannot be read is told of, and the others are checked all the same. Exits with 2 if anything
     found keeps a file from being used.
     """
-    found = [_checked(path, kind) for path in followed(paths, lambda path: path.name)]
+    roles = named(columns, "--columns")
+    found = [_checked(path, kind, roles) for path in followed(paths, lambda path: Path(path).name)]
     if format is Format.table:
         write("\n".join(text for text, _, _ in found), output)
     else:
         rows = [
-            [str(path), severity, text]
+            [path, severity, text]
             for path, (_, said, _) in zip(paths, found, strict=True)
             for severity, text in said
         ]
         data = [
-            {"path": str(path), "ok": ok, "findings": [{"severity": s, "text": t} for s, t in said]}
+            {"path": path, "ok": ok, "findings": [{"severity": s, "text": t} for s, t in said]}
             for path, (_, said, ok) in zip(paths, found, strict=True)
         ]
         emit(Table(["path", "severity", "finding"], rows), data, format, output)
     return 0 if all(ok for _, _, ok in found) else WRONG_INPUT
 
 
-def _checked(path: Path, kind: str | None) -> tuple[str, list[tuple[str, str]], bool]:
-    """What was found, as text and as rows, and whether the file or folder can be used."""
-    if path.is_dir():
-        from steelyard.datasets import Dataset, validate_dataset
+def _checked(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, list[tuple[str, str]], bool]:
+    """What was found, as text and as rows, and whether the file or dataset can be used."""
+    if path.startswith("{") or Path(path).is_dir():
+        from steelyard.datasets import validate_dataset
+        from steelyard.datasets.named import dataset_named
 
         try:
-            dataset = Dataset.read(path)
+            if columns:
+                raise UsageError("--columns names the columns of a file, and this is a dataset.")
+            dataset = dataset_named(path)
         except SteelyardError as error:
             return f"{path}: not readable\n  error: {error}", [("error", str(error))], False
         findings = validate_dataset(dataset)
@@ -60,5 +71,5 @@ def _checked(path: Path, kind: str | None) -> tuple[str, list[tuple[str, str]], 
             [f"{path}: {dataset}", *(f"  {line}" for _, each in said for line in each.splitlines())]
         )
         return text, said, all(finding.severity != "error" for finding in findings)
-    checked = validate_file(path, kind=kind)  # type: ignore[arg-type]
+    checked = validate_file(Path(path), kind=kind, columns=columns)  # type: ignore[arg-type]
     return str(checked), [(finding.severity, finding.text) for finding in checked.findings], checked.ok

@@ -82,7 +82,7 @@ def _format(
 ) -> tuple[Format, tuple[str, ...]]:
     if format is not None:
         return format_named(format, kind, "reads"), ()
-    found = detect_named(source, columns)
+    found = detect_named(source, columns, kind)
     if found.kind not in (kind, "either"):
         raise InputError(wrong_kind(source.path, found, kind))
     notes = (found.note,) if found.note else ()
@@ -112,4 +112,4 @@ def _speaking_of(path: Path) -> Iterator[None]:
     except InputError as error:
         if str(path) in str(error).split("\n", 1)[0]:
             raise
-        raise InputError(f"{path}: {error}") from None
+        raise type(error)(f"{path}: {error}") from None

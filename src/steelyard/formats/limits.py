@@ -49,7 +49,8 @@ def holds_every_query(queries: Iterable[str], written: Iterable[str], format: st
                 f"{counted(len(lost), 'query holds', 'queries hold')} no documents, which a {format} file "
                 "cannot say:",
                 [repr(query) for query in lost[:SHOWN_PROBLEMS]],
-                "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or leave the queries out.",
+                "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or leave the queries out: "
+                "convert --drop-empty, or without_empty() in Python.",
                 total=len(lost),
             )
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from steelyard.errors import InputError
+from steelyard.formats.registry import Kind
 from steelyard.formats.roles import kind_of_table
 from steelyard.formats.sniffing import Detected, detect
 from steelyard.formats.source import Source
@@ -14,8 +15,11 @@ _RUN_ONLY = {"score", "rank", "seconds"}
 _QRELS_ONLY = {"grade", "target"}
 
 
-def detect_named(source: Source, columns: Mapping[str, str]) -> Detected:
-    """The format by content; whether a table is a run or judgments, by the roles that its columns are named for."""
+def detect_named(source: Source, columns: Mapping[str, str], asked: Kind | None = None) -> Detected:
+    """The format by content; whether a table is a run or judgments, by the roles that its columns are named for.
+
+    A table of which one of the two is `asked` is taken for that, where it has roles of either kind.
+    """
     if not columns:
         return detect(source)
     try:
@@ -24,10 +28,10 @@ def detect_named(source: Source, columns: Mapping[str, str]) -> Detected:
         format = table_format(source)
         if format is None:
             raise
-        return _of_columns(source, format, columns)
+        return _of_columns(source, format, columns, asked)
     records = found.format == "json" and isinstance(source.json, list)
     tabular = records or found.format in ("csv", "tsv", "parquet", "jsonl")
-    return _of_columns(source, found.format, columns) if tabular else found
+    return _of_columns(source, found.format, columns, asked) if tabular else found
 
 
 def table_format(source: Source) -> str | None:
@@ -43,12 +47,10 @@ def table_format(source: Source) -> str | None:
     return "tsv" if b"\t" in first else "csv" if b"," in first else None
 
 
-def _of_columns(source: Source, format: str, columns: Mapping[str, str]) -> Detected:
+def _of_columns(source: Source, format: str, columns: Mapping[str, str], asked: Kind | None) -> Detected:
     kind: Literal["run", "qrels", "either"] = "either"
-    if columns.keys() & _RUN_ONLY:
-        kind = "run"
-    elif columns.keys() & _QRELS_ONLY:
-        kind = "qrels"
+    if columns.keys() & (_RUN_ONLY | _QRELS_ONLY):
+        kind = asked or ("run" if columns.keys() & _RUN_ONLY else "qrels")
     else:
         role_of = {name: role for role, name in columns.items()}
         known = kind_of_table([role_of.get(name, name) for name in _names(source, format)])

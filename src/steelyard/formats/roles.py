@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from steelyard.errors import InputError, did_you_mean
+from steelyard.errors import FixedColumnsError, InputError, did_you_mean
 
 NAMES: dict[str, tuple[str, ...]] = {
     "query_id": (
@@ -98,8 +98,11 @@ def kind_of_table(columns: Sequence[str]) -> str:
 def check_roles(columns: Mapping[str, str], known: Sequence[str], what: str) -> None:
     """Refuse a column given for a role that `what` does not have."""
     for role in columns:
-        if role not in known:
-            has = f"expected {', '.join(known)}" if known else "its columns are fixed"
-            raise InputError(
-                f"{what} has no {role!r} to name a column for; {has}.{did_you_mean(role, known)}"
-            )
+        if role in known:
+            continue
+        told = f"{what} has no {role!r} to name a column for"
+        if not known:
+            raise FixedColumnsError(f"{told}; its columns are fixed.")
+        meant = next((other for other in known if role.lower() in NAMES.get(other, ())), None)
+        near = did_you_mean(role, known) if meant is None else f" Did you mean {meant}?"
+        raise InputError(f"{told}; expected {', '.join(known)}.{near}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from steelyard.errors import InputError
+from steelyard.formats.named_columns import detect_named
 from steelyard.formats.registry import Kind, format_named
-from steelyard.formats.sniffing import Detected, detect
+from steelyard.formats.sniffing import Detected
 from steelyard.formats.source import Source
 from steelyard.wording import counted
 
@@ -52,13 +53,25 @@ class Validation:
         return "\n".join([f"{self.path}: {what}", *(_shown(finding) for finding in self.findings)])
 
 
-def validate_file(path: Path, format: str | None = None, kind: Kind | None = None) -> Validation:
-    """What a file is and what is wrong with it. A file that is wrong is a finding, not an exception."""
+def validate_file(
+    path: Path,
+    format: str | None = None,
+    kind: Kind | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Validation:
+    """What a file is and what is wrong with it. A file that is wrong is a finding, not an exception.
+
+    `columns` names the columns of a table by role, as {"doc_id": "passage"}.
+    """
     if kind not in (None, "run", "qrels"):
         raise InputError(f"kind is {kind!r}; expected 'run' or 'qrels'.")
     source = Source(Path(path))
     try:
-        detected = detect(source) if format is None or kind is None else Detected(kind, format, kind)
+        detected = (
+            detect_named(source, columns or {}, kind)
+            if format is None or kind is None
+            else Detected(kind, format, kind)
+        )
     except InputError as error:
         return Validation(source.path, None, None, (_error(error, source.path),))
     name = format or detected.format
@@ -68,22 +81,22 @@ def validate_file(path: Path, format: str | None = None, kind: Kind | None = Non
     findings = [Finding("info", detected.note)] if detected.note else []
     for each in kinds:
         try:
-            findings += _findings(source, name, each)
+            findings += _findings(source, name, each, columns or {})
         except InputError as error:
             findings.append(_error(error, source.path))
     return Validation(source.path, kinds[0] if len(kinds) == 1 else "both", name, tuple(findings))
 
 
-def _findings(source: Source, format: str, kind: Kind) -> Iterator[Finding]:
+def _findings(source: Source, format: str, kind: Kind, columns: Mapping[str, str]) -> Iterator[Finding]:
     module = format_named(format, kind, "reads").load()
     if kind == "run":
-        run: Run = module.read_run(source, {})
+        run: Run = module.read_run(source, columns)
         yield from (Finding("info", note) for note in run.notes)
         yield from run_findings(run)
         if format == "trec-run":
             yield from _rank_findings(source)
     else:
-        qrels: Qrels = module.read_qrels(source, {})
+        qrels: Qrels = module.read_qrels(source, columns)
         yield from (Finding("info", note) for note in qrels.notes)
         yield from qrels_findings(qrels)
 

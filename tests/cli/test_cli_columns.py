@@ -1,0 +1,163 @@
+"""Columns named on the command line, empty queries left out, and datasets with options."""
+
+import json
+
+import polars as pl
+import pytest
+
+from steelyard.cli import run
+from steelyard.runs import Run
+
+NAMED = ["--columns", "query_id=question,doc_id=passage,score=how near"]
+NAMED_QRELS = ["--qrels-columns", "query_id=question,doc_id=passage", "--qrels-columns", "grade=worth"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    qrels, table, parquet, trec = (
+        tmp_path / name for name in ("q.csv", "near.csv", "near.parquet", "bm25.run")
+    )
+    qrels.write_text("question,passage,worth\nq1,a,1\nq2,c,2\nq3,d,1\n")
+    table.write_text("question,passage,how near\nq1,b,0.5\nq1,a,2.5\nq2,c,1\nq3,,\n")
+    pl.read_csv(table).write_parquet(parquet)
+    trec.write_text("q1 Q0 a 1 2.5 bm25\n")
+    return [str(path) for path in (qrels, table, parquet, trec)]
+
+
+def means(capsys):
+    out, err = capsys.readouterr()
+    return [part["means"] for part in json.loads(out)["runs"]], err
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_evaluate_reads_columns_by_their_names(files, place, capsys):
+    arguments = ["evaluate", files[0], files[place], "-m", "AP", "-m", "nDCG", "--format", "json"]
+    assert run([*arguments, *NAMED, *NAMED_QRELS]) == 0
+    found, err = means(capsys)
+    assert found == [{"AP": pytest.approx(2 / 3), "nDCG": pytest.approx(2 / 3)}]
+    assert "1 query is answered with an empty list and counts as 0." in err
+
+
+def test_a_run_without_columns_to_name_may_stand_among_others(files, capsys):
+    arguments = ["evaluate", files[0], files[3], files[1], "-m", "AP", "--format", "json", *NAMED_QRELS]
+    assert run([*arguments, *NAMED]) == 0
+    found, err = means(capsys)
+    assert [part["AP"] for part in found] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
+    assert (
+        "a TREC run has no 'query_id' to name a column for; its columns are fixed. --columns is taken" in err
+    )
+    assert run(["evaluate", files[0], files[3], "-m", "AP", *NAMED_QRELS, *NAMED]) == 2
+
+
+def test_compare_reconcile_and_fuse_take_them_too(files, tmp_path, capsys):
+    assert (
+        run(["compare", files[0], files[1], files[3], "-m", "AP", "--format", "json", *NAMED, *NAMED_QRELS])
+        == 0
+    )
+    assert [row["run"] for row in json.loads(capsys.readouterr().out)["leaderboard"]] == ["near", "bm25"]
+    asked = ["-m", "MAP@5", "--dialects", "trec_eval-9,multihop-rag", *NAMED, *NAMED_QRELS]
+    assert run(["reconcile", files[0], files[1], *asked]) == 0
+    assert run(["reconcile", files[0], files[1], "--value", "0.6667", *NAMED, *NAMED_QRELS]) == 0
+    fused = tmp_path / "fused.json"
+    assert run(["fuse", files[1], files[2], *NAMED, "-o", str(fused)]) == 0
+    assert list(Run.read(fused).frame["doc_id"]) == ["a", "b", "c"]
+    tune = ["--tune", files[0], *NAMED_QRELS, "--folds", "3", "-m", "AP"]
+    assert run(["fuse", files[1], files[2], *NAMED, *tune]) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            ["--columns", "query_id=question,doc_id=pasage"],
+            "no column 'pasage' for doc_id; the columns are question",
+        ),
+        (["--columns", "query_id=question,doc_id=pasage"], "Did you mean passage?"),
+        (
+            ["--columns", "qid=question"],
+            "a run has no 'qid' to name a column for; expected query_id, doc_id, score",
+        ),
+        (["--columns", "qid=question"], "Did you mean query_id?"),
+        (["--columns", "grade=how near"], "a run has no 'grade' to name a column for"),
+        (["--columns", "question"], "--columns is 'question'; expected what a column is for and its name"),
+        (["--columns", "doc_id=a,doc_id=b"], "--columns names two columns for doc_id, 'a' and 'b'"),
+        ([], "--columns query_id=...,doc_id=... for a run"),
+    ],
+)
+def test_wrong_columns_are_told(files, given, said, capsys):
+    assert run(["evaluate", files[0], files[1], "-m", "AP", *NAMED_QRELS, *given]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+
+
+def test_columns_of_runs_are_not_those_of_a_score_table(tmp_path, capsys):
+    table = tmp_path / "scores.csv"
+    table.write_text("run,query_id,AP\na,1,1\nb,1,0.5\n")
+    assert run(["compare", "--scores", str(table), "-m", "AP", "--columns", "doc_id=d"]) == 2
+    assert "--run-column" in capsys.readouterr().err
+
+
+def test_validate_takes_them_for_a_run_and_for_judgments(files, capsys):
+    assert run(["validate", files[1], *NAMED]) == 0
+    assert "a run, format csv" in capsys.readouterr().out
+    assert run(["validate", files[0], "--columns", "query_id=question,doc_id=passage,grade=worth"]) == 0
+    assert "grades: 1 (2), 2 (1)" in capsys.readouterr().out
+    assert run(["validate", files[0], "--columns", "query_id=question,doc_id=passages"]) == 2
+    assert "error: there is no column 'passages' for doc_id" in capsys.readouterr().out
+
+
+def test_convert_takes_them_and_leaves_out_empty_queries_only_when_asked(files, tmp_path, capsys):
+    target = tmp_path / "near.run"
+    assert run(["convert", files[1], str(target), *NAMED]) == 2
+    err = capsys.readouterr().err
+    assert "1 query holds no documents, which a trec-run file cannot say:\n  'q3'" in err
+    assert "convert --drop-empty" in err
+    assert not target.exists()
+    assert run(["convert", files[1], str(target), *NAMED, "--drop-empty"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "run, csv to trec-run: 2 queries, 3 documents",
+        "  1 query that holds no documents was left out ('q3')",
+    ]
+    assert target.read_text() == "q1 Q0 a 1 2.5 near\nq1 Q0 b 2 0.5 near\nq2 Q0 c 1 1.0 near\n"
+
+
+def test_a_dataset_with_judgments_of_a_name_of_its_own_is_one_thing_everywhere(
+    files, tmp_path, monkeypatch, capsys
+):
+    pages = []
+    for place in ("steelyard.report.page.write_page", "steelyard.bench.result.write_page"):
+        monkeypatch.setattr(place, lambda subject, *_, **__: pages.append(dict(subject.documents)))
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "corpus.jsonl").write_text(
+        '{"_id": "a", "text": "a balance"}\n{"_id": "c", "text": "a boat"}\n'
+    )
+    (folder / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "weighing"}\n{"_id": "q2", "text": "sailing"}\n'
+    )
+    (folder / "mine.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\nq2\tc\t1\n")
+    named = f"{{path: {folder}, qrels: mine.tsv}}"
+    page = tmp_path / "page.html"
+    arguments = [
+        "compare",
+        str(folder / "mine.tsv"),
+        files[3],
+        "-m",
+        "AP",
+        "--report",
+        str(page),
+        "--dataset",
+    ]
+    assert run([*arguments, str(folder)]) == 2
+    assert f"{{path: {folder}, qrels: FILE}} for the dataset in bench.yaml and on the command line" in (
+        capsys.readouterr().err
+    )
+    assert run([*arguments, named]) == 0
+    assert pages[-1]["a"] == ("", "a balance")
+    assert run(["validate", named]) == 0
+    assert "2 documents, 2 queries, 2 judgments" in capsys.readouterr().out
+    bench = tmp_path / "bench.yaml"
+    bench.write_text(f"dataset: {named}\nretrievers: [bm25-okapi]\nmeasures: [RR]\nwarmup: 0\n")
+    assert run(["bench", str(bench)]) == 0
+    assert json.loads((tmp_path / "bench-result" / "result.json").read_text())["dataset"]["documents"] == 2
