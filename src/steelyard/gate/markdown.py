@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from steelyard.report.tables import Cell, Table, markdown
+from steelyard.report.tables import Cell, Table, code, markdown
 
 if TYPE_CHECKING:
     from steelyard.gate.result import GateResult, Row
@@ -34,14 +34,6 @@ def gate_markdown(gate: GateResult) -> str:
 def markdown_error(told: str) -> str:
     """The same for a gate that could not be checked."""
     return "\n\n".join(["## The gate could not be checked.", *map(escaped, told.splitlines())])
-
-
-def code(text: str, longest: int | None = None) -> str:
-    """A text as a code span of one line."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split()).replace("`", "'")
-    if longest is not None and len(line) > longest:
-        line = line[: longest - 3] + "..."
-    return f"`{line}`" if line else ""
 
 
 def escaped(text: str) -> str:

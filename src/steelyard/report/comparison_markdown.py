@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.report.comparison_rows import pairs_tables, remarks, slice_table, title
 from steelyard.report.movers_rows import movers_tables
 from steelyard.report.pipe_table import pipe_table
-from steelyard.report.tables import escaped_latex, markdown
+from steelyard.report.tables import Table, code, escaped_latex, markdown
 
 if TYPE_CHECKING:
     from steelyard.comparison.result import Comparison
@@ -35,16 +36,22 @@ def comparison_markdown(
     if comparison.weights:
         parts.append(composite_markdown(comparison, comparison.weights))
     if comparison.tested:
-        parts += ["## Differences", *map(markdown, pairs_tables(comparison))]
+        parts += ["## Differences", *map(_keys_as_code, pairs_tables(comparison))]
     sliced = slice_table(comparison)
     if sliced is not None:
-        parts += ["## Slices", markdown(sliced)]
+        parts += ["## Slices", _keys_as_code(sliced)]
     said = [comparison.verdict, *remarks(comparison, groups=False)]
     parts += ["## Reading this", "\n".join(f"- {line}" for line in said)]
     if movers:
         moved = movers_tables(comparison, movers, texts)
         parts += ["## Queries that moved", *(map(markdown, moved) if moved else ["No query moved."])]
     return "\n\n".join(parts)
+
+
+def _keys_as_code(table: Table) -> str:
+    """A table whose rows begin with code: those of the leaderboard alone begin with a retriever's name."""
+    rows = [[*(code(str(key)) for key in row[: table.keys]), *row[table.keys :]] for row in table.rows]
+    return markdown(replace(table, rows=rows))
 
 
 def leaderboard_markdown(comparison: Comparison) -> str:

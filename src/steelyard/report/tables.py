@@ -116,6 +116,14 @@ def markdown(table: Table) -> str:
     return "\n".join([*title, f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in body)])
 
 
+def code(text: str, longest: int | None = None) -> str:
+    """A text as a code span of Markdown, on one line."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split()).replace("`", "'")
+    if longest is not None and len(line) > longest:
+        line = line[: longest - 3] + "..."
+    return f"`{line}`" if line else ""
+
+
 def latex(table: Table) -> str:
     """A booktabs tabular, the title as a comment before it."""
     shown = table.shown()
