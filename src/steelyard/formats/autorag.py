@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from steelyard.formats.lists import list_of, qrels_of_lists, query_ids, run_of_lists
+from steelyard.formats.lists import list_of, qrels_of_lists, run_of_lists
 from steelyard.formats.names import run_name
-from steelyard.formats.roles import check_roles
-from steelyard.formats.rows import columns_of, required, row_count
+from steelyard.formats.rows import listed_rows
 from steelyard.formats.source import Source
 
 if TYPE_CHECKING:
@@ -24,14 +23,12 @@ TRUTH, FOUND, SCORES = "retrieval_gt", "retrieved_ids", "retrieve_scores"
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The judgments of a qa table."""
-    check_roles(columns, ("query_id",), "an AutoRAG qa table")
-    table = columns_of(source)
-    truth = required(table, TRUTH, source, "the ids that answer each question")
-    queries, notes = query_ids(table, columns.get("query_id"), row_count(table))
-    qrels = qrels_of_lists(queries, [targets(value) for value in truth])
+    rows = listed_rows(source, columns, TRUTH, "the ids that answer each question", "an AutoRAG qa table")
+    qrels = qrels_of_lists(rows.queries, [targets(value) for value in rows.lists])
+    notes = rows.notes
     if any(
         isinstance(value, (str, list)) and value and not isinstance(value[0], list)
-        for value in map(_spelled, truth)
+        for value in map(_spelled, rows.lists)
     ):
         notes += ("a retrieval_gt that is one list, or one id, was taken as one target, as AutoRAG does",)
     qrels.notes = (*notes, *qrels.notes)
@@ -40,12 +37,9 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of a result table, in the order of its lists."""
-    check_roles(columns, ("query_id",), "an AutoRAG result table")
-    table = columns_of(source)
-    found = required(table, FOUND, source, "the ids that were retrieved")
-    queries, notes = query_ids(table, columns.get("query_id"), row_count(table))
-    run = run_of_lists(queries, found, table.get(SCORES), run_name(source.path))
-    run.notes = (*notes, *run.notes)
+    rows = listed_rows(source, columns, FOUND, "the ids that were retrieved", "an AutoRAG result table")
+    run = run_of_lists(rows.queries, rows.lists, rows.table.get(SCORES), run_name(source.path))
+    run.notes = (*rows.notes, *run.notes)
     return run
 
 
