@@ -387,6 +387,8 @@ def test_document_1_counts_a_query_without_a_hit_as_0():
         "Diversity@20": 4 / 3,
     }
     assert scores.means == pytest.approx(expected, abs=1e-9)
+    assert str(sy.parse("De-duplicate Recall@20")) == "DR@20"
+    assert str(sy.parse("Diversity Count@20")) == "Diversity@20"
 
 
 def test_one_of_five_returned_under_every_dialect():

@@ -10,7 +10,7 @@ from steelyard.measures.binary import recall, share
 from steelyard.measures.registry import measure
 
 
-@measure("DR", aliases=("deduplicated_recall", "DedupRecall"), ideal=1.0)
+@measure("DR", aliases=("deduplicated_recall", "deduplicate_recall", "DedupRecall"), ideal=1.0)
 def deduplicated_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """De-duplicated recall: documents projected on distinct targets, then recall.
 
