@@ -182,7 +182,7 @@ def test_numbers_that_changed_are_pointed_out(folder):
     record = json.loads((folder / "result.json").read_text())
     record["comparison"]["leaderboard"][0]["RR"] += 0.1
     (folder / "result.json").write_text(json.dumps(record))
-    assert any("1 means differ" in line and "RR of" in line for line in load_result(folder).absent)
+    assert any("1 mean differs" in line and "RR of" in line for line in load_result(folder).absent)
 
 
 def test_errors_and_empty_lists_are_in_the_page(made):

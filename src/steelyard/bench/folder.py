@@ -23,7 +23,7 @@ from steelyard.wording import counted, worded
 if TYPE_CHECKING:
     import polars as pl
 
-POLICIES = ("missing", "ties", "duplicates", "no_relevant")
+POLICIES = ("missing", "ties", "duplicates", "no_relevant", "unjudged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,6 +298,6 @@ def _changed(record: Mapping[str, Any], comparison: Comparison) -> list[str]:
         return []
     shown = ", ".join(differ[:3]) + (", ..." if len(differ) > 3 else "")
     return [
-        f"{len(differ):,} means differ from those that Steelyard {record['steelyard']} recorded ({shown}): "
+        f"{counted(len(differ), 'mean differs', 'means differ')} from what Steelyard {record['steelyard']} recorded ({shown}): "
         "the folder was changed, or this version measures differently."
     ]

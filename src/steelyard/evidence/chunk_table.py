@@ -124,7 +124,7 @@ def _ids(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
         rows = [f"row {row + 1}" for row in series.is_null().arg_true().head(SHOWN_PROBLEMS).to_list()]
         raise InputError(
             problem_report(
-                f"{series.null_count():,} chunks have no {role}:",
+                f"{counted(series.null_count(), 'chunk has', 'chunks have')} no {role}:",
                 rows,
                 "Name them.",
                 total=series.null_count(),

@@ -93,7 +93,7 @@ class Identification:
         tried = f"of {self.tried:,} looked at"
         if self.matches:
             count = len(self.matches)
-            give = "1 definition gives it" if count == 1 else f"{count:,} definitions give it"
+            give = counted(count, "definition gives it", "definitions give it")
             lines = [f"{number}: {give}, {tried}."]
         else:
             lines = [f"{number}: no definition gives it, {tried}. The nearest:"]

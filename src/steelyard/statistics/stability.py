@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError
 from steelyard.statistics.arrays import Array, checked_count, checked_seed, many_series, one_series
+from steelyard.wording import counted
 
 # With 50, a weight of 0.3 varies by about +-0.064 (one standard deviation), one of 0.05 by +-0.031.
 CONCENTRATION = 50.0
@@ -121,7 +122,9 @@ def composite_parts(
     values, given = many_series(means), one_series(weights)
     runs, measures = values.shape
     if len(given) != measures:
-        raise InputError(f"Expected one weight per measure: {measures} measures, {len(given)} weights.")
+        raise InputError(
+            f"Expected one weight per measure: {counted(measures, 'measure')}, {counted(len(given), 'weight')}."
+        )
     if runs == 0 or measures == 0:
         raise InputError("Rank stability needs at least one run and one measure, got none.")
     if np.isnan(values).any():
@@ -136,6 +139,8 @@ def composite_parts(
     if inverted is not None:
         flags = np.asarray(inverted, dtype=bool)
         if len(flags) != measures:
-            raise InputError(f"Expected one flag per measure: {measures} measures, {len(flags)} flags.")
+            raise InputError(
+                f"Expected one flag per measure: {counted(measures, 'measure')}, {counted(len(flags), 'flag')}."
+            )
         values = np.where(flags, 1.0 - values, values)
     return values, given / given.sum()
