@@ -1,15 +1,14 @@
-"""What satisfies a target: one way of several, each a set of conditions that a chunk must meet."""
+"""What a chunk must meet to satisfy a target, or to be a distractor: a set of conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.normalise import normalised
 from steelyard.ids import kind_of, text_ids
-from steelyard.wording import counted
 
 _NAMES = {
     "chunk_id": "chunk_id",
@@ -32,18 +31,16 @@ _NAMES = {
     "sha1": "hash",
     "md5": "hash",
     "grade": "grade",
+    "distractor": "distractor",
 }
 _DIGESTS = {64: "sha256", 40: "sha1", 32: "md5"}
-_EXPECTED = (
-    "Expected targets, each one thing or a list of things that satisfy it: "
-    "{'doc_id': ..}, {'doc_id': .., 'start': .., 'end': ..}, {'fact': ..}, {'parent': ..}, "
-    "{'page': ..}, {'hash': ..}; conditions in one dict must all hold."
-)
+MISLEADING = -1.0
+"""The grade of a distractor that has no grade of its own."""
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to satisfy a target. Conditions that are given must all hold.
+    """One way to satisfy a target; with a grade below 0, a distractor. Conditions that are given must all hold.
 
     `start` and `end` are characters of the document `doc_id`, end exclusive, and `content` is what
     stands there, for checking. `fact` is looked for in the chunk's text; `share` is the share of its
@@ -68,6 +65,25 @@ class Alternative:
         return self.start is not None
 
     @property
+    def misleads(self) -> bool:
+        """Whether it is a distractor: what meets it is known to mislead."""
+        return self.grade < 0
+
+    @property
+    def kind(self) -> str:
+        """The condition that it is told by: span, fact, hash, page, parent, document or chunk."""
+        if self.is_span:
+            return "span"
+        given = (
+            ("fact", self.fact),
+            ("hash", self.hash),
+            ("page", self.page),
+            ("parent", self.parent),
+            ("document", self.doc_id),
+        )
+        return next((name for name, value in given if value is not None), "chunk")
+
+    @property
     def algorithm(self) -> str:
         """The algorithm of its hash, told by the length."""
         return _DIGESTS[len(self.hash or "")]
@@ -84,68 +100,36 @@ class Alternative:
         return " and ".join(parts)
 
 
+@dataclass(frozen=True)
+class Ways:
+    """Every alternative of every target, one entry each: its query, and its target's number there.
+
+    A distractor has the number 0: it is of no target.
+    """
+
+    query: Sequence[str]
+    target: Sequence[int]
+    way: Sequence[Alternative]
+
+
 def shortened(text: str, width: int = 60) -> str:
     """The beginning of a text, for a message."""
     text = " ".join(text.split())
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-Targets = tuple[tuple[Alternative, ...], ...]
-
-
-def targets_of(source: Mapping[Any, Any], null: Iterable[str]) -> dict[str, Targets]:
-    """Every query's targets, checked; a query marked null (or given None) has none."""
-    queries = text_ids(source, "query id", "the evidence", unique=True)
-    without = set(text_ids(null, "query id", "null"))
-    problems = [
-        f"query {query!r} is marked null and has no entry" for query in sorted(without - set(queries))
-    ]
-    found: dict[str, Targets] = {}
-    for query, value in zip(queries, source.values(), strict=True):
-        if value is None or (query in without and not value):
-            found[query] = ()
-            continue
-        if query in without:
-            problems.append(f"query {query!r} is marked null and has evidence")
-        elif not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-            problems.append(f"query {query!r}: {kind_of(value)}, not a list of targets")
-        elif not value:
-            problems.append(
-                f"query {query!r}: no evidence, and not marked null (null=[...], or None for its list)"
-            )
-        else:
-            found[query] = _targets(query, value, problems)
-    if problems:
-        heading = f"the evidence has {counted(len(problems), 'problem')}:"
-        raise InputError(problem_report(heading, problems, _EXPECTED))
-    return found
-
-
-def _targets(query: str, value: Sequence[Any], problems: list[str]) -> Targets:
-    targets: list[tuple[Alternative, ...]] = []
-    for number, target in enumerate(value, start=1):
-        where = f"query {query!r}, target {number}"
-        ways = [target] if isinstance(target, (Mapping, Alternative)) else target
-        if not isinstance(ways, Sequence) or isinstance(ways, (str, bytes)) or not ways:
-            said = repr(ways)[:60] if isinstance(ways, (str, bytes, list, tuple)) else kind_of(ways)
-            problems.append(f"{where}: {said} is not a dict or a list of dicts")
-            continue
-        made = []
-        for way in ways:
-            try:
-                made.append(way if isinstance(way, Alternative) else alternative_of(way))
-            except InputError as error:
-                problems.append(f"{where}: {error}")
-        targets.append(tuple(made))
-    return tuple(targets)
-
-
-def alternative_of(given: Any) -> Alternative:
-    """One way to satisfy a target, from a dict.
+def alternative_of(given: Any, distractor: bool = False) -> Alternative:
+    """One way to satisfy a target, or a distractor, from a dict.
 
     >>> print(alternative_of({"doc_id": "book", "start": 10, "end": 90}))
     characters 10 to 90 of document 'book'
+    >>> alternative_of({"fact": "Gold floats.", "distractor": True}).grade
+    -1.0
     """
+    if isinstance(given, Alternative):
+        if distractor and not given.misleads:
+            raise InputError(f"{given}: a distractor has a grade below 0")
+        return given
     if not isinstance(given, Mapping):
         raise InputError(f"{given!r:.60} is {kind_of(given)}, not a dict")
     fields: dict[str, Any] = {}
@@ -163,6 +147,9 @@ def alternative_of(given: Any) -> Alternative:
             raise InputError(f"{name} is {kind_of(fields[name])}, not text")
     _check_span(fields)
     _check_rest(fields)
+    fields["grade"] = _grade(fields, distractor)
+    if not set(fields) - {"grade", "share"}:
+        raise InputError("a dict without a condition")
     return Alternative(**fields)
 
 
@@ -207,9 +194,20 @@ def _check_rest(fields: dict[str, Any]) -> None:
         fields["hash"] = fields["hash"].lower().rpartition(":")[2]
         if len(fields["hash"]) not in _DIGESTS or set(fields["hash"]) - set("0123456789abcdef"):
             raise InputError(f"hash {fields['hash']!r} is not a sha256, sha1 or md5 in hexadecimal digits")
-    grade = fields.get("grade", 1.0)
-    if isinstance(grade, bool) or not isinstance(grade, (int, float)) or not 0 < grade < float("inf"):
-        raise InputError(f"grade is {grade!r}; what satisfies a target has a grade above 0")
-    fields["grade"] = float(grade)
-    if not set(fields) - {"grade", "share"}:
-        raise InputError("a dict without a condition")
+
+
+def _grade(fields: dict[str, Any], distractor: bool) -> float:
+    """The grade; of a distractor, told by its place or by its own word, one below 0."""
+    said = fields.pop("distractor", distractor)
+    if not isinstance(said, bool):
+        raise InputError(f"distractor is {said!r}; expected true or false")
+    misleads = said or distractor
+    grade = fields.get("grade", MISLEADING if misleads else 1.0)
+    number = isinstance(grade, (int, float)) and not isinstance(grade, bool)
+    if not number or grade == 0 or not abs(grade) < float("inf"):
+        raise InputError(
+            f"grade is {grade!r}; what satisfies a target has a grade above 0, a distractor one below"
+        )
+    if misleads and grade > 0:
+        raise InputError(f"grade is {grade!r}; a distractor has a grade below 0")
+    return float(grade)

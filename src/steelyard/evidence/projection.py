@@ -9,27 +9,19 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.hits import Bools, Ints
 from steelyard.errors import InputError, problem_report
-from steelyard.evidence.alternatives import Alternative, shortened
+from steelyard.evidence.alternatives import Alternative, Ways, shortened
 from steelyard.evidence.chunk_table import overlapping_chunks
 from steelyard.evidence.fact_match import find_facts
+from steelyard.evidence.judged_chunks import lost_distractors, misleading_rows, relevant_rows
 from steelyard.evidence.normalise import Matching, normalised
+from steelyard.evidence.projection_notes import distractor_notes, target_notes
 from steelyard.evidence.span_join import Intervals, equal_codes, overlaps
 from steelyard.judgments import Qrels
 from steelyard.wording import counted, worded
 
 Overlap = Literal["any", "majority", "whole"]
-STAND_IN = "unfound"
-
-
-@dataclass(frozen=True)
-class Ways:
-    """Every alternative of every target, one entry each: its query, and its target's number there."""
-
-    query: Sequence[str]
-    target: Sequence[int]
-    way: Sequence[Alternative]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +32,16 @@ class Projection:
     chunks that share it) and best (the largest share of it in one chunk). `unfound` holds the targets
     that no chunk satisfies: query_id, target, what. `lost_facts` holds the facts that are in no chunk:
     query_id, target, fact, in_document (whether a document has it; null where documents were not given).
+    `lost_distractors` holds the distractors that are in no chunk: query_id, what. `both` is how many
+    chunks hold a distractor and something relevant to the same query: these count as relevant.
     """
 
     qrels: Qrels
     split: pl.DataFrame
     unfound: pl.DataFrame
     lost_facts: pl.DataFrame
+    lost_distractors: pl.DataFrame
+    both: int
     chunks: int
     overlapping: int
     notes: tuple[str, ...]
@@ -66,11 +62,12 @@ def project(
     overlap: Overlap,
     matching: Matching,
     documents: Mapping[str, str] | None,
+    said: Sequence[str] = (),
 ) -> Projection:
-    """The evidence on the chunks of a checked table."""
+    """The evidence on the chunks of a checked table; `said` are notes on the evidence itself."""
     if overlap not in ("any", "majority", "whole"):
         raise InputError(f"overlap is {overlap!r}; expected 'any', 'majority' or 'whole'.")
-    kinds = np.array([_kind(way) for way in ways.way], dtype="U8")
+    kinds = np.array([_looked_up_by(way) for way in ways.way], dtype="U8")
     _check_columns(ways, kinds, chunks)
     if documents is not None:
         _check_spans(ways, documents)
@@ -82,14 +79,22 @@ def project(
     chunk = np.concatenate([part[1] for part in parts])
     held = _conditions(ways, way, chunk, chunks)
     way, chunk = way[held], chunk[held]
-    qrels, unfound = _qrels(queries, ways, way, chunk, chunks)
+    misleads = np.array([each.misleads for each in ways.way], dtype=bool)
+    rows, unfound = relevant_rows(queries, ways, way[~misleads[way]], chunk[~misleads[way]], chunks)
+    misled, both = misleading_rows(ways, way[misleads[way]], chunk[misleads[way]], chunks, rows)
+    qrels = Qrels.from_rows([*rows, *misled], queries)
+    astray = lost_distractors(ways, np.setdiff1d(np.flatnonzero(misleads), way))
     overlapping = overlapping_chunks(chunks)
-    notes = tuple(_notes(split, unfound, lost, overlapping, chunks.height, overlap, documents is not None))
+    notes = (
+        *said,
+        *target_notes(split, unfound, lost, overlapping, chunks.height, overlap, documents is not None),
+        *distractor_notes(int(misleads.sum()), astray.height, both),
+    )
     qrels.notes += notes
-    return Projection(qrels, split, unfound, lost, chunks.height, overlapping, notes)
+    return Projection(qrels, split, unfound, lost, astray, both, chunks.height, overlapping, notes)
 
 
-def _kind(way: Alternative) -> str:
+def _looked_up_by(way: Alternative) -> str:
     """The condition by which a way's chunks are looked up; the others are held against what it gives."""
     if way.is_span:
         return "span"
@@ -138,7 +143,7 @@ def _check_spans(ways: Ways, documents: Mapping[str, str]) -> None:
         if not way.is_span:
             continue
         text = documents.get(str(way.doc_id))
-        where = f"query {query!r}, target {target}: {way}"
+        where = f"query {query!r}, {f'target {target}' if target else 'a distractor'}: {way}"
         if text is None:
             problems.append(f"{where}: there is no such document")
         elif way.end is not None and way.end > len(text):
@@ -196,7 +201,8 @@ def _spans(
     best = np.zeros(len(spans), dtype=np.int64)
     np.maximum.at(best, span, shared)
     pieces = np.bincount(span, minlength=len(spans))
-    cut = np.flatnonzero((pieces > 0) & (best < length))
+    needed_whole = np.array([not way.misleads for way in spans], dtype=bool)
+    cut = np.flatnonzero(needed_whole & (pieces > 0) & (best < length))
     split = pl.DataFrame(
         {
             "query_id": pl.Series([ways.query[places[at]] for at in cut.tolist()], dtype=pl.String),
@@ -219,7 +225,8 @@ def _facts(
     facts = [str(ways.way[place].fact) for place in places.tolist()]
     shares = [ways.way[place].share or matching.share for place in places.tolist()]
     fact, chunk = find_facts(facts, shares, chunks["text"], matching)
-    lost = np.flatnonzero(np.bincount(fact, minlength=len(facts)) == 0)
+    wanted = np.array([not ways.way[place].misleads for place in places.tolist()], dtype=bool)
+    lost = np.flatnonzero(wanted & (np.bincount(fact, minlength=len(facts)) == 0))
     inside: list[bool | None] = [None] * len(lost)
     if documents is not None and len(lost):
         texts = pl.Series("text", [str(documents[doc]) for doc in documents], dtype=pl.String)
@@ -279,92 +286,3 @@ def _conditions(ways: Ways, way: Ints, chunk: Ints, chunks: pl.DataFrame) -> Boo
             wanted, codes = _codes(values, chunks[column])
             held &= ~asked[way] | (wanted[way] == codes[chunk])
     return held
-
-
-def _qrels(
-    queries: Sequence[str], ways: Ways, way: Ints, chunk: Ints, chunks: pl.DataFrame
-) -> tuple[Qrels, pl.DataFrame]:
-    """The judgments; a target that no chunk satisfies has a stand-in, which no run returns."""
-    number = {query: at for at, query in enumerate(queries)}
-    widest = max(ways.target, default=0) + 1
-    key = np.array(
-        [number[query] * widest + target for query, target in zip(ways.query, ways.target, strict=True)],
-        dtype=np.int64,
-    )
-    grade = np.array([each.grade for each in ways.way])
-    pair = key[way] * chunks.height + chunk
-    unique, inverse = np.unique(pair, return_inverse=True)
-    best: Floats = np.zeros(len(unique))
-    np.maximum.at(best, inverse, grade[way])
-    target, at = np.divmod(unique, chunks.height)
-    names = chunks["chunk_id"].gather(at).to_list()
-    rows: list[tuple[str, str, float, str | None]] = [
-        (queries[code // widest], name, value, str(code % widest))
-        for code, name, value in zip(target.tolist(), names, best.tolist(), strict=True)
-    ]
-    missing: dict[int, list[int]] = {}
-    found = set(target.tolist())
-    for place, code in enumerate(key.tolist()):
-        if code not in found:
-            missing.setdefault(code, []).append(place)
-    for code, places in missing.items():
-        query, label = queries[code // widest], str(code % widest)
-        rows.append(
-            (query, f"{STAND_IN}:{query}:{label}", max(float(grade[place]) for place in places), label)
-        )
-    unfound = pl.DataFrame(
-        {
-            "query_id": pl.Series([queries[code // widest] for code in missing], dtype=pl.String),
-            "target": pl.Series([code % widest for code in missing], dtype=pl.Int64),
-            "what": pl.Series(
-                [" or ".join(str(ways.way[place]) for place in places) for places in missing.values()],
-                dtype=pl.String,
-            ),
-        }
-    )
-    return Qrels.from_rows(rows, queries), unfound
-
-
-def _notes(
-    split: pl.DataFrame,
-    unfound: pl.DataFrame,
-    lost: pl.DataFrame,
-    overlapping: int,
-    chunks: int,
-    overlap: str,
-    with_documents: bool,
-) -> list[str]:
-    notes = []
-    if split.height:
-        notes.append(
-            f"{counted(split.height, 'span is split by chunk borders; it counts', 'spans are split by chunk borders; they count')} "
-            f"by overlap={overlap}"
-        )
-    nowhere = lost.filter(~pl.col("in_document").fill_null(False))
-    if nowhere.height:
-        where = "no document" if with_documents else "no chunk"
-        what = "this fact" if nowhere.height == 1 else f"these {nowhere.height:,} facts"
-        shown = [
-            f"{shortened(fact)!r} (query {query!r})"
-            for query, fact in nowhere.select("query_id", "fact").head(10).iter_rows()
-        ]
-        more = f", and {nowhere.height - 10:,} more" if nowhere.height > 10 else ""
-        notes.append(f"{what} cannot be found by any retriever, being in {where}: {', '.join(shown)}{more}")
-    if lost.height > nowhere.height:
-        notes.append(
-            f"{counted(lost.height - nowhere.height, 'fact is', 'facts are')} in a document and in no "
-            "chunk: a chunk border "
-            f"cuts {worded(lost.height - nowhere.height, 'it', 'them')}"
-        )
-    if unfound.height:
-        notes.append(
-            f"{counted(unfound.height, 'target is satisfied by no chunk; it stays', 'targets are satisfied by no chunk; they stay')} "
-            f"in the judgments, under a stand-in, and {worded(unfound.height, 'counts', 'count')} as not "
-            "found"
-        )
-    if overlapping:
-        notes.append(
-            f"{overlapping:,} of {counted(chunks, 'chunk')} {worded(overlapping, 'overlaps', 'overlap')} "
-            "one before; a target found twice counts once"
-        )
-    return notes

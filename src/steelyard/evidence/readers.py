@@ -1,4 +1,4 @@
-"""Evidence from files: MultiHop-RAG, tables of spans, AutoRAG, ragas, and Steelyard's own JSON."""
+"""Evidence from files: MultiHop-RAG, spans by question, rows, AutoRAG, ragas, and Steelyard's own JSON."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.evidence import Evidence
+from steelyard.evidence.rows import (
+    DOCUMENTS,
+    ENDS,
+    STARTS,
+    TOLD_BY,
+    answers_of_rows,
+    first,
+    way_of_row,
+)
 from steelyard.formats.delimited import read_table
 from steelyard.formats.lists import query_ids
 from steelyard.formats.named_columns import table_format
@@ -19,10 +28,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 Record = Mapping[str, Any]
-
-_DOCUMENTS = ("doc_id", "document_id", "corpus_id", "document", "source")
-_STARTS, _ENDS = ("start", "start_index"), ("end", "end_index")
-_CONTENTS = ("content", "contents", "text")
 
 
 def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) -> Evidence:
@@ -113,7 +118,7 @@ def _records(content: Any, path: Path) -> list[Record]:
 
 
 def _is_record(content: Any) -> bool:
-    named = ("evidence_list", "reference_contexts", "references", "targets", "start_index")
+    named = ("evidence_list", "reference_contexts", "references", "targets", "distractors", *STARTS, *TOLD_BY)
     return isinstance(content, dict) and any(name in content for name in named)
 
 
@@ -131,25 +136,29 @@ def _format_of(content: Any, path: Path) -> str:
         ("retrieval_gt", "autorag"),
         ("references", "spans"),
         ("targets", "json"),
+        ("distractors", "json"),
     ):
         if name in names:
             return format
-    if names & set(_STARTS) and names & set(_ENDS):
-        return "spans"
+    if (names & set(STARTS) and names & set(ENDS)) or names & set(TOLD_BY):
+        return "rows"
     raise InputError(
         f"{path} holds {', '.join(sorted(map(str, names))[:10]) or 'nothing'}, which is no evidence; expected evidence_list "
-        "(MultiHop-RAG), references or start_index and end_index (spans), retrieval_gt (AutoRAG), "
-        "reference_contexts (ragas) or targets. format= insists."
+        "(MultiHop-RAG), references (spans), start and end, fact, page, parent or hash (rows), retrieval_gt "
+        "(AutoRAG), reference_contexts (ragas), targets or distractors. format= insists."
     )
 
 
 def _own(content: Any) -> Evidence:
-    """The mapping that Evidence takes; or records of query_id and targets, `null: true` for a null query."""
+    """The mapping that Evidence takes; or records of query_id, targets and distractors, `null: true` for a null query."""
     if isinstance(content, Mapping):
         return Evidence(content)
     records = _rows(content)
     queries, notes = _queries(records)
-    given = {query: record.get("targets") or [] for query, record in zip(queries, records, strict=True)}
+    given = {
+        query: {"targets": record.get("targets") or [], "distractors": record.get("distractors")}
+        for query, record in zip(queries, records, strict=True)
+    }
     null = [query for query, record in zip(queries, records, strict=True) if record.get("null") is True]
     return _noted(Evidence(given, null), notes)
 
@@ -179,31 +188,34 @@ def _ragas(content: Any) -> Evidence:
 
 
 def _spans(content: Any, doc_id: str | None = None) -> Evidence:
-    """A row a question, its references a list of spans; or a row a span.
+    """A row a question, its references a list of spans (and its distractors another); or a row a span.
 
     The document is the reference's own, the row's (doc_id, corpus_id, ...), or the column `doc_id` names.
     """
     records = _rows(content)
-    columns = (doc_id,) if doc_id else _DOCUMENTS
-    if any("references" in record for record in records):
-        queries, notes = _queries(records)
-        given = {}
-        for query, record in zip(queries, records, strict=True):
-            owner = _first(record, columns)
-            given[query] = [
-                _span(reference, owner, columns, query)
-                for reference in _listed(record.get("references"), query)
+    if not any("references" in record for record in records):
+        return _by_row(content, doc_id)
+    columns = (doc_id,) if doc_id else DOCUMENTS
+    queries, notes = _queries(records)
+    given = {
+        query: {
+            part: [
+                _span(reference, first(record, columns), columns, query)
+                for reference in _listed(record.get(name), query)
             ]
-        return _noted(Evidence(given), notes)
-    gathered: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for number, record in enumerate(records, start=1):
-        query = str(_first(record, ("query_id", "qid", "question", "query")) or "")
-        if not query:
-            raise InputError(f"row {number:,} names no query; expected query_id, doc_id, start and end.")
-        targets = gathered.setdefault(query, {})
-        label = str(record.get("target") or f"row {number}")
-        targets.setdefault(label, []).append(_span(record, None, columns, query))
-    return Evidence({query: list(targets.values()) for query, targets in gathered.items()})
+            for part, name in (("targets", "references"), ("distractors", "distractors"))
+        }
+        for query, record in zip(queries, records, strict=True)
+    }
+    return _noted(Evidence(given), notes)
+
+
+def _by_row(content: Any, doc_id: str | None = None) -> Evidence:
+    """A row a span, a fact, a page, a parent, a document or a hash; `target` puts rows together, any of which is enough.
+
+    A grade below 0, or a true `distractor`, makes a row a distractor; a true `null` marks a null query.
+    """
+    return Evidence(answers_of_rows(_rows(content), (doc_id,) if doc_id else DOCUMENTS))
 
 
 def _autorag(content: Any, corpus: str | Path | None = None) -> Evidence:
@@ -242,6 +254,7 @@ _READERS: dict[str, Callable[..., Evidence]] = {
     "json": _own,
     "multihop-rag": _multihop,
     "spans": _spans,
+    "rows": _by_row,
     "autorag": _autorag,
     "ragas": _ragas,
 }
@@ -278,25 +291,12 @@ def _listed(value: Any, query: str) -> list[Any]:
     return value
 
 
-def _first(record: Record, names: Sequence[str]) -> Any:
-    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
-
-
 def _span(record: Any, owner: Any, columns: Sequence[str], query: str) -> dict[str, Any]:
-    if not isinstance(record, Mapping):
+    if not isinstance(record, Mapping) or first(record, (*STARTS, *ENDS)) is None:
         raise InputError(
             f"query {query!r}: {record!r:.60} is not a span; expected start_index and end_index."
         )
-    start, end = (_number(_first(record, names)) for names in (_STARTS, _ENDS))
-    document = owner if _first(record, columns) is None else _first(record, columns)
-    span = {"doc_id": document, "start": start, "end": end}
-    content = _first(record, _CONTENTS)
-    return {**span, "content": content} if content is not None else span
-
-
-def _number(value: Any) -> Any:
-    """The whole number that a table holds as text; anything else as it is, for the checks to refuse."""
-    return int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
+    return way_of_row(record, columns, f"query {query!r}", owner)
 
 
 def _text(piece: Any, field: str, query: str) -> str:
