@@ -308,6 +308,6 @@ def test_the_page_says_where_interval_and_p_disagree_below_the_differences(tmp_p
     page = (tmp_path / "page.html").read_text()
     (note,) = (note for note in found.notes if note.startswith("Interval and p disagree on 3 pairs"))
     assert page.count(note) == 1
-    start = page.index("<summary>Differences between runs</summary>")
+    start = page.index("<summary>Differences from <bdi>base</bdi></summary>")
     assert start < page.index(note) < page.index("</details>", start)
-    assert "<td>cannot tell</td>" in page
+    assert '<td class="verdict">cannot tell</td>' in page

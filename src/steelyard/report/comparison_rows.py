@@ -70,7 +70,7 @@ def pairs_tables(comparison: Comparison) -> list[Table]:
     Of every two runs the measure that ranks them, a row a pair: all measures would be too many.
     """
     scales = {
-        _label(column.key, board.k): scale_of(column)
+        pair_label(column.key, board.k): scale_of(column)
         for board in comparison.boards
         for column in board.columns
     }
@@ -85,7 +85,7 @@ def pairs_tables(comparison: Comparison) -> list[Table]:
         against, ahead, shown = f" against {comparison.plan.baseline}", ["run"], list(scales)
     else:
         against, ahead = "", ["run", "against"]
-        shown = [_label(comparison.keys[0], board.k) for board in comparison.boards]
+        shown = [pair_label(comparison.keys[0], board.k) for board in comparison.boards]
     return [
         Table(
             [*ahead, *columns],
@@ -118,7 +118,7 @@ def pairs_in_short(comparison: Comparison) -> list[Table]:
     found = {(pair.run, pair.measure): pair for pair in comparison.tested}
     rows: list[list[Cell]] = []
     for row in comparison.standings:
-        pairs = [found.get((row.run, _label(column.key, row.k))) for column in shown]
+        pairs = [found.get((row.run, pair_label(column.key, row.k))) for column in shown]
         cells = [
             "" if pair is None or pair.difference != pair.difference
             else f"{pair.difference * scale_of(column):+.4f} {pair.stars}".rstrip()
@@ -139,7 +139,7 @@ def p_heading(comparison: Comparison) -> str:
     return "p" if how == "none" else f"p ({how})"
 
 
-def _label(key: str, k: int | None) -> str:
+def pair_label(key: str, k: int | None) -> str:
     """A measure as a pair names it."""
     return key if k is None else f"{key} at {k}"
 
@@ -178,7 +178,7 @@ def slice_table(comparison: Comparison) -> Table | None:
     rows: list[list[Cell]] = [
         [run, *(cut.means[run][column.key] * scale_of(column) for cut in comparison.slices)] for run in runs
     ]
-    measure = _label(column.key, comparison.boards[0].k)
+    measure = pair_label(column.key, comparison.boards[0].k)
     shown = _unit(measure, {measure: scale_of(column)})
     return Table(["run", *heads], rows, title=f"{shown} by {comparison.slices[0].column} (queries)")
 

@@ -23,6 +23,6 @@ def scores_html(scores: Scores) -> str:
         rows.append([key, mean, shown, scores.measures[key].spelled])
     table = Table(["measure", "value", "95 % interval", "as defined"], rows)
     title = f"Scores of {escape(scores.name)} over {counted(len(scores.queries), 'query', 'queries')}"
-    return fragment(
-        [f"<p><strong>{title}</strong></p>", table_html(table), f"<p>{escape(str(scores.coverage))}</p>"]
-    )
+    how = [f"<p>Measured with {escape(scores.settings)}.</p>"] if scores.settings else []
+    covered = f"<p>{escape(str(scores.coverage))}</p>"
+    return fragment([f"<p><strong>{title}</strong></p>", table_html(table), *how, covered])

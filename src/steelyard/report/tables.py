@@ -15,7 +15,8 @@ PROSE = 30
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows, and a title where it needs one. Numbers stand to the right; a missing one is left blank.
+    """Columns and rows, and a title and a note below where it needs them. Numbers stand to the right; a missing
+    one is left blank.
 
     The first columns, as many as `keys`, say what a row is: where a table is too wide for a screen, they
     stand again before the columns that go below.
@@ -26,6 +27,7 @@ class Table:
     digits: int = 4
     title: str = ""
     keys: int = 1
+    note: str = ""
 
     def shown(self) -> list[list[str]]:
         """The cells as text, numbers rounded."""
@@ -75,6 +77,7 @@ def fitted(table: Table, width: int, gap: int = 2) -> list[Table]:
             columns=[table.columns[i] for i in kept],
             rows=[[row[i] for i in kept] for row in table.rows],
             title=table.title if number == 0 else "",
+            note=table.note if number == len(parts) - 1 else "",
         )
         for number, part in enumerate(parts)
         for kept in [[*range(table.keys), *part]]
@@ -98,7 +101,8 @@ def plain(table: Table) -> str:
         ).rstrip()
         for line in lines
     ]
-    return "\n".join([*([table.title] if table.title else []), *text])
+    note = ["", table.note] if table.note else []
+    return "\n".join([*([table.title] if table.title else []), *text, *note])
 
 
 def markdown(table: Table) -> str:
@@ -113,7 +117,8 @@ def markdown(table: Table) -> str:
     body = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in table.shown()]
     head = " | ".join(column.replace("|", "\\|") for column in table.columns)
     title = [f"**{table.title}**", ""] if table.title else []
-    return "\n".join([*title, f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in body)])
+    note = ["", table.note] if table.note else []
+    return "\n".join([*title, f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in body), *note])
 
 
 def code(text: str, longest: int | None = None) -> str:
@@ -125,7 +130,7 @@ def code(text: str, longest: int | None = None) -> str:
 
 
 def latex(table: Table) -> str:
-    """A booktabs tabular, the title as a comment before it."""
+    """A booktabs tabular, the title as a comment before it, the note in small print below."""
     shown = table.shown()
     long = [any(len(row[i]) > PROSE for row in shown) for i in range(1, len(table.columns))]
     prose = [False, *long] if table.columns else []
@@ -145,6 +150,7 @@ def latex(table: Table) -> str:
             *rows,
             r"\bottomrule",
             r"\end{tabular}",
+            *(["", rf"{{\footnotesize {escaped_latex(table.note)}}}"] if table.note else []),
         ]
     )
 

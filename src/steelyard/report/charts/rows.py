@@ -16,7 +16,7 @@ from steelyard.comparison.pairs import apart
 from steelyard.comparison.ranked_rows import ranked_rows
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY, complexity
-from steelyard.coverage import without_relevant
+from steelyard.coverage import level_of, without_relevant
 from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
@@ -149,7 +149,7 @@ def _values(meant: Measure, each: Look, comparison: Comparison) -> Floats:
     rules = next(iter(comparison.coverage.values())).policies
     found = values(meant, each.alignment, expected=rules.ties == "expected")
     if rules.no_relevant == "skip" and meant.definition.needs_relevant:
-        found = np.where(without_relevant(each.alignment, None), np.nan, found)
+        found = np.where(without_relevant(each.alignment, level_of(meant)), np.nan, found)
     return found[each.alignment.answered] if rules.missing == "skip" else found
 
 

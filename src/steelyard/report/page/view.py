@@ -12,7 +12,7 @@ from steelyard.comparison.pairs import Pair, apart
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.verdict import listed
 from steelyard.explanation import POLICY_TEXT, explain
-from steelyard.report.comparison_rows import p_heading, starred_p, title
+from steelyard.report.comparison_rows import p_heading, pair_label, scale_of, starred_p, title
 from steelyard.report.page.subject import Subject
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import worded
@@ -27,8 +27,7 @@ def view_of(subject: Subject) -> dict[str, Any]:
     """Everything the template needs but the data of the scripts and the charts."""
     comparison = subject.comparison
     odd = disagreement(comparison.tested, comparison.plan)
-    pairs = [_pair(comparison, pair) for pair in comparison.tested]
-    every = comparison.plan.baseline is not None or len(comparison.runs) < 3
+    pairs = _pairs(comparison)
     return {
         "title": subject.title,
         "verdict": _sentences(comparison.verdict),
@@ -39,8 +38,8 @@ def view_of(subject: Subject) -> dict[str, Any]:
         "at": comparison.boards[0].k is not None,
         "sliders": _sliders(comparison),
         "stability": _stability(comparison),
-        "pairs": [pair for pair in pairs if every or pair["first"]],
-        "ranking": "" if every or len(comparison.keys) == 1 else comparison.keys[0],
+        "pairs": pairs,
+        "ranking": comparison.keys[0] if len(pairs) < len(comparison.tested) else "",
         "disagreement": odd,
         "plan": comparison.plan,
         "p_heading": p_heading(comparison),
@@ -255,19 +254,32 @@ def _stability(comparison: Comparison) -> str:
     )
 
 
-def _pair(comparison: Comparison, pair: Pair) -> dict[str, Any]:
+def _pairs(comparison: Comparison) -> list[dict[str, Any]]:
+    """The pairs, measure by measure: of two runs or against a baseline all, else those of the ranking measure."""
+    every = comparison.plan.baseline is not None or len(comparison.runs) < 3
+    return [
+        _pair(column, pair)
+        for board in comparison.boards
+        for column in (board.columns if every else board.columns[:1])
+        for pair in comparison.tested
+        if pair.measure == pair_label(column.key, board.k)
+    ]
+
+
+def _pair(column: Column, pair: Pair) -> dict[str, Any]:
+    scale = scale_of(column)
+    told = "–" if pair.low != pair.low else f"{pair.low * scale:+.4f} to {pair.high * scale:+.4f}"
     return {
-        "measure": pair.measure,
+        "measure": pair.measure if scale == 1 else f"{pair.measure} ms",
         "run": pair.run,
         "against": pair.baseline,
-        "difference": f"{pair.difference:+.4f}",
-        "interval": "–" if pair.low != pair.low else f"{pair.low:+.4f} to {pair.high:+.4f}",
+        "difference": f"{pair.difference * scale:+.4f}",
+        "interval": told,
         "p": starred_p(pair),
         "verdict": pair.verdict,
         "effect": "–" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
         "tally": f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
-        "sentence": pair.sentence,
-        "first": pair.measure.split(" at ")[0] == comparison.boards[0].columns[0].key,
+        "sentence": pair.sentence if scale == 1 else f"{pair.sentence.partition(':')[0].rstrip('.')}.",
     }
 
 
