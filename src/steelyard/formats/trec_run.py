@@ -96,5 +96,7 @@ def run_bytes(run: Run) -> bytes:
     elif run.ordered:
         keeps_order(frame, "trec-run")
     tag = "_".join(run.name.split()) or "run"
-    rows = zip(*(frame[name].to_list() for name in ("query_id", "doc_id", "rank", "score")), strict=True)
-    return "".join(f"{query} Q0 {doc} {rank} {score!r} {tag}\n" for query, doc, rank, score in rows).encode()
+    lines = frame.select(
+        "query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag")
+    )
+    return lines.write_csv(separator=" ", include_header=False, quote_style="never").encode()

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from steelyard.errors import InputError
 from steelyard.formats.text import bad_lines, line_blocks
 from steelyard.wording import counted
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 Check: TypeAlias = "Callable[[list[bytes]], str | None]"
+_LOOK = 1 << 18
+_BLANK, _END = ord(" "), ord("\n")
 _TABS = bytes.maketrans(b" \r\x0b\x0c", b"\t\t\t\t")
 
 
@@ -146,6 +150,8 @@ def _wrong(block: bytes, check: Check, lines_before: int) -> Iterator[tuple[int,
 def _one_separator(block: bytes) -> tuple[bytes, str]:
     """One separator between columns, none at the ends of a line, no blank lines."""
     spaces = not any(other in block for other in (b"\t", b"\r", b"\x0b", b"\x0c"))
+    if spaces and _is_even(block):
+        return block, " "
     body, one = (block, b" ") if spaces else (block.translate(_TABS), b"\t")
     while one + one in body:
         body = body.replace(one + one, one)
@@ -155,9 +161,21 @@ def _one_separator(block: bytes) -> tuple[bytes, str]:
     return body.strip(one + b"\n"), one.decode()
 
 
+def _is_even(block: bytes) -> bool:
+    """Whether no blank or line end stands beside another, and no blank at the ends: nothing is to be mended."""
+    if block[:1] in b" \n" or block[-1:] == b" ":
+        return False
+    for begin in range(0, len(block), _LOOK):
+        data = np.frombuffer(block[begin : begin + _LOOK + 1], dtype=np.uint8)
+        gaps = (data == _BLANK) | (data == _END)
+        if np.any(gaps[1:] & gaps[:-1]):
+            return False
+    return True
+
+
 def _without_comments(body: bytes) -> tuple[bytes, int]:
     """The lines that are no comments, and how many are."""
-    if not body.startswith(b"#") and b"\n#" not in body:
+    if b"#" not in body or (not body.startswith(b"#") and b"\n#" not in body):
         return body, 0
     lines = body.split(b"\n")
     kept = [line for line in lines if not line.startswith(b"#")]
