@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from steelyard.wording import counted
+
 if TYPE_CHECKING:
     import polars as pl
 
