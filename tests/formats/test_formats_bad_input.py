@@ -21,11 +21,6 @@ RUN = "".join(
 )
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "file"
-
-
 def refused(path: Path) -> str:
     """What both readers say of a file that neither can read."""
     said = []

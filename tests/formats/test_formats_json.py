@@ -18,11 +18,6 @@ RANKED = Run({"q1": [("b", 1.5), ("a", 2.5)], "q2": [("a", 1.0)]})
 JUDGED = Qrels({"q1": {"a": 2, "b": -1}, "q2": {"a": 0}})
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "file"
-
-
 def dump(path: Path, content: Any) -> Path:
     path.write_text(json.dumps(content))
     return path

@@ -18,11 +18,6 @@ def put(path: Path, content: str) -> Path:
     return path
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "file"
-
-
 @pytest.mark.parametrize(
     "header",
     [

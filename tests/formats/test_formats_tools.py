@@ -16,11 +16,6 @@ from steelyard.judgments import Qrels
 from steelyard.runs import Run
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "file"
-
-
 def dump(path: Path, content: Any) -> Path:
     path.write_text(json.dumps(content))
     return path

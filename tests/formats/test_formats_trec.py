@@ -24,11 +24,6 @@ def put(path: Path, content: str | bytes) -> Path:
     return path
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "file"
-
-
 class TestRuns:
     @pytest.mark.parametrize(
         "content",

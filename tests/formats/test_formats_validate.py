@@ -12,11 +12,6 @@ from steelyard.judgments import Qrels
 from steelyard.runs import Run
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "file"
-
-
 def found(path: Path, severity: str) -> list[str]:
     return [finding.text for finding in validate_file(path).findings if finding.severity == severity]
 

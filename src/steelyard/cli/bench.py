@@ -8,9 +8,9 @@ from typing import Annotated
 from steelyard.bench.result import BenchResult
 from steelyard.bench.runner import bench as benched
 from steelyard.cli.comparison_output import print_comparison
-from steelyard.cli.options import TableFormat
+from steelyard.cli.options import RESULT_FOLDER, Fresh, TableFormat
 from steelyard.cli.output import Format, print_tables, say, watched, write
-from steelyard.cli.parsing import Argument, Option
+from steelyard.cli.parsing import Argument
 from steelyard.wording import counted
 
 
@@ -19,18 +19,8 @@ def bench(
         Path,
         Argument("BENCH.YAML", "The bench: `steelyard init` writes one to start from."),
     ],
-    output: Annotated[
-        Path | None,
-        Option(
-            "The result folder.",
-            "DIR",
-            names=(
-                "--output",
-                "-o",
-            ),
-        ),
-    ] = None,
-    fresh: Annotated[bool, Option("Ask everything again, whatever was asked before.")] = False,
+    output: Annotated[Path | None, RESULT_FOLDER] = None,
+    fresh: Fresh = False,
     format: TableFormat = Format.table,
 ) -> None:
     """Run retrievers over a dataset, time, measure and compare them, and write a result folder.

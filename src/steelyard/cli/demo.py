@@ -8,24 +8,13 @@ from typing import Annotated
 
 from steelyard.bench.runner import bench as benched
 from steelyard.cli.bench import print_result
-from steelyard.cli.options import TableFormat
+from steelyard.cli.options import RESULT_FOLDER, Fresh, TableFormat
 from steelyard.cli.output import Format, watched
-from steelyard.cli.parsing import Option
 
 
 def demo(
-    output: Annotated[
-        Path,
-        Option(
-            "The result folder.",
-            "DIR",
-            names=(
-                "--output",
-                "-o",
-            ),
-        ),
-    ] = Path("steelyard-demo"),
-    fresh: Annotated[bool, Option("Ask everything again, whatever was asked before.")] = False,
+    output: Annotated[Path, RESULT_FOLDER] = Path("steelyard-demo"),
+    fresh: Fresh = False,
     format: TableFormat = Format.table,
 ) -> None:
     """Run the bundled benchmark: a leaderboard here, a report in ./steelyard-demo.

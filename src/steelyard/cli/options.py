@@ -49,4 +49,6 @@ Output = Annotated[
         ),
     ),
 ]
+RESULT_FOLDER = Option("The result folder.", "DIR", names=("--output", "-o"))
+Fresh = Annotated[bool, Option("Ask everything again, whatever was asked before.")]
 TableFormat = Annotated[Format, Option("How to print the table.")]

@@ -75,7 +75,7 @@ def check(
         now.run(name)
     wanted = [*given, *_defaults(now, base, given, warnings)]
     asked = _resolved(now, base, wanted, queries)
-    others = _pairs(now, base, chosen, baseline_run, warnings) if base is not None else {}
+    others = _pairs(base, chosen, baseline_run, warnings) if base is not None else {}
     if base is not None:
         warnings += check_measuring(now, base, dict.fromkeys(a.key for a in asked if a.rule.needs_baseline))
         for name, other in others.items():
@@ -140,7 +140,7 @@ def _resolved(now: Measured, base: Measured | None, rules: Sequence[Rule], queri
         try:
             key = now.key(rule.measure)
             if rule.needs_baseline:
-                _refuse_without(base, rule, key)
+                _refuse_without(base, key)
                 _refuse_direction(now, rule, key)
             asked.append(Asked(rule, key, _slice(now, rule, queries)))
         except SteelyardError as error:
@@ -154,7 +154,7 @@ def _resolved(now: Measured, base: Measured | None, rules: Sequence[Rule], queri
     return asked
 
 
-def _refuse_without(base: Measured | None, rule: Rule, key: str) -> None:
+def _refuse_without(base: Measured | None, key: str) -> None:
     if base is None:
         raise InputError("the rule needs a baseline; give one with --baseline baseline.json.")
     if key not in base.keys:
@@ -204,7 +204,7 @@ def _column_values(now: Measured, column: str, queries: Any) -> Mapping[str, obj
 
 
 def _pairs(
-    now: Measured, base: Measured, chosen: Sequence[str], baseline_run: str | None, warnings: list[str]
+    base: Measured, chosen: Sequence[str], baseline_run: str | None, warnings: list[str]
 ) -> dict[str, str]:
     """For every run the run it is held against."""
     if baseline_run is not None:
