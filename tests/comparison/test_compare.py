@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import steelyard as sy
+from steelyard.cli import run
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.statistics import adjust
 
@@ -343,3 +344,32 @@ NEARLY = {**GOOD, "q4": ["x", "a", "b"]}
 )
 def test_the_verdict_on_runs_that_are_the_same_on_every_query(runs, said):
     assert sy.compare(TWO_EACH, runs, ["nDCG@10"]).verdict == said
+
+
+@pytest.mark.parametrize("place", ["qrels.tsv", "qrels/test.tsv"])
+def test_queries_beside_the_judgments_slice(tmp_path, place, capsys):
+    (tmp_path / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "?", "type": "a"}\n{"_id": "q2", "type": "b"}\n'
+    )
+    qrels = tmp_path / place
+    qrels.parent.mkdir(exist_ok=True)
+    qrels.write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t1\n")
+    (tmp_path / "one.run").write_text("q1 Q0 d1 1 2 one\nq2 Q0 d1 1 2 one\n")
+    found = sy.compare(qrels, [tmp_path / "one.run"], ["RR"], by="type")
+    assert [(cut.value, cut.means["one"]["RR"]) for cut in found.slices] == [("a", 1.0), ("b", 0.0)]
+    command = [
+        "compare",
+        str(qrels),
+        str(tmp_path / "one.run"),
+        "-m",
+        "RR",
+        "--by",
+        "type",
+        "--format",
+        "json",
+    ]
+    assert run(command) == 0
+    assert [cut["value"] for cut in json.loads(capsys.readouterr().out)["slices"]] == ["a", "b"]
+    (tmp_path / "queries.jsonl").unlink()
+    with pytest.raises(InputError, match="--queries FILE"):
+        sy.compare(qrels, [tmp_path / "one.run"], ["RR"], by="type")

@@ -95,3 +95,30 @@ def test_stars_and_undefined_queries_count_as_nothing():
     assert {"***", "ns"} <= seen
     undefined = sy.evaluate({"q1": ["a"], "q2": ["z"]}, {"q1": ["a"], "q2": ["x"]}, ["MRR"])
     assert undefined["MRR"] == 0.5
+
+
+def test_a_column_of_the_table_slices_it():
+    frame = pl.DataFrame(
+        {
+            "method": ["a", "a", "a", "b", "b", "b"],
+            "query_id": [1, 2, 3] * 2,
+            "kind": ["x", "y", "x"] * 2,
+            "MRR": [0.5, 0.3, 0.25, 0.6, 0.4, 0.75],
+        }
+    )
+    found = sy.compare_scores(frame, ["MRR"], by="kind")
+    assert {(cut.value, cut.queries): cut.means["b"]["MRR"] for cut in found.slices} == {
+        ("x", 2): pytest.approx(0.675),
+        ("y", 1): 0.4,
+    }
+    seeds = pl.concat([frame.with_columns(seed=pl.lit(1)), frame.with_columns(seed=pl.lit(2))])
+    blocks = sy.compare_scores(seeds, ["MRR"], by="kind", options=TableOptions(repeats="blocks"))
+    assert [cut.queries for cut in blocks.slices] == [4, 2]
+    with pytest.raises(InputError, match=r"query '1' has more than one value in column 'kind'.*'x', 'z'"):
+        sy.compare_scores(
+            frame.with_columns(kind=pl.Series(["x", "y", "x", "z", "y", "x"])), ["MRR"], by="kind"
+        )
+    with pytest.raises(InputError, match=r"slicing by 'knd'.*Did you mean kind"):
+        sy.compare_scores(frame, ["MRR"], by="knd")
+    numbers = frame.with_columns(size=pl.Series([3, 5, 3] * 2))
+    assert sy.compare_scores(numbers, by="size").keys == ["MRR"]

@@ -26,6 +26,7 @@ from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.score_table import TableOptions
 from steelyard.comparison.slices import column_values
 from steelyard.datasets.named import dataset_named
+from steelyard.datasets.files import queries_beside
 from steelyard.errors import InputError
 from steelyard.judgments import Qrels
 from steelyard.runs import Run
@@ -51,7 +52,11 @@ def compare(
     ] = None,
     by: Annotated[
         str | None,
-        Option("Slice by a column of --queries, or by complexity.", "COLUMN"),
+        Option(
+            "Slice by a column of --queries (or of queries.jsonl beside QRELS; with --scores, of that FILE), or "
+            "by complexity.",
+            "COLUMN",
+        ),
     ] = None,
     queries: Annotated[
         Path | None, Option("The queries' columns: JSONL, CSV, TSV or Parquet.", "FILE")
@@ -157,6 +162,8 @@ def compare(
             )
         truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
         held = _named(runs, named(columns, "--columns"))
+        if by is not None and queries is None:
+            shared["queries"] = queries_beside(qrels)
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
         result = compared(
             truth, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,

@@ -13,10 +13,11 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.comparison.board import COMPOSITE, Board, Column
 from steelyard.comparison.plan import Plan
 from steelyard.comparison.result import Comparison, Source
-from steelyard.comparison.score_table import TableOptions, board_of_table
+from steelyard.comparison.score_table import TableOptions, board_of_table, column_of_table
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.weights import DEFAULT_CUTOFF, weights_of
 from steelyard.coverage import Coverage, refuse_strangers
+from steelyard.datasets.files import queries_beside
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError
@@ -58,7 +59,8 @@ def compare(
     `runs` is a mapping of name to run (anything `evaluate` takes), or a list of runs that have names.
     With a `baseline` every run is tested against it, otherwise every two runs. `composite` is a table
     of weights, a file of them, or "default". `at` gives a row for every run and cutoff. `by` slices the
-    queries by a column of `queries` (a mapping, frame or file), or by "complexity".
+    queries by a column of `queries` (a mapping, frame or file; of judgments from a dataset's folder its
+    queries.jsonl, unless others are given), or by "complexity".
 
     >>> result = compare({"q1": ["a"], "q2": ["b"]}, {"x": {"q1": ["a"], "q2": ["c"]}, "y": {"q1": ["a"], "q2": ["b"]}}, ["RR"])
     >>> [row.run for row in result.standings], result.pairs["difference"].to_list()
@@ -114,7 +116,7 @@ def compare(
         plan=plan,
         weights=weights,
         components=components,
-        sliced=None if by is None else (by, _slice_values(queries, by, truth)),
+        sliced=None if by is None else (by, _slice_values(_queries(queries, qrels), by, truth)),
         coverage=covered,
         notes=tuple(notes),
         dialect=spoken.name,
@@ -138,11 +140,15 @@ def compare_scores(
     permutations: int = 100_000,
     seed: int = 0,
 ) -> Comparison:
-    """Compare runs from a table of values per query that another tool made (CSV, Parquet or a frame)."""
+    """Compare runs from a table of values per query that another tool made (CSV, Parquet or a frame).
+
+    `by` slices the queries by a column of `queries`, or, where none are given, of the table itself.
+    """
     weights = None if composite is None else weights_of(composite)
     wanted = list(dict.fromkeys([*(measures or []), *(weights or {})])) or None
-    board, notes = board_of_table(source, wanted, options or TableOptions(), missing)
-    shown = list(measures) if measures else [column.key for column in board.columns]
+    where = options or TableOptions()
+    board, notes = board_of_table(source, wanted, where, missing)
+    shown = list(measures) if measures else [column.key for column in board.columns if column.key != by]
     components = board.only(list(weights)) if weights else None
     plan = Plan(test, correction, alpha, permutations, seed, baseline).checked(board.runs)
     whole = board.with_composite(weights).only([COMPOSITE, *shown]) if weights else board.only(shown)
@@ -151,7 +157,7 @@ def compare_scores(
         plan=plan,
         weights=weights,
         components=[components],
-        sliced=None if by is None else (by, _slice_values(queries, by)),
+        sliced=None if by is None else (by, _table_slices(source, where, queries, by)),
         coverage={},
         notes=tuple(notes),
         dialect="",
@@ -159,16 +165,15 @@ def compare_scores(
     )
 
 
-def _slice_values(queries: Any, by: str, truth: Qrels | None = None) -> dict[str, object]:
+def _slice_values(queries: Any, by: str, truth: Qrels) -> dict[str, object]:
     """The column that slices; complexity is made from the judgments where the queries do not say it."""
-    derived: dict[str, object] | None = None
-    if by == COMPLEXITY and truth is not None:
-        derived = {**complexity(truth)}
+    derived: dict[str, object] | None = {**complexity(truth)} if by == COMPLEXITY else None
     if queries is None:
         if derived is not None:
             return derived
         raise InputError(
-            f"slicing by {by!r} needs the queries' columns: queries=... (a mapping, frame or file), or by='complexity'."
+            f"slicing by {by!r} needs the queries' columns: queries=... (a mapping, frame or file; --queries FILE), "
+            "or by='complexity'."
         )
     return column_values(queries, by, derived)
 
@@ -180,6 +185,15 @@ def _named_runs(runs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     if isinstance(runs, Mapping):
         named = {str(name): run for name, run in runs.items()}
     else:
+def _queries(queries: Any, qrels: Any) -> Any:
+    """The queries given, or those of the dataset that the file of judgments belongs to."""
+    return queries_beside(Path(qrels)) if queries is None and isinstance(qrels, (str, Path)) else queries
+
+
+def _table_slices(source: Any, where: TableOptions, queries: Any, by: str) -> Mapping[str, object]:
+    return column_of_table(source, by, where) if queries is None else column_values(queries, by)
+
+
         named = {}
         for run in runs:
             held = Run.of(run)

@@ -39,7 +39,7 @@ def board_of_table(
     frame = _read(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
     run = _column(frame, options.run_column, _RUNS, "run", "--run-column")
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
-    repeat = options.repeat_column or next((c for c in frame.columns if c.lower() in _REPEATS), None)
+    repeat = _repeat_column(frame, options)
     frame = frame.with_columns(pl.col(run).cast(pl.String), pl.col(query).cast(pl.String))
     frame, keys = _wide(frame, [run, query, *([repeat] if repeat else [])], measures, options)
     notes: list[str] = []
@@ -48,6 +48,32 @@ def board_of_table(
         notes += [note]
     _refuse_twice(frame, run, query)
     return _board(frame, run, query, keys, missing, notes), notes
+
+
+def column_of_table(source: Any, column: str, options: TableOptions) -> dict[str, object]:
+    """Each query's value in another column of a score table; two values for one query are an error."""
+    frame = _read(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
+    query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
+    if column not in frame.columns:
+        raise InputError(
+            f"slicing by {column!r} needs a column of that name in the score table, which has "
+            f"{', '.join(frame.columns)}, or the queries' columns (queries=..., --queries FILE)."
+            f"{did_you_mean(column, frame.columns)}"
+        )
+    repeat = _repeat_column(frame, options)
+    frame = frame.with_columns(pl.col(query).cast(pl.String))
+    if repeat and options.repeats == "blocks":
+        frame = frame.with_columns(_block(query, repeat))
+    values = frame.select(query, column).unique(maintain_order=True)
+    twice = values.filter(pl.col(query).is_duplicated())
+    if twice.height:
+        name = twice[query][0]
+        held = ", ".join(map(repr, twice.filter(pl.col(query) == name)[column].to_list()))
+        raise InputError(
+            f"query {name!r} has more than one value in column {column!r} of the score table ({held}); "
+            "expected one value a query, the same for every run."
+        )
+    return dict(values.rows())
 
 
 def _board(
@@ -144,14 +170,22 @@ def _wide(
     return frame, wanted
 
 
+def _repeat_column(frame: pl.DataFrame, options: TableOptions) -> str | None:
+    return options.repeat_column or next((c for c in frame.columns if c.lower() in _REPEATS), None)
+
+
+def _block(query: str, repeat: str) -> pl.Expr:
+    """The name of a query in one repetition."""
+    return pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)]).alias(query)
+
+
 def _repeated(
     frame: pl.DataFrame, run: str, query: str, repeat: str, keys: list[str], how: str
 ) -> tuple[pl.DataFrame, str]:
     times = frame[repeat].n_unique()
     if how == "blocks":
-        joined = pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)]).alias(query)
         return frame.with_columns(
-            joined
+            _block(query, repeat)
         ), f"Each of {counted(times, 'value')} of {repeat!r} is kept as a block of its own."
     averaged = frame.group_by([run, query], maintain_order=True).agg(pl.col(key).mean() for key in keys)
     return (

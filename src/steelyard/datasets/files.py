@@ -23,6 +23,12 @@ def required_file(folder: Path, name: str) -> Path:
     return found
 
 
+def queries_beside(qrels: Path) -> Path | None:
+    """The queries of the dataset that judgments belong to: beside their file, or above a folder `qrels`."""
+    path = (qrels.parent.parent if qrels.parent.name == "qrels" else qrels.parent) / "queries.jsonl"
+    return path if path.is_file() else None
+
+
 def listing(folder: Path) -> str:
     """The names in a folder, the first ten of them, for a message."""
     if not folder.is_dir():
