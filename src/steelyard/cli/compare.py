@@ -27,6 +27,7 @@ from steelyard.comparison.score_table import TableOptions
 from steelyard.comparison.slices import column_values
 from steelyard.datasets.named import dataset_named
 from steelyard.datasets.files import queries_beside
+from steelyard.datasets.named import dataset_named
 from steelyard.errors import InputError
 from steelyard.judgments import Qrels
 from steelyard.runs import Run

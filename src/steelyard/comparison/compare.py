@@ -178,13 +178,6 @@ def _slice_values(queries: Any, by: str, truth: Qrels) -> dict[str, object]:
     return column_values(queries, by, derived)
 
 
-def _named_runs(runs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """The runs by name; two runs with one name are refused."""
-    if isinstance(runs, (Run, str, Path)):
-        raise InputError("compare takes several runs: a list of runs, or a mapping of name to run.")
-    if isinstance(runs, Mapping):
-        named = {str(name): run for name, run in runs.items()}
-    else:
 def _queries(queries: Any, qrels: Any) -> Any:
     """The queries given, or those of the dataset that the file of judgments belongs to."""
     return queries_beside(Path(qrels)) if queries is None and isinstance(qrels, (str, Path)) else queries
@@ -194,6 +187,13 @@ def _table_slices(source: Any, where: TableOptions, queries: Any, by: str) -> Ma
     return column_of_table(source, by, where) if queries is None else column_values(queries, by)
 
 
+def _named_runs(runs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """The runs by name; two runs with one name are refused."""
+    if isinstance(runs, (Run, str, Path)):
+        raise InputError("compare takes several runs: a list of runs, or a mapping of name to run.")
+    if isinstance(runs, Mapping):
+        named = {str(name): run for name, run in runs.items()}
+    else:
         named = {}
         for run in runs:
             held = Run.of(run)
