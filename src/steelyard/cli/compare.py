@@ -25,7 +25,6 @@ from steelyard.comparison.compare import compare as compared
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.score_table import TableOptions
 from steelyard.comparison.slices import column_values
-from steelyard.datasets.named import dataset_named
 from steelyard.datasets.files import queries_beside
 from steelyard.datasets.named import dataset_named
 from steelyard.errors import InputError
@@ -161,10 +160,10 @@ def compare(
             raise InputError(
                 "nothing to compare: give QRELS and at least one RUN, or --scores FILE. `steelyard compare --help` has examples."
             )
-        truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
-        held = _named(runs, named(columns, "--columns"))
         if by is not None and queries is None:
             shared["queries"] = queries_beside(qrels)
+        truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
+        held = _named(runs, named(columns, "--columns"))
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
         result = compared(
             truth, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,
