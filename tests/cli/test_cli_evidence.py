@@ -1,4 +1,4 @@
-"""steelyard judge: the judgments that Evidence.judge gives, in a file that evaluate reads."""
+"""Evidence on the command line: judge writes what Evidence.judge gives, convert --roll-up what roll_up gives."""
 
 from __future__ import annotations
 
@@ -58,3 +58,25 @@ def test_options_are_those_of_python(judged):
 def test_a_parent_that_is_no_column_is_an_error(judged, capsys):
     assert judged("--parent", "chapter") is None
     assert "the column 'chapter'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("options", "listed"), [([], ["book", "d8"]), (["--how", "sum"], ["d8", "book"])])
+def test_a_run_of_chunks_becomes_one_of_documents(tmp_path, options, listed):
+    (tmp_path / "chunks.jsonl").write_text("\n".join(json.dumps(chunk) for chunk in CHUNKS))
+    (tmp_path / "c.run").write_text("q Q0 c3 1 5.0 r\nq Q0 c1 2 6.0 r\nq Q0 c4 3 4.0 r\n")
+    with (tmp_path / "chunks.jsonl").open("a") as file:
+        file.write('\n{"chunk_id": "c4", "doc_id": "d8", "start": 18, "end": 19, "text": "."}')
+    out = tmp_path / "d.parquet"
+    command = ["convert", str(tmp_path / "c.run"), str(out), "--roll-up", str(tmp_path / "chunks.jsonl")]
+    assert run([*command, *options]) == 0
+    assert sy.Run.read(out).frame["doc_id"].to_list() == listed
+
+
+def test_roll_up_refuses_what_it_does_not_know(tmp_path, capsys):
+    (tmp_path / "chunks.jsonl").write_text("\n".join(map(json.dumps, CHUNKS)))
+    (tmp_path / "c.run").write_text("q Q0 c9 1 5.0 r\n")
+    command = ["convert", str(tmp_path / "c.run"), str(tmp_path / "d.run"), "--roll-up"]
+    assert run([*command, str(tmp_path / "chunks.jsonl")]) == 2
+    assert "no parent" in capsys.readouterr().err
+    assert run([*command, str(tmp_path / "chunks.jsonl"), "--how", "worst"]) == 2
+    assert "expected 'best', 'sum' or 'first'" in capsys.readouterr().err
