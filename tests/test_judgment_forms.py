@@ -55,6 +55,29 @@ def test_a_target_of_one_document_needs_no_list_of_its_own():
     assert sy.Qrels({"q": {"targets": ["a", ["b", "c"]]}}) == sy.Qrels({"q": [["a"], ["b", "c"]]})
 
 
+GRADED = {"q1": [{"a": 3, "b": 1}, {"c": 2, "a": 1}], "q2": [["d"], {"e": 2.5}]}
+GRADED_ROWS = [
+    ("q1", "a", 3.0, "1"), ("q1", "b", 1.0, "1"), ("q1", "c", 2.0, "2"), ("q1", "a", 1.0, "2"),
+    ("q2", "d", 1.0, "1"), ("q2", "e", 2.5, "2"),
+]  # fmt: skip
+
+
+def test_targets_with_grades():
+    assert sy.Qrels(GRADED) == sy.Qrels.from_rows(GRADED_ROWS)
+    parts = {query: {"targets": targets} for query, targets in GRADED.items()}
+    assert sy.Qrels(parts) == sy.Qrels.from_rows(GRADED_ROWS)
+    assert (
+        sy.evaluate(GRADED, {"q1": ["b", "c"]}, ["R(per=target, rel=2)@2"])["R(per=target, rel=2)@2"] == 0.25
+    )
+
+
+@pytest.mark.parametrize("given", [GRADED, {"q1": GRADED["q1"]}])
+def test_targets_with_grades_in_a_json_file(given, tmp_path):
+    path = tmp_path / "judgments"
+    path.write_text(json.dumps(given))
+    assert sy.Qrels.read(path) == sy.Qrels(given)
+
+
 def test_documents_called_as_the_parts_are_keep_their_grades():
     assert len(sy.Qrels({"q": {"targets": 2, "distractors": -1}})) == 2
 
@@ -74,6 +97,10 @@ def test_records_with_names_of_their_own():
     ("given", "said"),
     [
         ({"q1": {"targets": [["a"]], "distractor": ["x"]}}, "no part 'distractor'.*Did you mean distractors"),
+        ({"q1": [{"a": 3}, {}]}, "target 2 is a dict; expected a non-empty list"),
+        ({"q1": [{"a": "high"}]}, "document 'a': grade 'high' is not a finite number"),
+        ({"q1": [{"doc_id": "a", "grade": 3}]}, "target 1 has the names of a record"),
+        ({"q1": [{"doc": 7, "grade": 3}]}, "target 1 has the names of a record"),
         ({"q1": {"targets": [["a"]], "distractors": "x"}}, "distractors is a str; expected a list"),
         ({"q1": {"targets": [["a"]], "distractors": ["a"]}}, "'a' is among targets and among distractors"),
         ({"q1": {"targets": [[]], "distractors": []}}, "target 1 is a list; expected a non-empty list"),

@@ -64,8 +64,8 @@ def rows_of(query_ids: Sequence[str], values: Sequence[Any]) -> list[Row]:
         else:
             raise InputError(
                 f"{where} are {kind_of(value)}; expected a mapping of document id to grade, "
-                "a list of relevant ids, a list of lists (targets), or lists under targets, relevant, "
-                "not_relevant and distractors."
+                "a list of relevant ids, a list of lists or of mappings to grades (targets), or lists under "
+                "targets, relevant, not_relevant and distractors."
             )
     return rows
 
@@ -97,16 +97,35 @@ def _rows_of_parts(query: str, parts: Mapping[Any, Any], where: str) -> list[Row
 
 
 def _target_rows(query: str, groups: Iterable[Any], where: str) -> list[Row]:
+    """Judgment rows of targets: each a list of ids, or a mapping of ids to the grades at which they satisfy it."""
     rows: list[Row] = []
     for number, group in enumerate(groups, start=1):
-        if not isinstance(group, _LISTS) or not group:
+        place = f"{where}, target {number}"
+        if not isinstance(group, (Mapping, *_LISTS)) or not group:
             raise InputError(
                 f"{where}: target {number} is {kind_of(group)}; expected a non-empty list of document ids, "
-                "as in [['a', 'b'], ['c']]: (a or b) and c."
+                "as in [['a', 'b'], ['c']]: (a or b) and c; or of grades, as in [{'a': 3, 'b': 1}, {'c': 2}]."
             )
-        ids = dict.fromkeys(text_ids(group, "document id", f"{where}, target {number}"))
-        rows += [(query, doc, 1.0, str(number)) for doc in ids]
+        if isinstance(group, Mapping):
+            _refuse_record(group, place)
+            ids = text_ids(group, "document id", place, unique=True)
+            grades = _grades(ids, list(group.values()))
+        else:
+            ids = list(dict.fromkeys(text_ids(group, "document id", place)))
+            grades = [1.0] * len(ids)
+        rows += zip(repeat(query), ids, grades, repeat(str(number)))
     return rows
+
+
+def _refuse_record(group: Mapping[Any, Any], place: str) -> None:
+    """An error for a record where grades by document id are expected: its names would be taken for ids."""
+    from steelyard.formats.roles import is_record
+
+    if is_record(group):
+        raise InputError(
+            f"{place} has the names of a record ({', '.join(map(str, group))}); expected grades by document id, "
+            "as in {'a': 3, 'b': 1}. Records are one list: Qrels([{'query_id': 'q1', 'doc_id': 'a', 'grade': 3}])."
+        )
 
 
 def _grades(doc_ids: Sequence[str], given: Sequence[Any]) -> list[float]:

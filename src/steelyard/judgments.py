@@ -50,6 +50,8 @@ class Qrels:
     Qrels: 1 query, 2 judgments, 2 relevant
     >>> Qrels({"q1": [["a", "b"], ["c"]]})             # targets: (a or b) and c
     Qrels: 1 query, 3 judgments, 3 relevant, 2 targets
+    >>> Qrels({"q1": [{"a": 3, "b": 1}, {"c": 2}]})    # targets with grades
+    Qrels: 1 query, 3 judgments, 3 relevant, 2 targets
     >>> Qrels({"q1": {"targets": [["a", "b"], ["c"]], "distractors": ["x"]}})    # also relevant, not_relevant
     Qrels: 1 query, 4 judgments, 3 relevant, 2 targets
     >>> Qrels([{"query_id": "q1", "doc_id": "a", "grade": 2, "target": "t"}])

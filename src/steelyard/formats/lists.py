@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError, problem_report
-from steelyard.formats.roles import find_name
+from steelyard.formats.roles import find_name, is_record
 from steelyard.ids import kind_of, text_ids
 from steelyard.judgments import Qrels
 from steelyard.wording import counted
@@ -139,13 +139,13 @@ def run_of_lists(
 
 
 def qrels_of_lists(queries: Sequence[Any], judged: Sequence[Any]) -> Qrels:
-    """Judgments of one value a query: relevant ids, lists of ids (targets), grades by document, or records."""
+    """Judgments of one value a query: relevant ids, targets (lists of ids, or grades by id), grades, or records."""
     ids, notes = unique_ids(queries, "query_id")
     rows: list[tuple[str, str, float, str | None]] = []
     plain: dict[str, Any] = {}
     for query, value in zip(ids, judged, strict=True):
         found = [] if value is None else list_of(value)
-        if isinstance(found, list) and found and isinstance(found[0], Mapping):
+        if isinstance(found, list) and found and isinstance(found[0], Mapping) and is_record(found[0]):
             rows += _judgment_rows(found, query)
         else:
             plain[query] = found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from steelyard.errors import FixedColumnsError, InputError, did_you_mean
 
@@ -78,6 +78,16 @@ def known_roles(columns: Sequence[str]) -> set[str]:
     """
     lower = {column.lower().strip() for column in columns}
     return {role for role, names in NAMES.items() if lower & set(names)}
+
+
+def is_record(names: Iterable[object]) -> bool:
+    """Whether the names of an object are those of a record on one document, not ids of documents it grades.
+
+    >>> is_record(["doc_id", "grade"]), is_record(["d1", "d2"])
+    (True, False)
+    """
+    known = {"id", *NAMES["doc_id"]}
+    return any(str(name).lower() in known for name in names)
 
 
 def kind_of_table(columns: Sequence[str]) -> str:

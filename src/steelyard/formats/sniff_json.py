@@ -10,6 +10,7 @@ from steelyard.formats.json_object import object_of_queries
 from steelyard.formats.llama_index import PARTS
 from steelyard.formats.mteb import META, depth
 from steelyard.formats.records import kind_of_records
+from steelyard.formats.roles import is_record
 from steelyard.formats.sniffing import NAME_THEM, Detected, both_or_one
 from steelyard.formats.source import Source
 
@@ -84,7 +85,7 @@ def _of_records(records: Sequence[Any], format: str, source: Source) -> Detected
 
 
 def _of_object(content: Mapping[str, Any]) -> Detected:
-    """{query: ...}: objects of whole numbers and lists of lists are taken for judgments, the rest for a run."""
+    """{query: ...}: objects of whole numbers, and lists of lists or of grades, are taken for judgments, the rest for a run."""
     values = [value for value in content.values() if value]
     if any(
         isinstance(value, dict) and any(isinstance(part, list) for part in value.values()) for value in values
@@ -97,6 +98,8 @@ def _of_object(content: Mapping[str, Any]) -> Detected:
         )
         return Detected("run", "json", "run") if pairs else Detected("qrels", "json", "qrels")
     if any(isinstance(item, Mapping) for item in items):
+        if not any(isinstance(item, Mapping) and is_record(item) for item in items):
+            return Detected("qrels", "json", "qrels")
         kind = kind_of_records([{"query_id": "", **item} for item in items[:1]])
         return Detected("qrels", "json", "qrels") if kind == "qrels" else Detected("either", "json", "run")
     if items:
