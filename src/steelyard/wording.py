@@ -1,6 +1,11 @@
-"""Numbers in sentences: one query, two queries."""
+"""Numbers and names in sentences: one query, two queries; a, b and c."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+SHOWN_NAMES = 6
+"""Names that a sentence lists; of more it lists the first ones and counts the others."""
 
 
 def counted(count: int, one: str, many: str = "") -> str:
@@ -19,3 +24,16 @@ def worded(count: int, one: str, many: str = "") -> str:
     ('was', 'targets')
     """
     return one if count == 1 else many or f"{one}s"
+
+
+def listed(names: Sequence[str], most: int | None = None) -> str:
+    """Names in a sentence; of more than `most`, the first ones and how many others.
+
+    >>> listed(["a", "b", "c"]), listed(["a", "b", "c", "d", "e"], 4)
+    ('a, b and c', 'a, b, c and 2 others')
+    """
+    if len(names) == 1:
+        return names[0]
+    if most is not None and len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1:,} others"
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from xml.etree import ElementTree
 
+import numpy as np
+import pytest
 from gate_inputs import pair, told
 
 from steelyard.gate import check
@@ -133,3 +137,53 @@ def test_a_reader_sees_rule_numbers_and_worst_queries():
         assert part in text
     assert "verdict" in repr(gate)
     assert "<strong>The gate FAILED" in gate._repr_html_()
+
+
+def shifted(t, n=60):
+    """(result, baseline) whose differences have that t."""
+    noise = np.random.default_rng(5).normal(size=n)
+    noise = (noise - noise.mean()) / noise.std(ddof=1)
+    return told((0.5 + 0.1 * (noise + t / n**0.5)).tolist()), told([0.5] * n)
+
+
+def test_an_interval_that_says_something_else_than_p_is_explained():
+    result, baseline = shifted(-1.8)
+    gate = check(result, baseline=baseline)
+    row = gate.rows[0]
+    assert not row.passed
+    assert row.low < 0 < row.high
+    said = "Interval and p disagree on `no significant drop in AP` for mine: an interval is two-sided"
+    for form in (gate.method, repr(gate), gate.to_text(), gate._repr_html_()):
+        assert said in form
+    assert "p is one-sided. The rules go by p." in gate.method
+    assert "Interval and p disagree on" in gate.to_markdown()
+
+
+@pytest.mark.parametrize("t", [-6.0, -1.0, 6.0])
+def test_nothing_is_explained_where_interval_and_p_agree(t):
+    result, baseline = shifted(t)
+    assert "disagree" not in check(result, baseline=baseline).method
+
+
+def test_a_rise_where_less_is_better_is_wrong_on_the_other_side():
+    result, baseline = shifted(1.8)
+    for made in (result, baseline):
+        for values in made["runs"][0]["per_query"].values():
+            values["Confusion@5"] = values.pop("AP")
+    gate = check(result, baseline=baseline)
+    assert gate.rows[0].rule.kind == "rise"
+    assert "disagree on `no significant rise in Confusion@5`" in gate.method
+
+
+def test_csv_holds_every_number_with_the_broken_rules_first():
+    result, baseline = pair(drop=0.1)
+    gate = check(result, ["AP >= 0.1", "no significant drop in AP"], baseline=baseline)
+    rows = list(csv.DictReader(io.StringIO(gate.to_csv())))
+    assert [row["verdict"] for row in rows] == ["FAILED", "passed"]
+    assert [row[3] for row in gate.table.rows] == ["FAILED", "passed"]
+    broken = gate.rows[1]
+    assert (float(rows[0]["difference"]), float(rows[0]["low"]), float(rows[0]["high"])) == (
+        broken.difference, broken.low, broken.high,
+    )  # fmt: skip
+    assert (float(rows[0]["p"]), float(rows[0]["p_adjusted"])) == (broken.p, broken.p_adjusted)
+    assert rows[1]["p"] == ""

@@ -17,7 +17,7 @@ from steelyard.gate.markdown import markdown_error
 from steelyard.gate.measured import Measured
 from steelyard.gate.reading import measured
 from steelyard.gate.result import GateResult
-from steelyard.wording import counted
+from steelyard.wording import SHOWN_NAMES, counted, listed
 
 FAILED = 1
 
@@ -110,8 +110,11 @@ def gate(
 
 def _print(checked: GateResult, format: Format, output: Path | None) -> None:
     say(checked.sentence)
-    if format_for(format, output) is Format.markdown:
+    chosen = format_for(format, output)
+    if chosen is Format.markdown:
         write(checked.to_markdown(), output)
+    elif chosen is Format.csv:
+        write(checked.to_csv(), output)
     else:
         emit(checked.table, checked.to_dict, format, output)
     for line in (checked.method, *checked.warnings):
@@ -122,7 +125,7 @@ def _print(checked: GateResult, format: Format, output: Path | None) -> None:
 def _kept(result: Measured, path: Path, run: list[str] | None) -> int:
     saved(result, path, run)
     kept = measured(path)
-    runs = ", ".join(kept.board.runs)
+    runs = listed(kept.board.runs, SHOWN_NAMES)
     say(
         f"{path} is the baseline: {counted(len(kept.board.queries), 'query', 'queries')}, "
         f"{counted(len(kept.keys), 'measure')} of {runs} "

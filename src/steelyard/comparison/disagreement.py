@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from steelyard.comparison.pairs import Pair
 from steelyard.comparison.plan import Plan
-from steelyard.comparison.verdict import listed
 from steelyard.statistics import FAMILY_TESTS, shown_p
-from steelyard.wording import counted
+from steelyard.wording import counted, listed
 
 MOST_NAMED = 10
 """Pairs that the note names; it counts the others."""

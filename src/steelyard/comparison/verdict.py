@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +9,10 @@ import numpy as np
 from steelyard.comparison.board import COMPOSITE
 from steelyard.comparison.pairs import apart
 from steelyard.statistics import power_analysis
+from steelyard.wording import SHOWN_NAMES, listed
 
 if TYPE_CHECKING:
     from steelyard.comparison.result import Comparison
-
-SHOWN_NAMES = 6
-"""Runs that a sentence names; of more it names the first ones and counts the others."""
 
 
 def verdict(comparison: Comparison) -> str:
@@ -55,16 +52,3 @@ def verdict(comparison: Comparison) -> str:
     power = power_analysis(mine - values[place[second.run]], alpha=comparison.plan.alpha, separated=False)
     which = "" if len(same) == 1 else " that differ"
     return f"{said}, but the data cannot tell {them} from {listed(others, SHOWN_NAMES)}. Of the first two{which}: {power.sentence}"
-
-
-def listed(names: Sequence[str], most: int | None = None) -> str:
-    """Names in a sentence; of more than `most`, the first ones and how many others.
-
-    >>> listed(["a", "b", "c"]), listed(["a", "b", "c", "d", "e"], 4)
-    ('a, b and c', 'a, b, c and 2 others')
-    """
-    if len(names) == 1:
-        return names[0]
-    if most is not None and len(names) > most:
-        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1:,} others"
-    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -8,11 +8,16 @@ from typing import Any
 
 from steelyard.comparison.rules import Rule
 from steelyard.gate.plan import Plan
-from steelyard.report.tables import Cell, Table, plain
+from steelyard.report.tables import Cell, Table, comma_separated, plain
 from steelyard.version import __version__
-from steelyard.wording import counted
+from steelyard.wording import SHOWN_NAMES, counted, listed
 
 LONGEST = 100
+
+_COLUMNS = (
+    "run", "rule", "measure", "verdict", "value", "needed", "why", "queries", "baseline", "reference",
+    "difference", "low", "high", "effect", "p", "p_adjusted", "notices",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,13 @@ class Row:
         """passed or FAILED."""
         return "passed" if self.passed else "FAILED"
 
+    @property
+    def at_odds(self) -> bool:
+        """Whether a rule was broken though its interval holds 0, or kept though it lies wholly on the wrong side."""
+        if self.p is None or self.low is None or self.high is None:
+            return False
+        return self.passed == (self.high < 0 if self.rule.kind == "drop" else self.low > 0)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values; what is not a finite number is None."""
         made = {**asdict(self), "rule": self.rule.text}
@@ -109,16 +121,27 @@ class GateResult:
         """How it was tested, and what brackets are; empty where there is nothing to say."""
         tested = self.plan.sentence(sum(row.p is not None for row in self.rows))
         spans = "Brackets are 95 % intervals." if any(row.low is not None for row in self.rows) else ""
-        return f"{tested} {spans}".strip()
+        return " ".join(part for part in (tested, spans, self._odd()) if part)
+
+    def _odd(self) -> str:
+        """Which rules have an interval that says something else than p, and why; empty where none has."""
+        odd = [f"`{row.rule.text}` for {row.run}" for row in self.rows if row.at_odds]
+        if not odd:
+            return ""
+        many = sum(row.p is not None for row in self.rows) > 1 and self.plan.correction != "none"
+        return (
+            f"Interval and p disagree on {listed(odd, SHOWN_NAMES)}: an interval is two-sided and of one test "
+            f"alone, p is one-sided{' and corrected' if many else ''}. The rules go by p."
+        )
 
     @property
     def table(self) -> Table:
-        """Rule, value, needed, verdict and why; the run too where there are several."""
+        """Rule, value, needed, verdict and why, the broken ones first; the run too where there are several."""
         several = len({row.run for row in self.rows}) > 1
         columns = [*(["run"] if several else []), "rule", "value", "needed", "verdict", "why"]
         rows: list[list[Cell]] = [
             [*([row.run] if several else []), row.rule.text, row.value, row.needed, row.verdict, row.why]
-            for row in self.rows
+            for row in sorted(self.rows, key=lambda row: row.passed)
         ]
         return Table(columns, rows)
 
@@ -137,6 +160,11 @@ class GateResult:
     def to_json(self) -> str:
         """The JSON of `gate`; numbers are unrounded."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+
+    def to_csv(self) -> str:
+        """CSV: one row a run and rule, the broken ones first, with every number unrounded."""
+        kept = [row.to_dict() | {"verdict": row.verdict} for row in sorted(self.rows, key=lambda r: r.passed)]
+        return comma_separated(Table(_COLUMNS, [[row[name] for name in _COLUMNS] for row in kept]))
 
     def to_junit(self) -> str:
         """JUnit XML: one test suite a run, one test case a rule."""

@@ -28,7 +28,7 @@ from steelyard.statistics import (
 )
 from steelyard.statistics.corrections import Correction
 from steelyard.statistics.tests import PairedTest
-from steelyard.wording import counted, worded
+from steelyard.wording import SHOWN_NAMES, counted, listed, worded
 
 MOST_LOSERS = 5
 POWER = 0.8
@@ -113,7 +113,9 @@ def _unmoved(cases: Sequence[_Case]) -> list[str]:
     moved = {case.run for case in against if case.gap.any()}
     same = [run for run in dict.fromkeys(case.run for case in against) if run not in moved]
     return (
-        [f"Every value checked equals the baseline's: {', '.join(same)}. Was it run again?"] if same else []
+        [f"Every value checked equals the baseline's: {listed(same, SHOWN_NAMES)}. Was it run again?"]
+        if same
+        else []
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.comparison.board import COMPOSITE
-from steelyard.comparison.verdict import SHOWN_NAMES, listed
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import FAMILY_TESTS, shown_p
+from steelyard.wording import SHOWN_NAMES, listed
 
 if TYPE_CHECKING:
     from steelyard.comparison.board import Column

@@ -10,12 +10,11 @@ from steelyard.comparison.disagreement import disagreement
 from steelyard.comparison.leaderboard import Standing
 from steelyard.comparison.pairs import Pair, apart
 from steelyard.comparison.result import Comparison
-from steelyard.comparison.verdict import listed
 from steelyard.explanation import POLICY_TEXT, explain
 from steelyard.report.comparison_rows import p_heading, pair_label, scale_of, starred_p, title
 from steelyard.report.page.subject import Subject
 from steelyard.statistics import FAMILY_TESTS, shown_p
-from steelyard.wording import worded
+from steelyard.wording import listed, worded
 
 FAR = 3
 """A run is far from the best when more than this many of the widest intervals lie between them."""
