@@ -17,6 +17,9 @@ BENCHMARKS = {
 
 def main(wanted: list[str]) -> None:
     """Run the benchmarks named, or all of them."""
+    unknown = [name for name in wanted if name not in BENCHMARKS]
+    if unknown:
+        sys.exit(f"There is no benchmark {', '.join(unknown)}; expected {', '.join(BENCHMARKS)}.")
     for name in wanted or BENCHMARKS:
         print(f"\n## {name}: {BENCHMARKS[name]}\n", flush=True)
         import_module(f"benchmarks.{name}").main()

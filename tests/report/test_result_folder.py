@@ -82,6 +82,13 @@ def test_the_comparison_is_the_one_measured(made):
     assert again.documents["d3"] == ("Title 3", "alpha text number 3")
 
 
+def test_results_show_their_comparison_and_where_they_are(made):
+    held = load_result(made.folder)
+    assert repr(made) == f"{made.comparison!r}\nThe result is in {made.folder}."
+    assert repr(held) == f"{held.comparison!r}\nRead from {made.folder}."
+    assert made._repr_html_() == held._repr_html_() == made.comparison.to_html()
+
+
 def test_the_page_made_again_is_the_same_to_the_byte(made, tmp_path):
     load_result(made.folder).to_html(tmp_path / "again.html")
     assert (tmp_path / "again.html").read_bytes() == (made.folder / "report.html").read_bytes()

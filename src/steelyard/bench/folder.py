@@ -63,6 +63,12 @@ class ResultFolder:
 
         write_page(self.subject(), path, everything=everything, charts=charts)
 
+    def __repr__(self) -> str:
+        return f"{self.comparison!r}\nRead from {self.path}."
+
+    def _repr_html_(self) -> str:
+        return self.comparison.to_html()
+
 
 def load_result(source: str | Path) -> ResultFolder:
     """Read a result folder, and make its comparison again from the runs and the judgments in it.

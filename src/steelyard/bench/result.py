@@ -233,6 +233,12 @@ class BenchResult:
         record = json.loads(json.dumps(self.to_dict(), default=str))
         write_page(self._subject(record, self._documents()), path, everything=everything, charts=charts)
 
+    def __repr__(self) -> str:
+        return f"{self.comparison!r}\nThe result is in {self.folder}."
+
+    def _repr_html_(self) -> str:
+        return self.comparison.to_html()
+
     def _subject(self, record: dict[str, Any], documents: Any) -> Subject:
         """What the page is about: the same as that of the folder read back."""
         queries = _queries(self.dataset)
