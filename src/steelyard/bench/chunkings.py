@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.bench.grids import points_of
 from steelyard.bench.specs import Spec
-from steelyard.chunking import chunk_documents, chunker
+from steelyard.chunking import Chunker, chunk_documents, chunker
 from steelyard.comparison.board import Board
 from steelyard.comparison.compare import compare
 from steelyard.comparison.plan import Plan
@@ -67,18 +68,15 @@ def problems_of(
     seen: set[str] = set()
     for place, entry in enumerate(chunkers):
         try:
-            label = chunker(entry).label
+            labels = [cutter.label for cutter in _spread(entry)]
         except InputError as error:
             problems.append((("chunkers", place), str(error)))
             continue
-        if label in seen:
-            problems.append(
-                (
-                    ("chunkers", place),
-                    f"two chunkers are called {label!r}; give one a name of its own (name: ...)",
-                )
-            )
-        seen.add(label)
+        for label in labels:
+            if label in seen:
+                what = f"two chunkers are called {label!r}; give one a name of its own (name: ...)"
+                problems.append((("chunkers", place), what))
+            seen.add(label)
     if chunkers:
         problems += [
             (
@@ -102,7 +100,34 @@ def labels_of(chunkers: Sequence[Any], specs: Sequence[Spec]) -> tuple[str, ...]
     """The names of the rows: every chunking with every retriever."""
     if not chunkers:
         return tuple(spec.label for spec in specs)
-    return tuple(run_label(spec.label, chunker(entry).label) for entry in chunkers for spec in specs)
+    return tuple(run_label(spec.label, cutter.label) for cutter in _chunkers(chunkers) for spec in specs)
+
+
+def _chunkers(entries: Sequence[Any]) -> list[Chunker]:
+    """The chunkers that entries stand for."""
+    return [cutter for entry in entries for cutter in _spread(entry)]
+
+
+def _spread(entry: Any) -> list[Chunker]:
+    """The chunkers of an entry: one, or one for every combination of settings that were given as lists."""
+    if (
+        not isinstance(entry, Mapping)
+        or len(entry) != 1
+        or not isinstance(next(iter(entry.values())), Mapping)
+    ):
+        return [chunker(entry)]
+    name, settings = next(iter(entry.items()))
+    try:
+        points = points_of(settings)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    made = [chunker({name: point.settings}) for point in points]
+    if "name" not in settings and len({cutter.label for cutter in made}) == len(made):
+        return made
+    return [
+        chunker({name: {**point.settings, "name": point.label(cutter.label)}})
+        for cutter, point in zip(made, points, strict=True)
+    ]
 
 
 def chunkings_of(
@@ -117,11 +142,10 @@ def chunkings_of(
     if isinstance(evidence, str):
         evidence = folder / evidence
     key = Evidence.from_qrels(dataset.qrels) if evidence is None else Evidence.of(evidence)
-    return [_chunking(dataset, entry, key, overlap) for entry in chunkers]
+    return [_chunking(dataset, cutter, key, overlap) for cutter in _chunkers(chunkers)]
 
 
-def _chunking(dataset: Dataset, entry: Any, key: Evidence, overlap: str) -> Chunking:
-    cutter = chunker(entry)
+def _chunking(dataset: Dataset, cutter: Chunker, key: Evidence, overlap: str) -> Chunking:
     chunks = chunk_documents(dataset.corpus.texts, cutter)
     if not chunks:
         raise InputError(

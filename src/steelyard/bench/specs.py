@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Any
 
+from steelyard.bench.grids import Point, points_of
 from steelyard.errors import SteelyardError
 from steelyard.retrievers.base import Retriever
 from steelyard.retrievers.registry import RUN, from_object, is_target, retriever, retriever_settings
@@ -48,9 +48,14 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[tup
             problems.append(((place,), parsed))
             continue
         name, settings = parsed
-        for point in _grid(settings):
+        try:
+            points = points_of(settings, LISTS)
+        except SteelyardError as error:
+            problems.append(((place, name), f"{name}: {error}"))
+            continue
+        for point in points:
             try:
-                specs.append(_spec(name, {**settings, **point}, point, place, folder, entries))
+                specs.append(_spec(name, point, place, folder, entries))
             except SteelyardError as error:
                 problems.append(((place, name), str(error)))
     seen: dict[str, int] = {}
@@ -90,26 +95,15 @@ def _entry(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, Any]] | str:
     return str(name), {**settings, **extra}
 
 
-def _grid(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every combination of the settings that were given as lists."""
-    lists = {key: value for key, value in settings.items() if isinstance(value, list) and key not in LISTS}
-    return [dict(zip(lists, point, strict=True)) for point in product(*lists.values())]
-
-
-def _spec(
-    name: str,
-    settings: dict[str, Any],
-    point: Mapping[str, Any],
-    place: int,
-    folder: Path,
-    entries: Sequence[Any],
-) -> Spec:
+def _spec(name: str, point: Point, place: int, folder: Path, entries: Sequence[Any]) -> Spec:
+    settings = point.settings
     if name == RUN:
         path = Path(str(settings.get("path", "")))
         settings = {**settings, "path": str(path if path.is_absolute() else folder / path)}
         if not Path(settings["path"]).is_file():
             raise SteelyardError(f"there is no run file {settings['path']}")
-        return Spec(name, settings, str(settings.get("name") or path.stem), place)
+        label = point.label(str(settings["name"])) if "name" in settings else path.stem
+        return Spec(name, settings, label, place)
     given = dict(settings)
     if "of" in given:
         given["of"] = [_referred(part, entries) for part in given["of"]]
@@ -118,17 +112,22 @@ def _spec(
     if "folder" in retriever_settings(name):
         given.setdefault("folder", str(folder))
     built = retriever(name, given)
-    label = built.label
-    if point and "name" not in settings:
-        label = f"{label} {' '.join(f'{key}={value}' for key, value in point.items())}"
-    return Spec(name, built.settings(), label, place, built)
+    return Spec(name, built.settings(), point.label(built.label), place, built)
 
 
 def _referred(part: Any, entries: Sequence[Any]) -> Any:
     """A retriever that another is made of: one of the bench's own, with the settings it has there."""
     for entry in entries:
-        if isinstance(entry, Mapping) and isinstance(part, str):
-            name, settings = next(iter(entry.items()))
-            if isinstance(settings, Mapping) and part in (name, settings.get("name")):
-                return {name: {key: value for key, value in settings.items() if key != "name"}}
+        if not isinstance(entry, Mapping) or not isinstance(part, str):
+            continue
+        name, settings = next(iter(entry.items()))
+        if not isinstance(settings, Mapping):
+            continue
+        points = points_of(settings, LISTS)
+        labels = [point.label(str(settings.get("name", name))) for point in points]
+        if part in (name, settings.get("name")) and len(points) > 1:
+            raise SteelyardError(f"{part!r} stands for {', '.join(map(repr, labels))} here; name one of them")
+        for point, label in zip(points, labels, strict=True):
+            if part in (label, name, settings.get("name")):
+                return {name: {key: value for key, value in point.settings.items() if key != "name"}}
     return part
