@@ -301,6 +301,9 @@ def test_json_has_the_promised_keys(truth, runs):
         "run", "baseline", "measure", "difference", "relative", "p", "p_adjusted", "stars", "low", "high",
         "effect", "wins", "ties", "losses",
     }  # fmt: skip
+    one = sy.compare({"q": ["a"]}, {"x": {"q": ["a"]}, "y": {"q": ["b"]}}, ["RR"]).to_json()
+    assert "Infinity" not in one, "JSON has no infinite numbers"
+    assert json.loads(one)["pairs"][0]["smallest"] is None
     plain = json.loads(sy.compare(truth, runs, ["AP"]).to_json())["leaderboard"][0]
     assert plain["k"] is None
     assert plain["composite"] is None

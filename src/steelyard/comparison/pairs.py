@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from math import isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -65,8 +66,10 @@ class Pair:
         return (self.low > 0 or self.high < 0) != (self.p_adjusted < alpha)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; NaN as None."""
-        return {key: None if isinstance(v, float) and v != v else v for key, v in asdict(self).items()}
+        """Plain values; what is no finite number, which JSON cannot hold, as None."""
+        return {
+            key: None if isinstance(v, float) and not isfinite(v) else v for key, v in asdict(self).items()
+        }
 
 
 def pairs_of(boards: Sequence[Board], plan: Plan, orders: Sequence[Sequence[int]]) -> list[Pair]:
