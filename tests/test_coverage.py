@@ -45,10 +45,10 @@ def test_explain_says_what_an_empty_list_is_where_missing_queries_are_left_out()
 
 
 def test_one_of_a_thing_is_one():
-    scores = sy.evaluate({"q1": ["a"]}, {"q1": ["x"]}, "RR")
-    assert (
-        str(scores.coverage) == "1 of 1 query answered, 1 document. 1 of 1 document (100%) was never judged."
-    )
+    scores = sy.evaluate({"q1": ["a"]}, {"q1": ["a"]}, "RR")
+    assert str(scores.coverage) == "1 of 1 query answered, 1 document."
     assert repr(scores).splitlines()[0] == "Scores of 'run' over 1 query"
+    unjudged = sy.evaluate({"q1": ["a"]}, {"q1": ["a", "x"]}, "RR").coverage
+    assert "1 of 2 documents (50%) was never judged." in str(unjudged)
     assert repr(sy.Run({"q1": ["x"]})) == "Run 'run': 1 query, 1 document"
     assert repr(sy.Qrels({"q1": [["a"]]})) == "Qrels: 1 query, 1 judgment, 1 relevant, 1 target"
