@@ -161,6 +161,18 @@ def test_a_baseline_that_no_rule_speaks_of_is_held_against_all_the_same():
     assert [row.rule.text for row in gate.rows] == ["AP >= baseline - 0.5"]
 
 
+def test_a_measure_without_values_is_not_checked_unasked():
+    bare = {
+        **told([1]),
+        "runs": [{"name": "r", "per_query": {q: {"AP": 1.0, "Abstain": None} for q in "abc"}}],
+    }
+    gate = check(bare, baseline=bare)
+    assert [row.rule.text for row in gate.rows] == ["no significant drop in AP"]
+    assert "Abstain has no value on any query, now or before, and is not checked." in gate.warnings
+    with pytest.raises(InputError, match="a rule over no queries says nothing"):
+        check(bare, "no significant drop in Abstain", baseline=bare)
+
+
 def test_latency_depends_on_the_machine_and_is_not_checked_unasked():
     slow, quick = (
         {**each, "runs": [{"name": "r", "per_query": {q: {"AP": 1.0, "Latency": v} for q, v in zip("abc", times, strict=True)}}]}

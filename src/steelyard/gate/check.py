@@ -120,6 +120,8 @@ def _defaults(now: Measured, base: Measured | None, given: Sequence[Rule], warni
             warnings.append(
                 f"{column.key} depends on the machine and is not checked; write a rule to check it."
             )
+        elif all(np.isnan(held.board.of(column.key)).all() for held in (now, base)):
+            warnings.append(f"{column.key} has no value on any query, now or before, and is not checked.")
         elif column.better == "neither":
             warnings.append(f"{column.key} is not checked: neither more nor less of it is better.")
         elif column.better == "less":
