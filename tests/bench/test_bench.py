@@ -139,8 +139,14 @@ def test_documents_that_are_not_in_the_corpus_are_counted(dataset, tmp_path):
 def test_a_finished_run_joins_the_table(dataset, tmp_path):
     sy.Run({q: ["d9", f"d{q[1]}"] for q in QUERIES}, name="old").write(tmp_path / "old.json")
     entry = {"run": str(tmp_path / "old.json"), "name": "before"}
-    result = run(dataset, tmp_path / "out", Lookup("now"), entry)
-    assert {row.run: row.means["RR"] for row in result.comparison.standings} == {"now": 1.0, "before": 0.5}
+    rows = "".join(f"{q},d{(int(q[1]) + 1) % 6},1\n{q},d{q[1]},2\n" for q in QUERIES)
+    (tmp_path / "table.csv").write_text(f"question,passage,sim\n{rows}")
+    named = {"path": str(tmp_path / "table.csv"), "query_id": "question", "doc_id": "passage", "score": "sim"}
+    result = run(dataset, tmp_path / "out", Lookup("now"), entry, {"run": named})
+    means = {row.run: row.means["RR"] for row in result.comparison.standings}
+    assert means == {"now": 1.0, "before": 0.5, "table": 1.0}
+    with pytest.raises(InputError, match=r"a finished run has no setting 'doc'; .*Did you mean doc_id\?"):
+        run(dataset, tmp_path / "out", {"run": {**named, "doc": "passage"}})
 
 
 def test_lists_spread_into_a_grid(tmp_path):

@@ -9,15 +9,12 @@ from typing import Any
 
 from steelyard.bench.answers import Answers, AnswerStore, key_of
 from steelyard.bench.asking import Contestant, Watch, ask_all, index_all, throughput
-from steelyard.bench.chunkings import Chunking, chunkings_of, compare_chunkings, joined
+from steelyard.bench.chunkings import Chunking, chunkings_of, joined
+from steelyard.bench.comparing import compared
 from steelyard.bench.config import Bench, check_bench, read_bench
 from steelyard.bench.leftovers import earlier_record, leftovers, removed
 from steelyard.bench.result import BenchResult, Row, run_files
 from steelyard.bench.specs import Spec
-from steelyard.comparison.compare import compare
-from steelyard.comparison.plan import Plan
-from steelyard.comparison.result import Comparison
-from steelyard.datasets import Dataset
 from steelyard.datasets.named import dataset_named
 from steelyard.dialects import dialect
 from steelyard.errors import InputError
@@ -76,12 +73,21 @@ def bench(
         run_here, row_here = _gathered(specs, contestants, chunking, made, cached)
         runs |= run_here
         rows += row_here
+    judgments = {str(chunking.label): chunking.qrels for chunking in chunkings}
+    comparison = compared(
+        dict(made),
+        made.composite,
+        judgments if made.chunkers else dataset.qrels,
+        runs,
+        {row.run: str(row.chunker) for row in rows},
+        dataset.queries.columns,
+    )
     result = BenchResult(
         bench=made,
         dataset=joined(dataset, chunkings),
         runs=runs,
         rows=tuple(rows),
-        comparison=_compared(made, dataset, chunkings, runs, rows),
+        comparison=comparison,
         folder=folder,
     )
     tell("writing", 0, 1)
@@ -125,7 +131,7 @@ def _gathered(
     rows: list[Row] = []
     for spec in map(chunking.spec, specs):
         if spec.run is not None:
-            finished = Run.read(spec.run, name=spec.label)
+            finished = Run.read(spec.run, name=spec.label, **spec.reading)
             runs[spec.label] = Run(finished, seconds=finished.seconds or {}, texts=texts)
             answers = Answers()
             returned = finished.table["doc_id"].to_list()
@@ -158,38 +164,4 @@ def _needs_texts(made: Bench) -> bool:
     return any(
         m.parameters.get("budget") is not None or m.parameters.get("near", False) is not False
         for m in measures
-    )
-
-
-def _compared(
-    made: Bench, dataset: Dataset, chunkings: Sequence[Chunking], runs: Mapping[str, Run], rows: Sequence[Row]
-) -> Comparison:
-    known = made.by is not None and made.by in dataset.queries.columns
-    measured: dict[str, Any] = {
-        "composite": made.composite,
-        "at": made.at,
-        "dialect": made.dialect,
-        **made.policies(),
-    }
-    sliced: dict[str, Any] = {"by": made.by, "queries": dataset.queries.columns if known else None}
-    if made.chunkers:
-        return compare_chunkings(
-            {str(chunking.label): chunking.qrels for chunking in chunkings},
-            runs,
-            {row.run: str(row.chunker) for row in rows},
-            made.measures or None,
-            Plan(made.test, made.correction, seed=made.seed, baseline=made.baseline),
-            **sliced,
-            **measured,
-        )
-    return compare(
-        dataset.qrels,
-        runs,
-        made.measures or None,
-        baseline=made.baseline,
-        test=made.test,
-        correction=made.correction,
-        seed=made.seed,
-        **sliced,
-        **measured,
     )

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.bench.grids import Point, points_of
-from steelyard.errors import SteelyardError
+from steelyard.errors import SteelyardError, did_you_mean
+from steelyard.formats.frames import RUN_ROLES
 from steelyard.retrievers.base import Retriever
 from steelyard.retrievers.registry import RUN, from_object, is_target, retriever, retriever_settings
 
 LISTS = frozenset({"of", "weights"})
 """Settings that are lists by nature: they do not spread into a grid."""
+
+RUN_SETTINGS = ("path", "name", "format", *RUN_ROLES)
+"""What may be said of a finished run: where it is, the row's label, and how it is read."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,11 @@ class Spec:
     def run(self) -> Path | None:
         """The finished run that joins the table, where it is one."""
         return Path(self.settings["path"]) if self.name == RUN else None
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """How the finished run is read, as `Run.read` takes it: its format, and columns by role."""
+        return {key: str(value) for key, value in self.settings.items() if key not in ("path", "name")}
 
 
 def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[tuple[tuple[Any, ...], str]]]:
@@ -102,6 +111,12 @@ def _spec(name: str, point: Point, place: int, folder: Path, entries: Sequence[A
         settings = {**settings, "path": str(path if path.is_absolute() else folder / path)}
         if not Path(settings["path"]).is_file():
             raise SteelyardError(f"there is no run file {settings['path']}")
+        for key in settings:
+            if key not in RUN_SETTINGS:
+                raise SteelyardError(
+                    f"a finished run has no setting {key!r}; it has {', '.join(RUN_SETTINGS)}."
+                    f"{did_you_mean(key, RUN_SETTINGS)}"
+                )
         label = point.label(str(settings["name"])) if "name" in settings else path.stem
         return Spec(name, settings, label, place)
     given = dict(settings)
