@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.bench.chunkings import compare_chunkings, own_judgments
-from steelyard.comparison.compare import compare
-from steelyard.comparison.plan import Plan
+from steelyard.bench.chunkings import own_judgments
+from steelyard.bench.comparing import compared
 from steelyard.comparison.result import Comparison
+from steelyard.comparison.slices import COMPLEXITY
 from steelyard.errors import InputError, SteelyardError, problem_report
 from steelyard.judgments import Qrels
 from steelyard.report.page.subject import Subject
@@ -22,8 +22,6 @@ from steelyard.wording import counted, worded
 
 if TYPE_CHECKING:
     import polars as pl
-
-POLICIES = ("missing", "ties", "duplicates", "no_relevant", "unjudged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,43 +247,16 @@ def _compared(
     absent: list[str],
 ) -> Comparison:
     """The comparison as the bench made it, from the settings it recorded."""
-    settings = record["settings"]
+    settings = dict(record["settings"])
     by = settings.get("by")
-    if by is not None and by != "complexity" and by not in columns:
+    if by is not None and by != COMPLEXITY and by not in columns:
         absent.append(f"The queries' column {by!r} is not in the folder: there are no slices by it.")
-        by = None
-    measured: dict[str, Any] = {
-        "composite": record["comparison"].get("weights"),
-        "at": settings.get("at"),
-        "dialect": settings.get("dialect", "steelyard"),
-        **{name: settings.get(name) for name in POLICIES},
-    }
-    sliced: dict[str, Any] = {"by": by, "queries": columns if by is not None and by in columns else None}
-    tested: dict[str, Any] = {
-        "baseline": settings.get("baseline"),
-        "test": settings.get("test", "t"),
-        "correction": settings.get("correction", "holm"),
-        "seed": settings.get("seed", 0),
-    }
+        settings["by"] = None
+    chunkers = settings.get("chunkers")
+    judgments = {label: own_judgments(qrels, label) for label in chunkers} if chunkers else qrels
+    chunking_of = {str(row["run"]): str(row.get("chunker")) for row in record["runs"]}
     try:
-        if settings.get("chunkers"):
-            return compare_chunkings(
-                {label: own_judgments(qrels, label) for label in settings["chunkers"]},
-                runs,
-                {str(row["run"]): str(row["chunker"]) for row in record["runs"]},
-                settings["measures"] or None,
-                Plan(**tested),
-                **sliced,
-                **measured,
-            )
-        return compare(
-            qrels,
-            runs,
-            settings["measures"] or None,
-            **tested,
-            **sliced,
-            **measured,
-        )
+        return compared(settings, record["comparison"].get("weights"), judgments, runs, chunking_of, columns)
     except SteelyardError as error:
         raise InputError(f"the comparison of this folder cannot be made again: {error}") from None
 

@@ -166,7 +166,8 @@ def _value(value: Any, where: str, run: str, query: str) -> float:
 
 def _folder(path: Path, name: str) -> Measured:
     """A result folder, from what was written down: the values are those of the bench, not measured again."""
-    from steelyard.bench.folder import POLICIES, read_frame, read_judgments, read_queries, read_record
+    from steelyard.bench.comparing import POLICIES
+    from steelyard.bench.folder import read_frame, read_judgments, read_queries, read_record
     from steelyard.dialects import dialect as dialect_of
 
     record = read_record(path)
