@@ -52,3 +52,10 @@ def test_one_of_a_thing_is_one():
     assert "1 of 2 documents (50%) was never judged." in str(unjudged)
     assert repr(sy.Run({"q1": ["x"]})) == "Run 'run': 1 query, 1 document"
     assert repr(sy.Qrels({"q1": [["a"]]})) == "Qrels: 1 query, 1 judgment, 1 relevant, 1 target"
+
+
+def test_what_holds_of_judgments_and_run_is_said_once(tmp_path):
+    for name in ("qrels", "run"):
+        (tmp_path / f"{name}.json").write_text('{"q1": ["a", "b"]}')
+    said = sy.evaluate(tmp_path / "qrels.json", tmp_path / "run.json", "RR").coverage
+    assert str(said).count("Lists of ids may be ranked lists or relevant documents.") == 1

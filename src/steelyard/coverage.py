@@ -112,7 +112,7 @@ def coverage_of(
     documents, judged, repeated = int(a.retrieved.sum()), len(a.rank), len(a.repeats.rank)
     held = repeated if policies.duplicates == "hold" else 0
     answered = int(a.answered.sum())
-    notes = list(aligned.notes)
+    notes = list(dict.fromkeys(aligned.notes))
     if a.size and not answered and aligned.run_only_queries:
         notes.insert(0, strangers_note(aligned.run_only_examples, a.queries[:3]))
     return Coverage(
