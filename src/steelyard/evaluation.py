@@ -19,6 +19,7 @@ from steelyard.errors import MeasureError, PolicyError, problem_report
 from steelyard.judgments import Qrels
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, build
+from steelyard.measures.needs import Held
 from steelyard.policies import Policies, policies
 from steelyard.runs import Run
 from steelyard.scores import Scores
@@ -141,7 +142,10 @@ def scores_of(
     """The scores of an alignment under the policies."""
     a = aligned.alignment.cut(depth)
     coverage = coverage_of(aligned, a, rules, rel, deepest_cutoff(wanted))
-    reach = out_of_reach(int(a.retrieved.max(initial=0)), wanted)
+    reach = (
+        *out_of_reach(int(a.retrieved.max(initial=0)), wanted),
+        *Held.of(a, wanted).unmet(wanted),
+    )
     coverage = replace(coverage, notes=coverage.notes + reach)
     if rules.missing == "error" and coverage.missing:
         absent = list(compress(a.queries, (~a.answered).tolist()))

@@ -29,7 +29,7 @@ def latency(a: Alignment, stat: Literal["mean", "p50", "p95", "p99", "max"] = "m
     return a.seconds
 
 
-@measure("Abstain", cutoff="none", empty=np.nan, needs_relevant=False)
+@measure("Abstain", cutoff="none", empty=np.nan, needs_relevant=False, needs="unanswerable")
 def abstain(a: Alignment, threshold: float | None = None, rel: float = 1) -> Floats:
     """Whether nothing was returned for a query that has no relevant document.
 

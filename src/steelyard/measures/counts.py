@@ -15,7 +15,12 @@ from steelyard.measures.registry import measure
 
 
 @measure(
-    "Confusion", aliases=("ConfusionRate", "confusion_rate"), better="less", tail=False, needs_relevant=False
+    "Confusion",
+    aliases=("ConfusionRate", "confusion_rate"),
+    better="less",
+    tail=False,
+    needs_relevant=False,
+    needs="distractors",
 )
 def confusion(
     a: Alignment, k: int | None = None, denominator: Literal["retrieved", "distractors"] = "retrieved"

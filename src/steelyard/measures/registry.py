@@ -19,6 +19,7 @@ from steelyard.alignment.hits import Floats
 
 Cutoff: TypeAlias = Literal["optional", "required", "none"]
 Better: TypeAlias = Literal["more", "less", "neither"]
+Need: TypeAlias = Literal["distractors", "not relevant", "unanswerable"]
 GainTable: TypeAlias = tuple[tuple[float, float], ...]
 Weights: TypeAlias = tuple[tuple[str, float], ...]
 
@@ -44,7 +45,8 @@ class Definition:
 
     `ideal` is the value of a perfect list (None where there is no such number), `empty` that of an
     empty one, `tail` whether unjudged documents below all hits leave it as it is. `summary` is how
-    queries are summed up: mean, sum, geometric, or the name of a parameter that says it.
+    queries are summed up: mean, sum, geometric, or the name of a parameter that says it. `needs` is what
+    the judgments must hold for its value to say anything, beside relevant documents.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Definition:
     empty: float = 0.0
     tail: bool = True
     needs_relevant: bool = True
+    needs: Need | None = None
     companion: str | None = None
     cites: str = ""
 

@@ -88,6 +88,7 @@ def interpolated_average(
     "Bpref",
     cutoff="none",
     ideal=1.0,
+    needs="not relevant",
     cites="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004",
 )
 def bpref(a: Alignment, rel: float = 1) -> Floats:

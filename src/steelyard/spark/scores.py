@@ -83,7 +83,7 @@ class SparkScores:
         notes = [*self.plan.judged.notes, *self.plan.listed.notes]
         if counts["queries"] and not counts["answered"] and counts["without_judgments"]:
             notes.insert(0, strangers_note(tally.strangers, [query for _, query in tally.judged]))
-        notes += out_of_reach(tally.longest, self.measures)
+        notes += [*out_of_reach(tally.longest, self.measures), *tally.held.unmet(self.measures)]
         return Coverage(**counts, policies=self.plan.rules, notes=tuple(notes))
 
     def to_scores(self) -> Scores:

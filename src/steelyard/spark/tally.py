@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import reduce
 
 from steelyard.errors import SHOWN_PROBLEMS
+from steelyard.measures.needs import Held
 from steelyard.spark.faults import Fault, Kind
 
 SHOWN_QUERIES = 3
@@ -17,7 +18,8 @@ SHOWN_QUERIES = 3
 class Tally:
     """Counts over some queries. A query in an example goes with its place among the judgments.
 
-    `counts` are Coverage's; `longest` the longest list; `absent` the first queries that the run
+    `counts` are Coverage's; `longest` the longest list; `held` what the judgments hold;
+    `absent` the first queries that the run
     lacks, `judged` the first judged ones, `strangers` the first that only the run has; `repeated`
     the first query with a repeated document, and that document; `error` the class and the words of
     an error that a measure raised.
@@ -25,6 +27,7 @@ class Tally:
 
     counts: dict[str, int] = field(default_factory=dict)
     longest: int = 0
+    held: Held = field(default_factory=Held)
     faults: dict[Kind, Fault] = field(default_factory=dict)
     absent: list[tuple[int, str]] = field(default_factory=list)
     judged: list[tuple[int, str]] = field(default_factory=list)
@@ -41,6 +44,7 @@ class Tally:
         return Tally(
             counts=counts,
             longest=max(self.longest, other.longest),
+            held=self.held + other.held,
             faults=faults,
             absent=sorted([*self.absent, *other.absent])[:SHOWN_PROBLEMS],
             judged=sorted([*self.judged, *other.judged])[:SHOWN_QUERIES],
@@ -60,6 +64,7 @@ class Tally:
         return cls(
             counts=read["counts"],
             longest=read["longest"],
+            held=Held(**read["held"]),
             faults={Kind(int(kind)): Fault(**fault) for kind, fault in read["faults"].items()},
             absent=[(place, query) for place, query in read["absent"]],
             judged=[(place, query) for place, query in read["judged"]],

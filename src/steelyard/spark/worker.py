@@ -17,6 +17,7 @@ from steelyard.coverage import coverage_of
 from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
 from steelyard.evaluation import deepest_cutoff, query_values
 from steelyard.judgments import Qrels, disagreement
+from steelyard.measures.needs import Held
 from steelyard.runs import Run
 from steelyard.spark.faults import Fault, Kind, in_words
 from steelyard.spark.tally import SHOWN_QUERIES, Tally
@@ -71,6 +72,7 @@ def measured(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
         Tally(
             counts=coverage.counts(),
             longest=int(a.retrieved.max(initial=0)),
+            held=Held.of(a, task.wanted),
             absent=list(compress(known, (~a.answered).tolist()))[:SHOWN_PROBLEMS],
             judged=known[:SHOWN_QUERIES],
             strangers=sorted(aligned.run_only_examples),
