@@ -27,6 +27,10 @@ _TITLES = {
 }
 
 
+FAILED = "FAILED"
+"""The heading of the queries that runs failed on."""
+
+
 def title(key: str, dialect: str) -> str:
     """A measure's column title: its key, or what the leaderboard dialect calls it."""
     if key == COMPOSITE:
@@ -45,10 +49,12 @@ def scale_of(column: Column) -> float:
 
 
 def leaderboard_table(comparison: Comparison) -> Table:
-    """Run, cutoff, values, the ranks it may have, and its group."""
+    """Run, cutoff, values, the ranks it may have, its group, and on how many queries it failed, where any did."""
     at = comparison.boards[0].k is not None
     shown = comparison.boards[0].columns
     columns = ["rank", "run", *(["k"] if at else []), *map(heading, shown), "ranks", "group"]
+    failed = comparison.failed
+    columns += [FAILED] if failed else []
     rows: list[list[Cell]] = [
         [
             row.rank,
@@ -57,6 +63,7 @@ def leaderboard_table(comparison: Comparison) -> Table:
             *(mean * scale_of(column) for mean, column in zip(row.means.values(), shown, strict=True)),
             f"{row.rank_low}-{row.rank_high}" if row.rank_low != row.rank_high else str(row.rank_low),
             row.group,
+            *([failed.get(row.run, "")] if failed else []),
         ]
         for row in comparison.standings
     ]
@@ -230,10 +237,10 @@ def _elsewhere(comparison: Comparison, short: bool) -> list[str]:
     said = []
     if short and len(comparison.tested) > len(comparison.runs) - 1:
         said.append("Intervals and p of the other measures are in Markdown, LaTeX, CSV, JSON and the report.")
-    few = comparison.plan.baseline is not None or len(comparison.runs) < 3
-    left = [*([] if few else ["tests"]), *(["slices"] if comparison.slices else [])]
-    if len(comparison.keys) > 1 and left:
-        said.append(f"The {' and '.join(left)} of the other measures are in the JSON.")
+    if len(comparison.keys) > 1 and comparison.plan.baseline is None and len(comparison.runs) > 2:
+        said.append("The tests of the other measures are in the JSON.")
+    if len(comparison.keys) > 1 and comparison.slices:
+        said.append("The slices of the other measures are in the CSV and the JSON.")
     return said
 
 
