@@ -58,10 +58,10 @@ def test_rows_of_any_order(rows, ordering, repeats, grouped, falling):
 
 @settings(max_examples=100, deadline=None)
 @given(rows=rows, ties=st.sampled_from(TIES), duplicates=st.sampled_from(["hold", "collapse"]))
-def test_a_rank_column_is_the_order(rows, ties, duplicates):
+def test_ranks_that_are_named_are_the_order(rows, ties, duplicates):
     ranks = list(range(len(rows), 0, -1))
     table = frame(rows).with_columns(rank=pl.Series(ranks, dtype=pl.Int64))
-    run, ordering = Run(table), Ordering(ties, duplicates)
+    run, ordering = Run(table, rank="rank"), Ordering(ties, duplicates)
     by_rank = [(query, doc, float(-rank)) for (query, doc, _), rank in zip(rows, ranks, strict=True)]
     expected = reference_hits(by_rank, JUDGED, Ordering("stable", duplicates))
     tops = [max((s for q, _, s in rows if q == query), default=np.nan) for query in JUDGED.query_ids]

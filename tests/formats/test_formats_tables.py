@@ -60,10 +60,35 @@ def test_a_table_without_grades_lists_what_is_relevant(file: Path) -> None:
     assert "every document listed was taken as relevant" in qrels.notes[-1]
 
 
-def test_rank_is_an_order_of_its_own(file: Path) -> None:
-    run = Run.read(put(file, "qid,docid,rank,score\nq1,b,2,9\nq1,a,1,5\n"))
-    assert run.ordered
-    assert run.frame["doc_id"].to_list() == ["a", "b"]
+RANKED = "qid,docid,rank,score\nq1,b,2,9\nq1,a,1,5\nq2,b,1,9\n"
+
+
+def test_scores_go_before_ranks_and_that_is_said(file: Path) -> None:
+    run = Run.read(put(file, RANKED))
+    assert not run.ordered
+    assert run.frame.filter(query_id="q1")["doc_id"].to_list() == ["b", "a"]
+    assert "'rank' tells another order than the scores in 1 query" in run.notes[-1]
+    assert not Run.read(put(file, RANKED.replace("q1,b,2", "q1,b,0"))).notes
+
+
+def test_ranks_order_a_run_where_they_are_named_or_alone(file: Path) -> None:
+    for run in (
+        Run.read(put(file, RANKED), rank="rank"),
+        Run.read(put(file, RANKED.replace("rank", "own_rank"))),
+        Run.read(put(file, "qid,docid,rank\nq1,b,2\nq1,a,1\n")),
+    ):
+        assert run.ordered
+        assert run.frame.filter(query_id="q1")["doc_id"].to_list() == ["a", "b"]
+        assert not run.notes
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_retrievers_own_order_comes_back_with_its_scores(tmp_path: Path, suffix: str) -> None:
+    run = Run({"q1": [("a", 1.0), ("b", 2.0), ("c", 2.0)]})
+    run.write(tmp_path / f"run.{suffix}")
+    again = Run.read(tmp_path / f"run.{suffix}")
+    assert again.ordered
+    assert again.frame.equals(run.frame)
 
 
 def test_a_frame_holds_each_query_in_one_piece_in_the_order_they_came(file: Path) -> None:

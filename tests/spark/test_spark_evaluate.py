@@ -113,10 +113,21 @@ def test_the_mean_over_orders_of_ties(spark):
 
 def test_an_order_of_its_own(spark):
     listed = run(7).drop_nulls("doc_id").with_columns(rank=pl.int_range(pl.len(), dtype=pl.Int64) // 2)
-    assert_same(spark, judgments(8), listed, [*SOME, "Abstain(threshold=2.5)"])
+    assert_same(spark, judgments(8), listed.rename({"rank": "own_rank"}), [*SOME, "Abstain(threshold=2.5)"])
     assert_same(spark, judgments(8), listed.drop("score"), SOME)
     assert_same(spark, judgments(8), listed.drop("score", "rank"), SOME)
     assert_same(spark, judgments(8), listed.drop("rank").with_columns(score=pl.lit(None, pl.Float64)), SOME)
+
+
+def test_scores_go_before_ranks_that_nobody_named(spark):
+    listed = run(7, repeats=False).drop_nulls("doc_id")
+    stale = listed.with_columns(rank=pl.col("score").rank("ordinal").cast(pl.Int64))
+    assert_same(spark, judgments(8), listed.with_columns(rank=-pl.col("score")), SOME)
+    frames = in_spark(spark, judgments(8)), in_spark(spark, stale)
+    for rank, held in ((None, sy.Run(listed)), ("rank", sy.Run(stale, rank="rank"))):
+        found = steelyard.spark.evaluate(spark, *frames, SOME, rank=rank)
+        assert found.means == sy.evaluate(judgments(8), held, SOME).means
+        found.unpersist()
 
 
 def test_ids_that_are_numbers_and_columns_of_other_names(spark):

@@ -96,24 +96,29 @@ class RunTable:
 
 
 def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
-    """The run a frame holds. A rank column is an order of its own; so are rows without rank and score."""
+    """The run a frame holds, ordered by its scores.
+
+    An order of its own has a run without scores, by its ranks or as it stands; and any run whose
+    column of ranks was named, or is called own_rank.
+    """
     frame = as_polars(source)
     found = {
         role: find_name(frame.columns, role, columns.get(role), role in ("query_id", "doc_id"))
-        for role in columns
+        for role in (*columns, "own_rank")
     }
     notes: list[str] = []
     data = {
         "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
         "doc_id": _ids(frame, found["doc_id"], "doc_id", notes, required=False),
         "score": _numbers(frame, found["score"], "score") if found["score"] else _nothing(frame, pl.Float64),
-        "given": _numbers(frame, found["rank"], "rank") if found["rank"] else _nothing(frame, pl.Float64),
     }
+    scored = data["score"].null_count() < frame.height
+    ranks = rank_column(found, scored, named=columns.get("rank") is not None)
+    data["given"] = _numbers(frame, ranks, "rank") if ranks else _nothing(frame, pl.Float64)
     tokens = find_name(frame.columns, "tokens", required=False)
     if tokens:
         data["tokens"] = _numbers(frame, tokens, "tokens").cast(pl.Int64)
     table = pl.DataFrame(data)
-    scored = table["score"].null_count() < table.height
     named = pl.col("doc_id").is_not_null()
     _every_row(
         table,
@@ -123,18 +128,43 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
     if scored:
         finite = pl.col("score").is_not_null() & pl.col("score").is_finite()
         _every_row(table, ~named | finite, NO_SCORE)
-    if found["rank"]:
+    if ranks:
         whole = pl.col("given").is_not_null() & pl.col("given").is_finite()
         _every_row(table, ~named | whole, NO_RANK)
         if not _in_given_order(table):
             table = _with_first_row(table).sort("_query", "given", maintain_order=True).drop("_query")
+    elif found["rank"]:
+        notes += _other_order(table, frame[found["rank"]])
     listed, empty = table.drop("given"), list[str]()
     if table["doc_id"].null_count():
         listed = listed.filter(named)
         answered = set(listed["query_id"].unique().to_list())
         nothing = table.filter(~named)["query_id"].unique(maintain_order=True).to_list()
         empty = [query for query in nothing if query not in answered]
-    return RunTable(listed, ordered=bool(found["rank"]) or not scored, empty=tuple(empty), notes=tuple(notes))
+    return RunTable(listed, ordered=bool(ranks) or not scored, empty=tuple(empty), notes=tuple(notes))
+
+
+def rank_column(found: Mapping[str, str | None], scored: bool, named: bool) -> str | None:
+    """The column of ranks that orders a run: that named, or own_rank, or any where there are no scores."""
+    if named:
+        return found.get("rank")
+    return found.get("own_rank") or (None if scored else found.get("rank"))
+
+
+def _other_order(table: pl.DataFrame, ranks: pl.Series) -> list[str]:
+    """The note on ranks that tell another order than the scores, which are what counts."""
+    table = table.with_columns(given=ranks.cast(pl.Float64, strict=False)).drop_nulls(["doc_id", "given"])
+    if not _in_given_order(table):
+        table = table.sort("query_id", "given", maintain_order=True)
+    query, score = table["query_id"], table["score"]
+    rising = (score > score.shift(1)) & query.eq_missing(query.shift(1))
+    if not rising.any():
+        return []
+    queries = query.filter(rising).n_unique()
+    return [
+        f"the column {ranks.name!r} tells another order than the scores in "
+        f"{counted(queries, 'query', 'queries')}: the scores were used (rank={ranks.name} uses the ranks)"
+    ]
 
 
 def _with_first_row(table: pl.DataFrame) -> pl.DataFrame:

@@ -87,9 +87,9 @@ def _list_column(frame: pl.DataFrame, columns: Mapping[str, str], known: Sequenc
 
 
 def run_table(run: Run) -> pl.DataFrame:
-    """The run's rows: a rank column where the order is its own, a score column where it has scores.
+    """The run's rows: a score column where it has scores, a rank column where the order is its own.
 
-    A query answered with nothing is a row that names no document. Token counts and seconds go
+    With scores the ranks are called own_rank, for scores go before ranks. A query answered with nothing is a row that names no document. Token counts and seconds go
     along, where the run has them for all it holds.
     """
     import polars as pl
@@ -104,9 +104,11 @@ def run_table(run: Run) -> pl.DataFrame:
             tokens=pl.Series([run.tokens[doc] for doc in frame["doc_id"].to_list()], dtype=pl.Int64)
         )
     wanted = ["query_id", "doc_id"]
+    scored = not frame.height or frame["score"].null_count() < frame.height
     if run.ordered:
-        wanted.append("rank")
-    if not frame.height or frame["score"].null_count() < frame.height:
+        wanted.append("own_rank" if scored else "rank")
+        frame = frame.rename({"rank": wanted[-1]})
+    if scored:
         wanted.append("score")
     frame = frame.select(*wanted, *(["tokens"] if "tokens" in frame.columns else []))
     answered = set(frame["query_id"].to_list())

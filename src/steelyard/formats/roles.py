@@ -36,6 +36,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "target": ("target", "subtopic", "subtopic_id", "target_id"),
     "score": ("score", "sim", "similarity", "retrieval_score"),
     "rank": ("rank", "position"),
+    "own_rank": ("own_rank",),
     "tokens": ("tokens", "n_tokens", "num_tokens"),
     "seconds": ("seconds",),
 }
@@ -102,7 +103,7 @@ def kind_of_table(columns: Sequence[str]) -> str:
     lower = {column.lower().strip() for column in columns}
     if lower & (GRADE_ONLY | set(NAMES["target"])):
         return "qrels"
-    return "run" if "rank" in roles or (lower & set(NAMES["score"]) - {"score"}) else "either"
+    return "run" if roles & {"rank", "own_rank"} or (lower & set(NAMES["score"]) - {"score"}) else "either"
 
 
 def check_roles(columns: Mapping[str, str], known: Sequence[str], what: str) -> None:

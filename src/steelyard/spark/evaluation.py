@@ -41,7 +41,7 @@ def evaluate(
 ) -> SparkScores:
     """Measure a run against judgments on a cluster: the numbers of `steelyard.evaluate`, bit for bit.
 
-    `run` is a Spark frame with a row a document: query_id, doc_id, and score, rank or both; `qrels` one
+    `run` is a Spark frame with a row a document: query_id, doc_id, and score or rank; `qrels` one
     with query_id, doc_id, grade and, if there are any, target. Columns are found by their usual names, or
     named. Judgments may also be whatever `steelyard.evaluate` takes: a path, a mapping, Qrels.
     The other parameters are those of `steelyard.evaluate`. Mistakes in the call are told at once; the
@@ -58,7 +58,14 @@ def evaluate(
         no_relevant=no_relevant,
     )
     named = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
-    listed = {"query_id": query_id, "doc_id": doc_id, "score": score, "rank": rank, "tokens": None}
+    listed = {
+        "query_id": query_id,
+        "doc_id": doc_id,
+        "score": score,
+        "rank": rank,
+        "own_rank": None,
+        "tokens": None,
+    }
     frames = [_judgments(spark, qrels), _spark_frame(run)]
     _check_named({**named, **listed}, frames)
     plan = Plan(
@@ -69,6 +76,7 @@ def evaluate(
         rel=rel,
         depth=depth,
         name=name or "run",
+        rank_named=rank is not None,
     )
     _try_out(plan)
     return SparkScores(plan, spoken.name)

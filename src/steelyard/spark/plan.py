@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import functions as sf
 
+from steelyard.formats.columns import rank_column
 from steelyard.measures.grammar import Measure
 from steelyard.policies import Policies
 from steelyard.spark.faults import Kind
@@ -21,7 +22,10 @@ SENT_QUERIES = 1_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked of the cluster: the two frames, the measures and the policies."""
+    """What is asked of the cluster: the two frames, the measures and the policies.
+
+    `rank_named`: whether the run's column of ranks was named, and so orders it.
+    """
 
     judged: Table
     listed: Table
@@ -30,6 +34,7 @@ class Plan:
     rel: float | None
     depth: int | None
     name: str
+    rank_named: bool = False
 
     def result(self) -> Any:
         """The frame of values and tallies, as `Task.schema` has it. The judgments are looked at first."""
@@ -43,8 +48,9 @@ class Plan:
             ),
         ).first()
         scored = self._scored()
-        ranked = "rank" in self.listed.names
-        run = run_rows(self.listed, scored, in_order=ranked or not scored or self.rules.ties == "stable")
+        ranks = rank_column(self.listed.names, scored, self.rank_named)
+        in_order = ranks is not None or not scored or self.rules.ties == "stable"
+        run = run_rows(self.listed.ranked_by(ranks), scored, in_order)
         parts = [run] if queries > SENT_QUERIES else _cut(run, judgments)
         task = Task(
             self.wanted,

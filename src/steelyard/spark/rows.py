@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -42,6 +42,11 @@ class Table:
         if self.is_text(role):
             return sf.expr(f"try_cast({_quoted(self.names[role])} as double)")
         return self.column(role).cast("double")
+
+    def ranked_by(self, column: str | None) -> Table:
+        """The same with this column of ranks, or with none."""
+        names = {role: name for role, name in self.names.items() if role not in ("rank", "own_rank")}
+        return replace(self, names=names if column is None else {**names, "rank": column})
 
     def said_no_number(self, role: str) -> Any:
         """Whether there is text that is not a number."""

@@ -97,7 +97,7 @@ def _aligned(
     ordering = task.rules.ordering
     if ordering.duplicates == "error":
         ordering = replace(ordering, duplicates="hold")
-    aligned = align(qrels, Run(listed.select(columns)), ordering, task.name)
+    aligned = align(qrels, Run(listed.select(columns), rank="rank" if ranked else None), ordering, task.name)
     a = aligned.alignment
     whole = replace(a, judged=replace(a.judged, highest=task.highest))
     repeated = None
