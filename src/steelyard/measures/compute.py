@@ -11,8 +11,10 @@ from steelyard.measures.grammar import Measure
 from steelyard.measures.registry import expectations
 
 _CARRY = {
-    "tokens": "a budget needs each document's length: Run(..., tokens={doc_id: count}) or texts={doc_id: text}, or a column `tokens`",
-    "texts": "near-repeats need the documents' texts: Run(..., texts={doc_id: text})",
+    "tokens": "a budget needs each document's length: Run(..., tokens={doc_id: count}) or texts={doc_id: text}, or a column `tokens`; "
+    "a bench with `run: FILE` takes the texts from its dataset",
+    "texts": "near-repeats need the documents' texts: Run(..., texts={doc_id: text}), or a bench with `run: FILE`, "
+    "which takes them from its dataset",
     "seconds": "it needs each query's time: Run(..., seconds={query_id: seconds}); a bench records them",
     "scores": "a threshold needs scores, and this run has ranked ids only",
 }
