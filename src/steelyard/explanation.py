@@ -26,6 +26,11 @@ POLICY_TEXT = {
     ("duplicates", "hold"): "a repeated document holds its rank and gains nothing",
     ("duplicates", "collapse"): "a repeated document is taken out and the ranks below close up",
     ("duplicates", "error"): "a repeated document is an error",
+    ("unjudged", "keep"): "an unjudged document holds its rank and gains nothing",
+    (
+        "unjudged",
+        "remove",
+    ): "unjudged documents (and repeats) are taken out of the lists first, and the ranks below close up",
     ("single", True): "scores are compared as 32-bit floats",
     ("single", False): "scores are compared as 64-bit floats",
 }

@@ -60,7 +60,7 @@ def test_a_policy_that_is_not_the_tools_own():
 
 def test_ties_in_another_order():
     found = sy.identify({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, "1.0000", ["RR"], ["trec_eval-9"])
-    assert [match.but for match in found.matches] == ["ties=docid-asc", "ties=stable"]
+    assert [match.but for match in found.matches] == ["ties=docid-asc", "ties=stable", "unjudged=remove"]
 
 
 def test_no_match_names_the_nearest():

@@ -27,10 +27,15 @@ class Judged:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Repeats:
-    """Documents that came again in a list: the query and the rank of each."""
+    """Documents that came again in a list: the query and the rank of each.
+
+    `held`: each holds a rank of its own in the list; otherwise it was taken out of it, and the rank is that
+    of the first occurrence.
+    """
 
     query: Ints
     rank: Ints
+    held: bool = True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,7 +44,8 @@ class Alignment:
 
     A hit is a judged document that came back; hits are sorted by query and then rank, and no
     document is a hit twice. Only hits carry ranks, so an alignment is small whatever the run's size.
-    `tie_first` and `tie_size` give the ranks that a hit's group of equal scores holds.
+    `tie_first` and `tie_size` give the ranks that a hit's group of equal scores holds. `judged_only`:
+    unjudged documents were taken out of the lists.
     """
 
     queries: Sequence[str]
@@ -59,6 +65,7 @@ class Alignment:
     near_repeats: Repeats | None = None
     tokens_through: Ints | None = None
     seconds: Floats | None = None
+    judged_only: bool = False
 
     @property
     def size(self) -> int:
@@ -83,12 +90,19 @@ class Alignment:
         """How many documents of each query came back, no more than k."""
         return (self.retrieved if k is None else np.minimum(self.retrieved, k)).astype(np.float64)
 
+    def different(self, k: int | None = None) -> Floats:
+        """How many different documents stand in the first k: what came back, without the repeats."""
+        if not self.repeats.held or not len(self.repeats.rank):
+            return self.returned(k)
+        inside = self.repeats.query if k is None else self.repeats.query[self.repeats.rank <= k]
+        return self.returned(k) - np.bincount(inside, minlength=self.size)
+
     def within(self, k: int | None = None, budget: int | None = None) -> Bools:
         """The hits in the first k, and within a budget of tokens."""
         inside: Bools = np.ones(len(self.rank), dtype=bool) if k is None else self.rank <= k
         if budget is not None:
             if self.tokens_through is None:
-                raise MissingDataError("tokens")
+                raise MissingDataError("tokens kept" if self.judged_only else "tokens")
             inside = inside & (self.tokens_through <= budget)
         return inside
 
@@ -192,6 +206,28 @@ class Alignment:
         total = np.bincount(owner, weights=values, minlength=self.size)
         return total / np.maximum(1, np.bincount(owner, minlength=self.size))
 
+    def without_unjudged(self) -> Alignment:
+        """The same with judged documents alone in the lists: the rest is taken out, and the ranks close up.
+
+        Repeats go with them. What is only known of whole lists (tokens, near-repeats, the best score) is
+        not known of these, and the measures that need it say so.
+        """
+        rank = np.arange(len(self.query)) - self.hit_starts[self.query] + 1
+        begins: Bools = np.ones(len(self.query), dtype=bool)
+        begins[1:] = (np.diff(self.query) != 0) | (np.diff(self.tie_first) != 0)
+        group = np.cumsum(begins) - 1
+        empty = np.zeros(0, dtype=np.int64)
+        return replace(
+            self,
+            retrieved=np.diff(self.hit_starts),
+            rank=rank,
+            tie_first=rank[begins][group],
+            tie_size=np.bincount(group, minlength=0)[group] if len(group) else empty,
+            repeats=Repeats(empty, empty),
+            tokens_through=None,
+            judged_only=True,
+        )
+
     def cut(self, depth: int | None) -> Alignment:
         """The same with every list cut at a depth."""
         if depth is None:
@@ -214,7 +250,7 @@ class Alignment:
 
 
 class MissingDataError(Exception):
-    """A measure asked for something the run does not carry (tokens, seconds, texts)."""
+    """A measure asked for something the run does not carry (tokens, seconds, texts), or that was not kept."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -264,4 +300,4 @@ def _ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Float
 
 def _cut_repeats(repeats: Repeats, depth: int) -> Repeats:
     kept = repeats.rank <= depth
-    return Repeats(repeats.query[kept], repeats.rank[kept])
+    return replace(repeats, query=repeats.query[kept], rank=repeats.rank[kept])

@@ -46,12 +46,15 @@ class Bench(BaseModel):
     ties: str | None = None
     duplicates: str | None = None
     no_relevant: str | None = None
+    unjudged: str | None = None
     warmup: int = Field(3, ge=0)
     seed: int = 0
 
     def policies(self) -> dict[str, str | None]:
         """The policies that were chosen."""
-        return {name: getattr(self, name) for name in ("missing", "ties", "duplicates", "no_relevant")}
+        return {
+            name: getattr(self, name) for name in ("missing", "ties", "duplicates", "no_relevant", "unjudged")
+        }
 
 
 def read_bench(path: Path) -> tuple[Bench, list[Spec]]:

@@ -36,6 +36,10 @@ Ties = Annotated[
     Option("Equal scores: docid-desc, docid-asc, stable or expected.", "POLICY"),
 ]
 Duplicates = Annotated[str | None, Option("A document twice in a list: hold, collapse or error.", "POLICY")]
+Unjudged = Annotated[
+    str | None,
+    Option("Documents that a query did not judge: keep, or remove to measure condensed lists.", "POLICY"),
+]
 Rel = Annotated[float | None, Option("The lowest grade that counts as relevant.", "GRADE")]
 Depth = Annotated[int | None, Option("Cut every list at this depth.", "N")]
 Output = Annotated[

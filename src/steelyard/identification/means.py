@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from steelyard.alignment.align import Aligned, align
+from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Ordering
-from steelyard.coverage import coverage_of, refuse_strangers, without_relevant
+from steelyard.coverage import Levels, coverage_of, level_of, refuse_strangers, without_relevant
 from steelyard.errors import MeasureError, PolicyError
 from steelyard.judgments import Qrels
 from steelyard.measures.compute import summary, values
 from steelyard.measures.grammar import Measure
-from steelyard.policies import Policies
+from steelyard.policies import Policies, policies
 from steelyard.reconciliation import Reading
 from steelyard.runs import Run
 
@@ -30,14 +31,16 @@ class Means:
     def __init__(self, qrels: Qrels, run: Run | str | Path) -> None:
         self._qrels, self._run = qrels, run
         self._aligned: dict[Ordering, Aligned | None] = {}
-        self._means: dict[tuple[Ordering, Measure], dict[tuple[str, str], float]] = {}
+        self._lists: dict[tuple[Ordering, str], Alignment] = {}
+        self._means: dict[tuple[Ordering, str, Measure], dict[tuple[str, str], float]] = {}
         self._refusals: dict[str, None] = {}
         first = align(qrels, run, Ordering(single=True))
         a = first.alignment
-        coverage = coverage_of(first, a, Policies(), None, np.inf)
+        coverage = coverage_of(first, a, Policies(), Levels(), np.inf)
         refuse_strangers({first.name: coverage})
         self.name = first.name
         self._answered, self._barren = a.answered, without_relevant(a, None)
+        self._unjudged = coverage.unjudged > 0
         self._tied, self._repeated = bool(np.any(a.tie_size > 1)), coverage.repeated > 0
         grades = np.unique(a.judged.grade)
         self.grades = [int(grade) for grade in grades if 1 < grade <= 10 and grade == int(grade)]
@@ -52,7 +55,7 @@ class Means:
     def mean(self, reading: Reading) -> float | None:
         """The reading's value over all queries; None where it cannot be had."""
         rules = reading.rules
-        key = (self._ordering(rules), reading.measure)
+        key = (self._ordering(rules), rules.unjudged if self._unjudged else "keep", reading.measure)
         if key not in self._means:
             self._means[key] = self._under_each_policy(*key)
         missing = "zero" if rules.missing == "error" else rules.missing
@@ -70,6 +73,8 @@ class Means:
             choices["ties"] = ("docid-desc", "docid-asc", "stable", "expected")
         if self._repeated:
             choices["duplicates"] = ("hold", "collapse")
+        if self._unjudged:
+            choices["unjudged"] = ("keep", "remove")
         for policy, others in choices.items():
             for value in others:
                 if value != getattr(reading.rules, policy):
@@ -85,16 +90,23 @@ class Means:
             asked.single and self._tied,
         )
 
-    def _under_each_policy(self, ordering: Ordering, measure: Measure) -> dict[tuple[str, str], float]:
+    def _under_each_policy(
+        self, ordering: Ordering, unjudged: str, measure: Measure
+    ) -> dict[tuple[str, str], float]:
         """A measure's mean by what becomes of missing queries and of those without a relevant document."""
         aligned = self._joined(ordering)
         if aligned is None:
             return {}
+        if (ordering, unjudged) not in self._lists:
+            rules = policies({"duplicates": ordering.duplicates, "unjudged": unjudged})
+            self._lists[ordering, unjudged] = rules.lists(aligned.alignment, None)
+        a = self._lists[ordering, unjudged]
         try:
-            row = values(measure, aligned.alignment, expected=ordering.ties == "expected")
+            row = values(measure, a, expected=ordering.ties == "expected")
         except MeasureError:
             return {}
-        sparing = np.where(self._barren, np.nan, row) if measure.definition.needs_relevant else row
+        barren = without_relevant(a, level_of(measure))
+        sparing = np.where(barren, np.nan, row) if measure.definition.needs_relevant else row
         return {
             ("zero", "zero"): summary(measure, row),
             ("zero", "skip"): summary(measure, sparing),

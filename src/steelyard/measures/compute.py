@@ -16,6 +16,10 @@ _CARRY = {
     "texts": "near-repeats need the documents' texts: Run(..., texts={doc_id: text}), or a bench with `run: FILE`, "
     "which takes them from its dataset",
     "seconds": "it needs each query's time: Run(..., seconds={query_id: seconds}); a bench records them",
+    "tokens kept": "with unjudged=remove the tokens of the documents taken out are not known; choose unjudged=keep",
+    "texts kept": "with unjudged=remove it is not known which of the documents left nearly repeat one another; "
+    "choose unjudged=keep, or near=False",
+    "scores kept": "with unjudged=remove the best score of the documents left is not known; choose unjudged=keep",
     "scores": "a threshold needs scores, and this run has ranked ids only",
 }
 

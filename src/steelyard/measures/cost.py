@@ -42,6 +42,8 @@ def abstain(a: Alignment, threshold: float | None = None, rel: float = 1) -> Flo
     """
     silent = a.answered & (a.retrieved == 0)
     if threshold is not None:
+        if a.judged_only:
+            raise MissingDataError("scores kept")
         if np.any(np.isnan(a.top_score) & (a.retrieved > 0)):
             raise MissingDataError("scores")
         silent = silent | (a.top_score <= threshold)

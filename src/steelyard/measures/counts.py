@@ -43,9 +43,10 @@ def confusion(
 def judged(a: Alignment, k: int | None = None) -> Floats:
     """Share of the first k that was judged, whatever the grade.
 
-    Judged@k = |judged in the first k| / min(k, returned). Empty list: 0.
+    Judged@k = |judged in the first k| / |different documents in the first k|.
+    A document that comes again holds its rank and is not counted again. Empty list: 0.
     """
-    return share(a.per_query(a.within(k)), a.returned(k))
+    return share(a.per_query(a.within(k)), a.different(k))
 
 
 @measure("Unjudged", aliases=("Hole",), better="less", tail=False, needs_relevant=False)
@@ -56,12 +57,12 @@ def unjudged(
 
     Unjudged@k = |unjudged in the first k| / the denominator below.
 
-    denominator=retrieved: divided by what came back, no more than k.
+    denominator=retrieved: divided by the different documents in the first k.
     denominator=k: divided by k, also where fewer came back.
-    A document that comes again counts as unjudged. Empty list: 0.
+    A document that comes again holds its rank and is not counted again. Empty list: 0.
     """
-    blank = a.returned(k) - a.per_query(a.within(k))
-    return blank / k if denominator == "k" and k is not None else share(blank, a.returned(k))
+    blank = a.different(k) - a.per_query(a.within(k))
+    return blank / k if denominator == "k" and k is not None else share(blank, a.different(k))
 
 
 @measure(
@@ -138,6 +139,8 @@ def repeats(a: Alignment, k: int | None = None, near: bool | None = None) -> Flo
 
     near: whether near-repeats count, for which the run must carry texts; None: where it does.
     """
+    if a.judged_only and near is not False and (near or a.near_repeats is not None):
+        raise MissingDataError("texts kept")
     if near and a.near_repeats is None:
         raise MissingDataError("texts")
     chosen = a.repeats if near is False or a.near_repeats is None else a.near_repeats
@@ -153,8 +156,9 @@ def counted(
     known: Literal["judged", "returned"] = "judged",
     empty: Literal["zero", "skip"] = "zero",
     no_relevant: Literal["zero", "silent", "skip"] = "zero",
+    unjudged: Literal["keep", "remove"] = "keep",
 ) -> Floats:
-    """Another measure, over other judgments or other queries than all.
+    """Another measure, over other judgments, other lists or other queries than all.
 
     Counted = the value of the measure `of`; the clauses say what is known to it and which queries count.
 
@@ -167,6 +171,8 @@ def counted(
     no_relevant=zero: a query with no relevant document known has the measure's own value, 0 as a rule.
     no_relevant=silent: it counts as 1 if nothing came back either, else as 0.
     no_relevant=skip: it is left out.
+    unjudged=keep: the lists as they came back.
+    unjudged=remove: condensed lists: judged documents alone, the ranks below closing up.
     """
     from steelyard.measures.compute import values
 
@@ -174,7 +180,8 @@ def counted(
     level = inner.definition.parameter("rel")
     if level is not None and level.default is not None and "rel" not in dict(inner.given):
         inner = inner(rel=rel)
-    seen = _knowing_returned(a) if known == "returned" else a
+    seen = a.without_unjudged() if unjudged == "remove" else a
+    seen = _knowing_returned(seen) if known == "returned" else seen
     value = values(inner, seen)
     if no_relevant != "zero":
         instead = np.nan if no_relevant == "skip" else (a.retrieved == 0).astype(np.float64)

@@ -227,8 +227,8 @@ def found(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
 
 @expected("Judged")
 def judged(a: Alignment, k: int | None = None) -> Floats:
-    """The mean number of judged documents in the first k, over what came back."""
-    return share(a.per_query(chance_inside(a, k)), a.returned(k))
+    """The mean number of judged documents in the first k, over the different documents there."""
+    return share(a.per_query(chance_inside(a, k)), a.different(k))
 
 
 @expected("Unjudged")
@@ -236,8 +236,8 @@ def unjudged(
     a: Alignment, k: int | None = None, denominator: Literal["retrieved", "k"] = "retrieved"
 ) -> Floats:
     """The mean number of documents without a judgment in the first k, over the same denominator."""
-    blank = a.returned(k) - a.per_query(chance_inside(a, k))
-    return blank / k if denominator == "k" and k is not None else share(blank, a.returned(k))
+    blank = a.different(k) - a.per_query(chance_inside(a, k))
+    return blank / k if denominator == "k" and k is not None else share(blank, a.different(k))
 
 
 @expected("Confusion")
@@ -257,7 +257,7 @@ def rank_biased_precision(
     k: int | None = None,
     p: float = 0.8,
     rel: float = 1,
-    gain: Literal["binary", "linear"] = "binary",
+    gain: Literal["binary", "linear", "grade"] = "binary",
 ) -> Floats:
     """The sum of each document's gain times the mean weight of its group's ranks."""
     weights = mean_over_ranks(a, k, lambda rank: user_models.rbp_weights(rank, p))
@@ -266,9 +266,9 @@ def rank_biased_precision(
 
 @expected("RBPResidual")
 def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> Floats:
-    """1 less the mean weight of the judged documents."""
+    """1 less the mean weight of the judged documents, and the weight of the repeats."""
     weights = mean_over_ranks(a, k, lambda rank: user_models.rbp_weights(rank, p))
-    return np.maximum(0.0, 1 - a.per_query(weights))
+    return np.maximum(0.0, 1 - a.per_query(weights) - user_models.repeats_weight(a, k, p))
 
 
 @expected("Composite")

@@ -62,7 +62,7 @@ def set_average_precision(a: Alignment, rel: float = 1) -> Floats:
     return set_precision(a, rel) * set_recall(a, rel)
 
 
-@measure("SetRelativeP", cutoff="none", ideal=1.0, tail=False)
+@measure("SetRelativeP", aliases=("SetRelP", "set_relative_P"), cutoff="none", ideal=1.0, tail=False)
 def set_relative_precision(a: Alignment, rel: float = 1) -> Floats:
     """Precision of what came back, over the most a list of that length can reach.
 

@@ -71,7 +71,7 @@ def rank_biased_precision(
     k: int | None = None,
     p: float = 0.8,
     rel: float = 1,
-    gain: Literal["binary", "linear"] = "binary",
+    gain: Literal["binary", "linear", "grade"] = "binary",
 ) -> Floats:
     """Rank-biased precision: the gain of a user who goes on to the next document with chance p.
 
@@ -82,6 +82,7 @@ def rank_biased_precision(
     rel: the lowest grade that counts as relevant; documents graded below it gain nothing.
     gain=binary: 1 for a relevant document.
     gain=linear: grade / the highest grade in the judgments, so that the value stays within 0 and 1.
+    gain=grade: the grade itself, as in ranx, so that the value may pass 1.
     Nothing relevant, or an empty list: 0.
     """
     return a.per_query(np.where(a.within(k), rbp_gains(a, rel, gain) * rbp_weights(a.rank, p), 0.0))
@@ -98,14 +99,23 @@ def rank_biased_precision(
 def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> Floats:
     """What is unknown of RBP: the weight of the unjudged ranks and of all ranks below the list.
 
-    RBPResidual@k = 1 - (1 - p) x sum of p^(rank - 1) over the judged documents in the first k.
+    RBPResidual@k = 1 - (1 - p) x sum of p^(rank - 1) over the judged documents (and repeats) in the first k.
     The RBP that full judgments would give lies between RBP and RBP + RBPResidual.
 
     p: the chance of going on, from 0 to below 1.
-    A repeated document counts as unjudged. Empty list: 1.
+    A document that comes again holds its rank and gains nothing, so that rank is known. Empty list: 1.
     """
     known = a.per_query(np.where(a.within(k), rbp_weights(a.rank, p), 0.0))
-    return np.maximum(0.0, 1 - known)
+    return np.maximum(0.0, 1 - known - repeats_weight(a, k, p))
+
+
+def repeats_weight(a: Alignment, k: int | None, p: float) -> Floats:
+    """The attention that each query's repeats in the first k have, where they hold ranks."""
+    if not a.repeats.held:
+        return np.zeros(a.size)
+    rank = a.repeats.rank
+    weights = np.where(rank <= (np.inf if k is None else k), rbp_weights(rank, p), 0.0)
+    return np.bincount(a.repeats.query, weights=weights, minlength=a.size).astype(np.float64, copy=False)
 
 
 def rbp_weights(rank: Ints, p: float) -> Floats:
@@ -118,11 +128,11 @@ def rbp_weights(rank: Ints, p: float) -> Floats:
     return weights
 
 
-def rbp_gains(a: Alignment, rel: float, gain: Literal["binary", "linear"]) -> Floats:
-    """What each hit gains, from 0 to 1."""
+def rbp_gains(a: Alignment, rel: float, gain: Literal["binary", "linear", "grade"]) -> Floats:
+    """What each hit gains: from 0 to 1, unless it is the grade itself."""
     if gain == "binary":
         return (a.grade >= rel).astype(np.float64)
-    return np.where(a.grade >= rel, scaled(a, 0.0, None), 0.0)
+    return np.where(a.grade >= rel, a.grade if gain == "grade" else scaled(a, 0.0, None), 0.0)
 
 
 @measure(
