@@ -3,6 +3,7 @@
 import pytest
 
 import steelyard as sy
+from steelyard.formats import validate_file
 
 QRELS = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
 LISTS = {"q1": ["a"], "q2": []}
@@ -59,3 +60,51 @@ def test_what_holds_of_judgments_and_run_is_said_once(tmp_path):
         (tmp_path / f"{name}.json").write_text('{"q1": ["a", "b"]}')
     said = sy.evaluate(tmp_path / "qrels.json", tmp_path / "run.json", "RR").coverage
     assert str(said).count("Lists of ids may be ranked lists or relevant documents.") == 1
+
+
+def test_a_repeat_is_neither_judged_nor_unjudged():
+    """u, u, a, a: two different documents, one of them judged, and two repeats."""
+    for duplicates, places in (("hold", 4), ("collapse", 2)):
+        asked = ["Judged@4", "Unjudged@4", "Judged@2", "RBPResidual(p=0.5)", "Hole@4"]
+        scores = sy.evaluate({"q": {"a": 1}}, {"q": ["u", "u", "a", "a"]}, asked, duplicates=duplicates)
+        assert scores["Judged@4"] == scores["Unjudged@4"] == 0.5
+        counts = scores.coverage.counts()
+        assert (counts["documents"], counts["unjudged"], counts["repeated"]) == (places, 1, 2)
+        assert scores["Judged@2"] == (0 if duplicates == "hold" else 0.5)
+        # The first rank is unknown, and what is below the list; a repeat gains nothing, which is known.
+        assert scores["RBPResidual(p=0.5)"] == (1 / 2 + 1 / 16 if duplicates == "hold" else 1 / 2 + 1 / 4)
+    assert "1 of 2 documents (50%) was never judged" in str(scores.coverage)
+    held = sy.evaluate({"q": {"a": 1}}, {"q": ["u", "u", "a", "a"]}, "AP")
+    assert "1 of 2 different documents (50%) was never judged" in str(held.coverage)
+
+
+def test_grades_below_1_are_not_passed_over_in_silence():
+    qrels, run = {"q1": {"a": 0.5, "b": 0.2}, "q2": {"c": 1, "d": 0.4}}, {"q1": ["a"], "q2": ["c"]}
+    scores = sy.evaluate(qrels, run, ["AP", "nDCG@3", "RR"])
+    assert "3 judgments have a grade above 0 but below 1, from which on AP, RR count a document" in str(
+        scores.coverage
+    )
+    assert "rel=0.2 (--rel 0.2) counts them too" in str(scores.coverage)
+    assert (scores.coverage.below_rel, scores.coverage.no_relevant) == (3, 0)
+    alone = sy.evaluate(qrels, run, "AP")
+    assert alone.coverage.no_relevant == 1
+    assert "1 query has no relevant document and counts as 0" in str(alone.coverage)
+    assert sy.evaluate(qrels, run, "AP", no_relevant="skip").means == {"AP": 1.0}
+    for said in (sy.evaluate(qrels, run, "AP", rel=0.2), sy.evaluate(qrels, run, "AP(rel=0.2)")):
+        assert said.means.popitem()[1] == 0.5
+        assert (said.coverage.below_rel, said.coverage.no_relevant, len(said.coverage.notes)) == (0, 0, 0)
+
+
+def test_a_relevance_level_above_1_is_a_choice_and_needs_no_note():
+    scores = sy.evaluate({"q": {"a": 1}}, {"q": ["a"]}, ["AP"], rel=2)
+    assert (scores.coverage.no_relevant, scores.coverage.below_rel) == (1, 0)
+    assert "grade above 0" not in str(scores.coverage)
+
+
+def test_judgments_say_how_many_are_relevant_as_measures_count_them(tmp_path):
+    qrels = sy.Qrels({"q1": {"a": 0.5, "b": 1}, "q2": {"c": 0.25}})
+    assert repr(qrels).endswith("1 relevant, 2 graded above 0 but below 1 (relevant with rel=0.25)")
+    qrels.write(tmp_path / "qrels.json")
+    told = str(validate_file(tmp_path / "qrels.json", kind="qrels"))
+    assert "1 query with grades above 0, but all below 1: not relevant without rel (as q2)" in told
+    assert "without a relevant document" not in told

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from steelyard.alignment.align import Aligned
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools
+from steelyard.document_ids import DIFFER, UNKNOWN
 from steelyard.errors import InputError
+from steelyard.measures.grammar import Measure, parse
 from steelyard.policies import Policies
 from steelyard.wording import counted, worded
+
+STRANGERS = "no query of the run is in the judgments"
+"""How the note on a run and judgments that share no query begins."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +26,11 @@ class Coverage:
 
     queries: in the judgments; answered and missing: whether the run has them; empty: answered with an
     empty list; without_judgments: queries only the run has; no_relevant: queries with no relevant
-    document; documents: returned for judged queries; unjudged: of those, never judged; repeated: of
-    those, a document again; tie_sensitive: queries where the order of tied documents can change a score.
+    document, by the lowest grade that counts as relevant; documents: places in the lists of judged
+    queries; repeated: documents that came again in a list, which hold a place each unless they were taken
+    out; unjudged: different documents that their query did not judge, so never a repeat; tie_sensitive:
+    queries where the order of tied documents can change a score; below_rel: judgments graded above 0 that
+    a measure does not count as relevant by its own default, nobody having said a level.
     """
 
     queries: int
@@ -36,6 +44,7 @@ class Coverage:
     repeated: int
     tie_sensitive: int
     policies: Policies
+    below_rel: int = 0
     notes: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
@@ -63,13 +72,9 @@ class Coverage:
                 f"{counted(self.no_relevant, 'query has', 'queries have')} no relevant document and {fate}."
             )
         if self.unjudged and self.documents:
-            said.append(
-                f"{self.unjudged:,} of {counted(self.documents, 'document')} "
-                f"({self.unjudged / self.documents:.0%}) "
-                f"{worded(self.unjudged, 'was', 'were')} never judged."
-            )
+            said.append(self._on_unjudged())
         if self.repeated:
-            held = self.policies.duplicates == "hold"
+            held = self.policies.duplicates == "hold" and self.policies.unjudged == "keep"
             what = (
                 f"{worded(self.repeated, 'it', 'each')} holds its rank and gains nothing"
                 if held
@@ -86,6 +91,18 @@ class Coverage:
                 f"(ties={self.policies.ties})."
             )
         return said + [f"{note[:1].upper()}{note[1:].rstrip('.')}." for note in self.notes]
+
+    def _on_unjudged(self) -> str:
+        """How much was never judged: of different documents, as a repeat is neither judged nor unjudged."""
+        held = self.repeated if self.policies.duplicates == "hold" else 0
+        of = self.documents - held
+        told = (
+            f"{self.unjudged:,} of {counted(of, 'different document' if held else 'document')} "
+            f"({self.unjudged / of:.0%}) {worded(self.unjudged, 'was', 'were')} never judged"
+        )
+        if self.policies.unjudged == "remove":
+            told += f" and {worded(self.unjudged, 'was', 'were')} taken out of the lists"
+        return f"{told}."
 
     def _on_empty_lists(self) -> str:
         """An empty list is an answer, so it counts where missing queries do not: that is said."""
@@ -106,10 +123,15 @@ class Coverage:
 
 
 def coverage_of(
-    aligned: Aligned, a: Alignment, policies: Policies, rel: float | None, deepest: float
+    aligned: Aligned, a: Alignment, policies: Policies, levels: Levels, deepest: float
 ) -> Coverage:
-    """The coverage of an alignment, as far down as the deepest cutoff looks."""
-    documents, judged, repeated = int(a.retrieved.sum()), len(a.rank), len(a.repeats.rank)
+    """The coverage of an alignment, as far down as the deepest cutoff looks.
+
+    `a` is what is measured; where unjudged documents were taken out of it, what came back is counted in
+    the lists as they were.
+    """
+    lists = aligned.alignment if policies.unjudged == "remove" else a
+    documents, judged, repeated = int(lists.retrieved.sum()), len(lists.rank), len(lists.repeats.rank)
     held = repeated if policies.duplicates == "hold" else 0
     answered = int(a.answered.sum())
     notes = list(dict.fromkeys(aligned.notes))
@@ -119,33 +141,92 @@ def coverage_of(
         queries=a.size,
         answered=answered,
         missing=a.size - answered,
-        empty=int(np.sum(a.answered & (a.retrieved == 0))),
+        empty=int(np.sum(lists.answered & (lists.retrieved == 0))),
         without_judgments=aligned.run_only_queries,
-        no_relevant=int(np.sum(without_relevant(a, rel))),
+        no_relevant=int(np.sum(without_relevant(a, levels.lowest))),
         documents=documents,
         unjudged=documents - judged - held,
         repeated=repeated,
         tie_sensitive=_tie_sensitive(a, deepest),
+        below_rel=int(np.sum((a.judged.grade > 0) & (a.judged.grade < levels.highest_unsaid))),
         policies=policies,
         notes=tuple(notes),
     )
 
 
+@dataclass(frozen=True)
+class Levels:
+    """From which grade on a document is relevant, to the measures asked for.
+
+    `lowest`: to some of them (None: any grade above 0). `unsaid` are the measures, and their levels, that
+    have one by default alone: neither they nor the call say it.
+    """
+
+    lowest: float | None = None
+    unsaid: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, wanted: Mapping[str, Measure], rel: float | None) -> Levels:
+        """The levels of some measures, `rel` being that of the call."""
+        own = {key: level_of(m, rel) for key, m in wanted.items() if m.definition.needs_relevant}
+        unsaid = {
+            key: level
+            for key, m in wanted.items()
+            if rel is None and (level := level_of(m)) is not None and "rel=" not in str(m)
+        }
+        known = [level for level in own.values() if level is not None]
+        lowest = rel if rel is not None else min(known, default=None)
+        return cls(lowest if rel is not None or len(known) == len(own) else None, unsaid)
+
+    @property
+    def highest_unsaid(self) -> float:
+        """The highest level that nobody asked for; 0 where there is none."""
+        return max(self.unsaid.values(), default=0.0)
+
+    def note(self, below: int, faintest: float) -> str | None:
+        """What to say of judgments above 0 that are not relevant to measures which do not say their level."""
+        keys = [key for key, level in self.unsaid.items() if faintest < level]
+        if not below or not keys:
+            return None
+        return (
+            f"{counted(below, 'judgment has', 'judgments have')} a grade above 0 but below {self.highest_unsaid:g}, "
+            f"from which on {', '.join(keys)} {worded(len(keys), 'counts', 'count')} a document as relevant: "
+            f"rel={faintest:g} (--rel {faintest:g}) counts {worded(below, 'it', 'them')} too"
+        )
+
+
+def level_of(measure: Measure, rel: float | None = None) -> float | None:
+    """The lowest grade that is relevant to a measure; `rel`, or any above 0, where it has no level of its own."""
+    own = measure.parameters.get("rel")
+    if "of" in measure.parameters:
+        inner = parse(measure.parameters["of"])
+        own = dict(inner.given).get("rel", own if inner.parameters.get("rel") is not None else None)
+    return rel if own is None else float(own)
+
+
+def faintest_grade(a: Alignment) -> float:
+    """The lowest grade above 0; infinite where there is none."""
+    above = a.judged.grade[a.judged.grade > 0]
+    return float(above.min(initial=np.inf))
+
+
 def strangers_note(run_queries: Iterable[str], judged_queries: Iterable[str]) -> str:
     """The note on a run and judgments that share no query, with a few queries of either."""
     return (
-        f"no query of the run is in the judgments: the run has {', '.join(map(repr, run_queries))}, "
+        f"{STRANGERS}: the run has {', '.join(map(repr, run_queries))}, "
         f"the judgments {', '.join(map(repr, judged_queries))}; check that they belong together"
     )
 
 
 def refuse_strangers(coverage: Mapping[str, Coverage]) -> None:
-    """An error where a run and the judgments share no query: its zeros mean nothing."""
+    """An error where a run and the judgments share no query, or their documents are called otherwise.
+
+    Zeros mean nothing there.
+    """
     for name, covered in coverage.items():
-        if covered.queries and not covered.answered and covered.without_judgments:
-            raise InputError(
-                f"run {name!r}: {next(note for note in covered.notes if note.startswith('no query of the run'))}."
-            )
+        for note in covered.notes:
+            if note.startswith(STRANGERS) or (note.startswith(UNKNOWN) and DIFFER in note):
+                raise InputError(f"run {name!r}: {note}.")
 
 
 def without_relevant(a: Alignment, rel: float | None) -> Bools:

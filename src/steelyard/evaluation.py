@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any
@@ -12,10 +12,12 @@ import numpy as np
 from steelyard.alignment.align import Aligned, align
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
-from steelyard.coverage import coverage_of, without_relevant
-from steelyard.dialects import Dialect
+from steelyard.coverage import Levels, coverage_of, faintest_grade, level_of, without_relevant
+from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
+from steelyard.document_ids import with_unknown_documents
 from steelyard.errors import MeasureError, PolicyError, problem_report
+from steelyard.inputs import Inputs
 from steelyard.judgments import Qrels
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, build
@@ -38,6 +40,7 @@ def evaluate(
     ties: str | None = None,
     duplicates: str | None = None,
     no_relevant: str | None = None,
+    unjudged: str | None = None,
     rel: float | None = None,
     depth: int | None = None,
     name: str | None = None,
@@ -45,11 +48,14 @@ def evaluate(
 ) -> Scores:
     """Measure a run against judgments.
 
-    `qrels` and `run` may be Qrels and Run, paths, mappings or frames. `measures` are texts or
-    measures (left out: nDCG@10, AP, RR@10, R@100 and P@10); with a `dialect` they are that tool's names. `rel` is the lowest grade that counts as
-    relevant where a measure does not say; `depth` cuts every list. The policies `missing`, `ties`,
-    `duplicates` and `no_relevant` are the dialect's unless given. `roll_up` measures a run of chunks at
-    the level of their documents: a mapping of chunk to document, a function, the chunks, or a RollUp.
+    `qrels` and `run` may be Qrels and Run, paths, mappings, frames, records or named tuples, or ranx's
+    own. `measures` are texts or measures, Steelyard's or those of ir_measures (left out: nDCG@10, AP, RR@10,
+    R@100 and P@10); with a `dialect` they are that tool's names.
+    `rel` is the lowest grade that counts as relevant where a measure does not say; `depth` cuts every list.
+    The policies `missing`, `ties`, `duplicates`, `no_relevant` and `unjudged` are the dialect's unless
+    given; `unjudged="remove"` measures condensed lists, of judged documents alone. `roll_up` measures a run
+    of chunks at the level of their documents: a mapping of chunk to document, a function, the chunks, or a
+    RollUp.
 
     >>> evaluate({"q1": ["a", "b"]}, {"q1": ["x", "a"]}, ["RR", "R@2"]).means
     {'RR': 0.5, 'R@2': 0.5}
@@ -63,14 +69,17 @@ def evaluate(
         ties=ties,
         duplicates=duplicates,
         no_relevant=no_relevant,
+        unjudged=unjudged,
     )
     if roll_up is not None:
         from steelyard.evidence.roll_up import RollUp
 
         rolled = roll_up if isinstance(roll_up, RollUp) else RollUp(roll_up)
         run = rolled(Run.of(run, name))
-    aligned = align(Qrels.of(qrels), run, rules.ordering, name)
-    return scores_of(aligned, wanted, spoken, rules, rel, depth)
+    truth = Qrels.of(qrels)
+    run = Run.of(run, name) if isinstance(run, Iterator) else run
+    aligned = with_unknown_documents(align(truth, run, rules.ordering, name), truth, run)
+    return scores_of(aligned, wanted, spoken, rules, rel, depth, Inputs.of(qrels, truth, run))
 
 
 def understood(
@@ -103,7 +112,7 @@ def named_measures(
     measures: str | Measure | Sequence[str | Measure], spoken: Dialect, rel: float | None = None
 ) -> dict[str, Measure]:
     """The measures asked for, keyed as they were written, each with those that go with it."""
-    listed = spoken.expand([measures] if isinstance(measures, (str, Measure)) else list(measures))
+    listed = spoken.expand(listed_measures(measures))
     if not listed:
         raise MeasureError("no measure was asked for; name at least one, as in nDCG@10.")
     named: dict[str, Measure] = {}
@@ -138,15 +147,18 @@ def scores_of(
     rules: Policies,
     rel: float | None,
     depth: int | None,
+    inputs: Inputs | None = None,
 ) -> Scores:
     """The scores of an alignment under the policies."""
-    a = aligned.alignment.cut(depth)
-    coverage = coverage_of(aligned, a, rules, rel, deepest_cutoff(wanted))
+    a = rules.lists(aligned.alignment, depth)
+    levels = Levels.of(wanted, rel)
+    coverage = coverage_of(aligned, a, rules, levels, deepest_cutoff(wanted))
+    faint = levels.note(coverage.below_rel, faintest_grade(a))
     reach = (
         *out_of_reach(int(a.retrieved.max(initial=0)), wanted),
         *Held.of(a, wanted).unmet(wanted),
     )
-    coverage = replace(coverage, notes=coverage.notes + reach)
+    coverage = replace(coverage, notes=(*coverage.notes, *([faint] if faint else []), *reach))
     if rules.missing == "error" and coverage.missing:
         absent = list(compress(a.queries, (~a.answered).tolist()))
         raise missing_error(absent, coverage.missing, a.size, aligned.name)
@@ -158,6 +170,9 @@ def scores_of(
         queries=queries,
         matrix=matrix,
         coverage=coverage,
+        rel=rel,
+        depth=depth,
+        inputs=inputs,
     )
 
 
@@ -167,11 +182,10 @@ def query_values(
     """The queries that the policies keep, and a row of their values for each measure."""
     kept = a.answered if rules.missing == "skip" else np.ones(a.size, dtype=bool)
     matrix = np.empty((len(wanted), int(kept.sum())))
-    barren = without_relevant(a, rel) if rules.no_relevant == "skip" else None
     for row, meant in enumerate(wanted.values()):
         found: Floats = values(meant, a, expected=rules.ties == "expected")
-        if barren is not None and meant.definition.needs_relevant:
-            found = np.where(barren, np.nan, found)
+        if rules.no_relevant == "skip" and meant.definition.needs_relevant:
+            found = np.where(without_relevant(a, level_of(meant, rel)), np.nan, found)
         matrix[row] = found[kept]
     return list(a.queries if kept.all() else compress(a.queries, kept.tolist())), matrix
 

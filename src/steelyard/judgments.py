@@ -1,7 +1,8 @@
 """Qrels: what is known of which documents answer which queries.
 
 One table holds every kind of ground truth: query_id, doc_id, grade, target. A grade above 0 is
-relevant, 0 is judged and not relevant, below 0 a distractor. A target is one thing the query
+relevant (to measures that count documents, from 1 on, unless their `rel` says otherwise), 0 is judged and
+not relevant, below 0 a distractor. A target is one thing the query
 needs; several documents may satisfy it, and a document may satisfy several.
 """
 
@@ -44,6 +45,8 @@ class Targets:
 class Qrels:
     """Judgments: from a mapping, records, a frame (polars, pandas, pyarrow) or, with `Qrels.read`, a file.
 
+    Named tuples with such fields (ir_measures' Qrel) are records too, and ranx's Qrels are taken as they are.
+
     >>> Qrels({"q1": {"d1": 2, "d9": -1}})            # grades; negative is a distractor
     Qrels: 1 query, 2 judgments, 1 relevant
     >>> Qrels({"q1": ["d1", "d2"]})                    # a flat list of relevant ids
@@ -75,6 +78,10 @@ class Qrels:
             self.__dict__.update(source.__dict__)
             return
         columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
+        if not isinstance(source, Mapping):
+            from steelyard.formats.library_objects import plain_form
+
+            source = plain_form(source)
         if isinstance(source, Mapping):
             self._from_mapping(source)
         elif isinstance(source, (list, tuple)):
@@ -116,11 +123,13 @@ class Qrels:
         return qrels
 
     @classmethod
-    def of(cls, source: Any) -> Qrels:
-        """A Qrels as it is; a path read; anything else made into one."""
+    def of(cls, source: Any, **columns: str) -> Qrels:
+        """A Qrels as it is; a path read; anything else made into one, its columns named as in Qrels()."""
         if isinstance(source, Qrels):
             return source
-        return cls.read(source) if isinstance(source, (str, Path)) else cls(source)
+        if isinstance(source, (str, Path)):
+            return cls.read(source, **columns)
+        return cls(source, **columns)
 
     def write(self, path: str | Path, format: str | None = None) -> None:
         """Write a file, in the format its name asks for (.trec, .tsv, .json, .parquet, ...) or `format`."""
@@ -336,11 +345,10 @@ class Qrels:
         return len(self._judged.doc_ids)
 
     def __repr__(self) -> str:
-        queries, relevant = len(self._judged.query_ids), int(np.sum(self._grades > 0))
         parts = [
-            counted(queries, "query", "queries"),
+            counted(len(self._judged.query_ids), "query", "queries"),
             counted(len(self), "judgment"),
-            f"{relevant:,} relevant",
+            relevant_in_words(self._grades),
         ]
         if self.has_targets:
             parts.append(counted(len(self.targets.name), "target"))
@@ -354,6 +362,19 @@ class Qrels:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def relevant_in_words(grades: Floats) -> str:
+    """How many judgments are relevant; where some are below 1, from which on measures count, that is said.
+
+    >>> relevant_in_words(np.array([0.0, 1.0, 2.0])), relevant_in_words(np.array([0.5, 0.2, 1.0]))
+    ('2 relevant', '1 relevant, 2 graded above 0 but below 1 (relevant with rel=0.2)')
+    """
+    faint = grades[(grades > 0) & (grades < 1)]
+    told = f"{int(np.sum(grades >= 1)):,} relevant"
+    if len(faint):
+        told += f", {len(faint):,} graded above 0 but below 1 (relevant with rel={float(faint.min()):g})"
+    return told
 
 
 def grade_error(query: str, doc: str, grade: float) -> InputError:

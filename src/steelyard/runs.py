@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """Ranked lists: from a mapping, a frame (polars, pandas, pyarrow) or, with `Run.read`, a file.
+    """Ranked lists: from a mapping, a frame (polars, pandas, pyarrow), records or, with `Run.read`, a file.
+
+    Records may be named tuples (ir_measures' ScoredDoc); ranx's Run is taken as it is.
 
     >>> Run({"q1": {"d1": 12.3, "d2": 9.1}}, name="bm25")      # scores: ordered by the tie rule
     Run 'bm25': 1 query, 2 documents
@@ -48,6 +50,11 @@ class Run:
         self.notes: tuple[str, ...] = ()
         self._mapping: dict[str, Any] | None = None
         self._empty: tuple[str, ...] = ()
+        called = getattr(source, "name", None)
+        if not isinstance(source, (Run, Mapping)):
+            from steelyard.formats.library_objects import plain_form
+
+            source = plain_form(source)
         if isinstance(source, Run):
             self.__dict__.update(source.__dict__)
         elif isinstance(source, Mapping):
@@ -59,7 +66,7 @@ class Run:
             found = run_frame(source, columns)
             self.__dict__["table"], self.ordered, self.notes = found.table, found.ordered, found.notes
             self._empty = found.empty
-        self.name: str = name or getattr(source, "name", None) or "run"
+        self.name: str = name or called or "run"
         if not isinstance(source, Run) or seconds is not None:
             self.seconds = dict(seconds) if seconds is not None else None
         if not isinstance(source, Run) or tokens is not None or texts is not None:
@@ -80,11 +87,15 @@ class Run:
         return cls(run, name=name) if name else run
 
     @classmethod
-    def of(cls, source: Any, name: str | None = None) -> Run:
-        """A Run as it is; a path read; anything else made into one."""
-        if isinstance(source, Run):
-            return source if name is None or name == source.name else cls(source, name=name)
-        return cls.read(source, name=name) if isinstance(source, (str, Path)) else cls(source, name=name)
+    def of(cls, source: Any, name: str | None = None, **given: Any) -> Run:
+        """A Run as it is; a path read; anything else made into one. Takes what Run() takes."""
+        if isinstance(source, (str, Path)):
+            columns = {key: value for key, value in given.items() if key not in _CARRIED}
+            source = cls.read(source, name=name, **columns)
+            given = {key: value for key, value in given.items() if key in _CARRIED}
+        if isinstance(source, Run) and not given and name in (None, source.name):
+            return source
+        return cls(source, name=name, **given)
 
     def write(self, path: str | Path, format: str | None = None) -> None:
         """Write a file, in the format its name asks for (.trec, .tsv, .json, .parquet, ...) or `format`."""
@@ -170,6 +181,9 @@ class Run:
 
     __hash__ = None  # type: ignore[assignment]
 
+
+_CARRIED = ("seconds", "tokens", "texts")
+"""What a run carries beside its lists."""
 
 _SCHEMA: dict[str, Any] = {"query_id": str, "doc_id": str, "score": float}
 

@@ -12,8 +12,10 @@ import numpy as np
 from steelyard.alignment.hits import Floats
 from steelyard.coverage import Coverage
 from steelyard.errors import MeasureError, did_you_mean
+from steelyard.inputs import Inputs, versions
 from steelyard.measures.compute import averaged, summary
 from steelyard.measures.grammar import Measure
+from steelyard.policies import Policies
 from steelyard.version import __version__
 from steelyard.wording import counted
 
@@ -37,9 +39,33 @@ class Scores:
     queries: Sequence[str]
     matrix: Floats
     coverage: Coverage
+    rel: float | None = None
+    depth: int | None = None
+    inputs: Inputs | None = None
 
     def __getitem__(self, measure: str | Measure) -> float:
         return self.means[key_of(measure, self.measures)]
+
+    @property
+    def policies(self) -> dict[str, Any]:
+        """Every policy in force, with `rel` (the relevance level of measures that say none) and `depth`.
+
+        >>> import steelyard as sy
+        >>> sy.evaluate({"q1": ["a"]}, {"q1": ["a"]}, "AP", missing="skip", depth=5).policies
+        {'missing': 'skip', 'no_relevant': 'zero', 'ties': 'docid-desc', 'duplicates': 'hold', 'single': False, 'unjudged': 'keep', 'rel': None, 'depth': 5}
+        """
+        return policies_of(self.coverage.policies, self.rel, self.depth)
+
+    @property
+    def settings(self) -> str:
+        """What the measures' names do not say: the dialect, policies and levels that are not the default ones."""
+        spoken = "" if self.dialect == "steelyard" else f"dialect={self.dialect}"
+        return ", ".join(filter(None, [spoken, self.coverage.policies.said(self.rel, self.depth)]))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What each measure is called so that its name gives the number again: with the `rel` that was given."""
+        return {key: _label(key, meant, self.rel) for key, meant in self.measures.items()}
 
     @cached_property
     def means(self) -> dict[str, float]:
@@ -82,10 +108,14 @@ class Scores:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the values, what they measure, and the version: the same inputs give the same one."""
+        """A hash of the result: every query's value of every measure, spelled out, the dialect, the policies, the version.
+
+        The same runs, judgments and settings give the same one; other runs that happen to have the same
+        values do too. It says nothing of where the data came from: `inputs` does.
+        """
         import hashlib
 
-        digest = hashlib.sha256(f"{__version__} {self.dialect} {self.coverage.policies}".encode())
+        digest = hashlib.sha256(f"{__version__} {self.dialect} {self.policies}".encode())
         digest.update("\n".join([*self.queries, *(m.spelled for m in self.measures.values())]).encode())
         digest.update(self.matrix.astype("<f8").tobytes())
         return digest.hexdigest()[:16]
@@ -101,7 +131,11 @@ class Scores:
             },
             "coverage": self.coverage.counts(),
             "fingerprint": self.fingerprint,
+            "policies": self.policies,
+            "measures": {key: meant.spelled for key, meant in self.measures.items()},
         }
+        if self.inputs is not None:
+            made["inputs"] = self.inputs.to_dict()
         if per_query:
             rows = self.matrix.T.tolist()
             made["per_query"] = {
@@ -114,25 +148,31 @@ class Scores:
         """The JSON of `evaluate` for this run alone."""
         import json
 
-        return json.dumps(
-            {"steelyard": __version__, "dialect": self.dialect, "runs": [self.to_dict(per_query)]}, indent=1
-        )
+        made = {"steelyard": __version__, "versions": versions(), "dialect": self.dialect}
+        return json.dumps({**made, "runs": [self.to_dict(per_query)]}, indent=1)
 
     def __repr__(self) -> str:
-        width = max(map(len, self.measures), default=0)
-        lines = [f"  {key:<{width}}  {value:.4f}" for key, value in self.means.items()]
-        return "\n".join(
-            [
-                f"Scores of {self.name!r} over {counted(len(self.queries), 'query', 'queries')}",
-                *lines,
-                f"  {self.coverage}",
-            ]
-        )
+        labels = self.labels
+        width = max(map(len, labels.values()), default=0)
+        lines = [f"  {labels[key]:<{width}}  {value:.4f}" for key, value in self.means.items()]
+        how = [f"  Measured with {self.settings}."] if self.settings else []
+        head = f"Scores of {self.name!r} over {counted(len(self.queries), 'query', 'queries')}"
+        return "\n".join([head, *lines, *how, f"  {self.coverage}"])
 
     def _repr_html_(self) -> str:
         from steelyard.report.scores_html import scores_html
 
         return scores_html(self)
+
+
+def policies_of(rules: Policies, rel: float | None, depth: int | None) -> dict[str, Any]:
+    """Every policy by name, with the relevance level and the depth."""
+    return {**vars(rules), "rel": rel, "depth": depth}
+
+
+def _label(key: str, meant: Measure, rel: float | None) -> str:
+    taken = rel is not None and dict(meant.given).get("rel") == rel
+    return str(meant) if taken and "rel=" not in key else key
 
 
 def key_of(measure: str | Measure, measures: Mapping[str, Measure]) -> str:

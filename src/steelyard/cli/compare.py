@@ -18,6 +18,7 @@ from steelyard.cli.options import (
     Rel,
     TableFormat,
     Ties,
+    Unjudged,
 )
 from steelyard.cli.output import Format, followed, format_for, say
 from steelyard.cli.parsing import Argument, Option
@@ -107,6 +108,7 @@ def compare(
     no_relevant: NoRelevant = None,
     ties: Ties = None,
     duplicates: Duplicates = None,
+    unjudged: Unjudged = None,
     rel: Rel = None,
     depth: Depth = None,
     alpha: Annotated[float, Option("What counts as significant.", "P")] = 0.05,
@@ -167,7 +169,7 @@ def compare(
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
         result = compared(
             truth, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,
-            duplicates=duplicates, rel=rel, depth=depth, **shared,
+            duplicates=duplicates, unjudged=unjudged, rel=rel, depth=depth, **shared,
         )  # fmt: skip
     texts = None if queries is None or not movers else _texts(queries)
     print_comparison(result, format, output, movers, texts)

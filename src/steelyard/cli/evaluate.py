@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,11 +18,13 @@ from steelyard.cli.options import (
     Rel,
     TableFormat,
     Ties,
+    Unjudged,
 )
-from steelyard.cli.output import Format, emit, followed, say
+from steelyard.cli.output import Format, emit, followed, format_for, say
 from steelyard.cli.parsing import Argument, Option
 from steelyard.coverage import refuse_strangers
 from steelyard.evaluation import evaluate as evaluated
+from steelyard.inputs import Inputs, versions
 from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure
 from steelyard.report.tables import Cell, Table
@@ -38,6 +41,7 @@ def evaluate(
     no_relevant: NoRelevant = None,
     ties: Ties = None,
     duplicates: Duplicates = None,
+    unjudged: Unjudged = None,
     rel: Rel = None,
     depth: Depth = None,
     per_query: Annotated[bool, Option("Show every query's values.")] = False,
@@ -59,17 +63,21 @@ def evaluate(
     run_columns = named(columns, "--columns")
     wanted = measure or None
     scores = [
-        evaluated(
-            truth,
-            read_run(run, run_columns, len(runs)) if run_columns else run,
-            wanted,
-            dialect=dialect,
-            missing=missing,
-            no_relevant=no_relevant,
-            ties=ties,
-            duplicates=duplicates,
-            rel=rel,
-            depth=depth,
+        replace(
+            evaluated(
+                truth,
+                read_run(run, run_columns, len(runs)) if run_columns else run,
+                wanted,
+                dialect=dialect,
+                missing=missing,
+                no_relevant=no_relevant,
+                ties=ties,
+                duplicates=duplicates,
+                unjudged=unjudged,
+                rel=rel,
+                depth=depth,
+            ),
+            inputs=Inputs.of(qrels, truth, run),
         )
         for run in followed(runs, lambda path: path.name)
     ]
@@ -77,24 +85,18 @@ def evaluate(
 
     def data() -> dict[str, Any]:
         parts = [{**s.to_dict(per_query), "name": name} for s, name in zip(scores, names, strict=True)]
-        made = {"steelyard": __version__, "dialect": dialect}
-        return {**made, **(_how(truth, scores[0]) if per_query else {}), "runs": parts}
+        said = {key: parts[0][key] for key in ("policies", "measures")}
+        per_run = [{key: value for key, value in part.items() if key not in said} for part in parts]
+        judged = {"judgments": truth.query_fingerprints()} if per_query else {}
+        made = {"steelyard": __version__, "versions": versions(), "dialect": dialect}
+        return {**made, **said, **judged, "runs": per_run}
 
-    emit(_table(scores, names, per_query, format), data, format, output)
+    emit(_table(scores, names, per_query, format_for(format, output)), data, format, output)
+    if per_query and scores[0].settings and format_for(format, output) is Format.csv:
+        say(f"Measured with {scores[0].settings}.")
     for name, each in zip(names, scores, strict=True):
         say(f"{name}: {each.coverage}")
     refuse_strangers({name: each.coverage for name, each in zip(names, scores, strict=True)})
-
-
-def _how(truth: Qrels, scores: Scores) -> dict[str, Any]:
-    """How values per query were measured, so that a gate can tell whether two files may be compared."""
-    from dataclasses import asdict
-
-    return {
-        "policies": asdict(scores.coverage.policies),
-        "measures": {key: measure.spelled for key, measure in scores.measures.items()},
-        "judgments": truth.query_fingerprints(),
-    }
 
 
 def _distinct(names: list[str], paths: list[Path]) -> list[str]:
@@ -103,17 +105,22 @@ def _distinct(names: list[str], paths: list[Path]) -> list[str]:
 
 
 def _table(scores: list[Scores], names: list[str], per_query: bool, format: Format) -> Table:
+    """The table; what it was measured by, beyond the names of the measures, is its note, and in CSV a column."""
+    first = scores[0]
+    labels = first.labels
+    how = f"Measured with {first.settings}." if first.settings else ""
     if per_query:
         rows: list[list[Cell]] = [
             [name, query, *values]
             for name, each in zip(names, scores, strict=True)
             for query, values in zip(each.queries, each.matrix.T.tolist(), strict=True)
         ]
-        return Table(["run", "query_id", *scores[0].measures], rows)
+        return Table(["run", "query_id", *labels.values()], rows, note=how)
     if format is not Format.csv and len(scores) > 1:
         return Table(
-            ["run", *scores[0].measures],
+            ["run", *labels.values()],
             [[name, *_with_intervals(each)] for name, each in zip(names, scores, strict=True)],
+            note=how,
         )
     rows = []
     for name, each in zip(names, scores, strict=True):
@@ -121,8 +128,11 @@ def _table(scores: list[Scores], names: list[str], per_query: bool, format: Form
         for key, mean in each.means.items():
             low, high = intervals[key] or (None, None)
             counted = sum(value == value for value in each.values(key).tolist())
-            rows.append([name, key, _count(mean, each.measures[key]), low, high, counted])
-    return Table(["run", "measure", "value", "low", "high", "queries"], rows)
+            rows.append([name, labels[key], _count(mean, each.measures[key]), low, high, counted])
+    columns = ["run", "measure", "value", "low", "high", "queries"]
+    if format is Format.csv and first.settings:
+        return Table([*columns, "settings"], [[*row, first.settings] for row in rows])
+    return Table(columns, rows, note=how)
 
 
 def _with_intervals(scores: Scores) -> list[Cell]:

@@ -136,4 +136,6 @@ def _print_rich(tables: Sequence[Table]) -> None:
         for row in part.shown():
             grid.add_row(*map(Text, row))
         console.print(grid)
+        if part.note:
+            console.print(Text(part.note))
     console.print()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,9 @@ from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.weights import DEFAULT_CUTOFF, weights_of
 from steelyard.coverage import Coverage, refuse_strangers
 from steelyard.datasets.files import queries_beside
-from steelyard.dialects import Dialect
+from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
+from steelyard.document_ids import with_unknown_documents
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.evaluation import check_depth, scores_of, with_rel
 from steelyard.judgments import Qrels
@@ -48,6 +49,7 @@ def compare(
     ties: str | None = None,
     duplicates: str | None = None,
     no_relevant: str | None = None,
+    unjudged: str | None = None,
     rel: float | None = None,
     depth: int | None = None,
     alpha: float = 0.05,
@@ -68,7 +70,12 @@ def compare(
     """
     spoken = dialect_of(dialect)
     rules = policies(
-        spoken.policies, missing=missing, ties=ties, duplicates=duplicates, no_relevant=no_relevant
+        spoken.policies,
+        missing=missing,
+        ties=ties,
+        duplicates=duplicates,
+        no_relevant=no_relevant,
+        unjudged=unjudged,
     )
     check_depth(depth, rules)
     named = _named_runs(runs)
@@ -78,23 +85,23 @@ def compare(
     cutoffs: list[int | None] = [None] if at is None else [_cutoff(k) for k in at]
     truth = Qrels.of(qrels)
     wanted = {
-        (k, str(text)): with_rel(_measure_at(text, k, spoken, str(text) in texts), rel)
+        (k, text): with_rel(_measure_at(texts.get(text, text), k, spoken, text in texts), rel)
         for k in cutoffs
         for text in dict.fromkeys([*texts, *(weights or {})])
     }
-    keys = {f"{k}\0{text}": meant for (k, text), meant in wanted.items()}
+    keys = {text if k is None else f"{text} at {k}": meant for (k, text), meant in wanted.items()}
     matrices: list[Any] = []
     covered: dict[str, Coverage] = {}
     alignments: dict[str, Alignment] = {}
     kept: list[Sequence[str]] = []
     for name, run in named.items():
         try:
-            joined = align(truth, run, rules.ordering, name)
+            joined = with_unknown_documents(align(truth, run, rules.ordering, name), truth, run)
             scores = scores_of(joined, keys, spoken, rules, rel, depth)
         except MeasureError as error:
             raise MeasureError(f"run {name!r}: {error}") from None
         matrices.append(scores.matrix)
-        alignments[name] = joined.alignment.cut(depth)
+        alignments[name] = rules.lists(joined.alignment, depth)
         covered[name] = scores.coverage
         kept.append(scores.queries)
     refuse_strangers(covered)
@@ -192,7 +199,10 @@ def _named_runs(runs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     if isinstance(runs, (Run, str, Path)):
         raise InputError("compare takes several runs: a list of runs, or a mapping of name to run.")
     if isinstance(runs, Mapping):
-        named = {str(name): run for name, run in runs.items()}
+        named = {
+            str(name): Run.of(run, str(name)) if isinstance(run, Iterator) else run
+            for name, run in runs.items()
+        }
     else:
         named = {}
         for run in runs:
@@ -211,7 +221,8 @@ def _named_runs(runs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
 def _texts(
     measures: str | Measure | Sequence[str | Measure] | None, spoken: Dialect
 ) -> dict[str, str | Measure]:
-    listed = [measures] if isinstance(measures, (str, Measure)) else list(measures or spoken.measures)
+    listed = [] if measures is None else listed_measures(measures)
+    listed = listed or list(spoken.measures)
     if not listed:
         raise MeasureError("no measure was asked for; name at least one, as in nDCG@10.")
     return {str(text): text for text in spoken.expand(listed)}
@@ -222,7 +233,8 @@ def _measure_at(text: str | Measure, k: int | None, spoken: Dialect, shown: bool
     if k is None and shown:
         return spoken.measure(text)
     cut = DEFAULT_CUTOFF if k is None else k
-    if isinstance(text, Measure):
+    if not isinstance(text, str):
+        text = spoken.measure(text)
         return text @ cut if text.cutoff is None and text.definition.cutoff != "none" else text
     plain = spoken.measure(text)
     if k is None and plain.cutoff is not None:

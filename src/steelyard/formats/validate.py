@@ -187,12 +187,16 @@ def qrels_findings(qrels: Qrels) -> Iterator[Finding]:
     )
     yield Finding("info", f"grades: {shown}" + (" and lower ones" if len(values) > 10 else ""))
     sizes = np.diff(qrels.judged.starts)
-    relevant = np.zeros(len(sizes), dtype=np.int64)
-    np.add.at(relevant, qrels.doc_query[qrels.grades > 0], 1)
+    above = np.bincount(qrels.doc_query[qrels.grades > 0], minlength=len(sizes))
+    relevant = np.bincount(qrels.doc_query[qrels.grades >= 1], minlength=len(sizes))
     names = qrels.queries
     for places, text in (
         (np.flatnonzero(sizes == 0), "without a judgment"),
-        (np.flatnonzero((sizes > 0) & (relevant == 0)), "without a relevant document"),
+        (np.flatnonzero((sizes > 0) & (above == 0)), "without a relevant document"),
+        (
+            np.flatnonzero((above > 0) & (relevant == 0)),
+            "with grades above 0, but all below 1: not relevant without rel",
+        ),
     ):
         if len(places):
             some = ", ".join(names[place] for place in places[:3].tolist())

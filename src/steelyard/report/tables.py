@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 Cell: TypeAlias = str | int | float | None
+
+SHORTEST_ALIKE = 8
+"""Beginnings and ends that names share are left out from this many characters on."""
 
 PROSE = 30
 """A cell longer than this is prose, which can be folded."""
@@ -54,15 +57,17 @@ class Table:
 def fitted(table: Table, width: int, gap: int = 2) -> list[Table]:
     """The table as several, one below the other, so that none is wider than a screen, if that can be done.
 
-    A table with prose in it stays one, and no more than half of the screen is reckoned for the keys: whoever
-    prints the table folds what is too long.
+    What all names of a table that is too wide begin or end with is left out. A table with prose in it stays
+    one, and no more than half of the screen is reckoned for the keys: whoever prints it folds what is too long.
 
     >>> wide = Table(["run", "nDCG@10", "AP", "RR"], [["bm25", 0.5, 0.25, 0.75]])
     >>> [part.columns for part in fitted(wide, 22)]
     [['run', 'nDCG@10', 'AP'], ['run', 'RR']]
     """
-    lines = [list(table.columns), *table.shown()]
-    widths = [max(len(line[i]) for line in lines) + gap for i in range(len(table.columns))]
+    if sum(_widths(table, gap)) - gap <= width:
+        return [table]
+    table = shortened(table)
+    widths = _widths(table, gap)
     if table.prose() or sum(widths) - gap <= width:
         return [table]
     room = width + gap - min(sum(widths[: table.keys]), width // 2)
@@ -82,6 +87,49 @@ def fitted(table: Table, width: int, gap: int = 2) -> list[Table]:
         for number, part in enumerate(parts)
         for kept in [[*range(table.keys), *part]]
     ]
+
+
+def _widths(table: Table, gap: int) -> list[int]:
+    lines = [list(table.columns), *table.shown()]
+    return [max(len(line[i]) for line in lines) + gap for i in range(len(table.columns))]
+
+
+def shortened(table: Table) -> Table:
+    """The table with what all names in its keys begin or end with left out, and said in its note.
+
+    >>> runs = [["bm25-stemmed-and-lowercase", 0.5], ["dense-stemmed-and-lowercase", 0.4]]
+    >>> short = shortened(Table(["run", "AP"], runs))
+    >>> [row[0] for row in short.rows], short.note
+    (['bm25…', 'dense…'], 'run: … is -stemmed-and-lowercase at the end.')
+    """
+    places = [
+        i for i in range(table.keys) if table.rows and all(isinstance(row[i], str) for row in table.rows)
+    ]
+    names = {str(row[i]) for row in table.rows for i in places}
+    if len(names) < 2:
+        return table
+    head = _alike(names)
+    tail = _alike({name[len(head) :][::-1] for name in names})[::-1]
+    if not head and not tail:
+        return table
+    end = -len(tail) if tail else None
+
+    def short(name: str) -> str:
+        return f"{'…' if head else ''}{name[len(head) : end]}{'…' if tail else ''}"
+
+    rows = [[short(str(c)) if i in places else c for i, c in enumerate(row)] for row in table.rows]
+    where = [*([f"{head} at the beginning"] if head else []), *([f"{tail} at the end"] if tail else [])]
+    left_out = f"{table.columns[places[0]]}: … is {' and '.join(where)}."
+    return replace(table, rows=rows, note=f"{table.note} {left_out}".lstrip())
+
+
+def _alike(names: Collection[str]) -> str:
+    """What all names begin with, up to a hyphen or the like; empty where leaving it out gains little."""
+    first, last = min(names), max(names)
+    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    ends = [place + 1 for place, sign in enumerate(first[:same]) if not sign.isalnum()]
+    kept = first[: ends[-1]] if ends else ""
+    return kept if len(kept) >= SHORTEST_ALIKE and all(len(name) > len(kept) for name in names) else ""
 
 
 def plain(table: Table) -> str:

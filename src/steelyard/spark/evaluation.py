@@ -29,6 +29,7 @@ def evaluate(
     ties: str | None = None,
     duplicates: str | None = None,
     no_relevant: str | None = None,
+    unjudged: str | None = None,
     rel: float | None = None,
     depth: int | None = None,
     name: str | None = None,
@@ -56,6 +57,7 @@ def evaluate(
         ties=ties,
         duplicates=duplicates,
         no_relevant=no_relevant,
+        unjudged=unjudged,
     )
     named = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
     listed = {
@@ -136,4 +138,5 @@ def _try_out(plan: Plan) -> None:
 
     run = Run(pl.DataFrame(document))
     a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.rules.ordering, duplicates="hold")).alignment
-    query_values(replace(a, judged=replace(a.judged, highest=1.0)), plan.wanted, plan.rules, plan.rel)
+    whole = replace(a, judged=replace(a.judged, highest=1.0))
+    query_values(plan.rules.lists(whole, plan.depth), plan.wanted, plan.rules, plan.rel)

@@ -15,11 +15,12 @@ from pyspark.sql import functions as sf
 
 from steelyard import errors
 from steelyard.alignment.ranking import repeat_error
-from steelyard.coverage import Coverage, strangers_note
+from steelyard.coverage import Coverage, Levels, strangers_note
+from steelyard.document_ids import unknown_documents_note
 from steelyard.evaluation import missing_error, out_of_reach
 from steelyard.measures.compute import summary
 from steelyard.measures.grammar import Measure
-from steelyard.scores import Scores, key_of
+from steelyard.scores import Scores, key_of, policies_of
 from steelyard.spark.faults import error_of
 from steelyard.spark.plan import Plan, map_in_arrow
 from steelyard.spark.tally import Tally, total
@@ -34,7 +35,7 @@ _NOT_ON_WORKERS = (
 )
 _COUNTS = (
     *("queries", "answered", "missing", "empty", "without_judgments", "no_relevant"),
-    *("documents", "unjudged", "repeated", "tie_sensitive"),
+    *("documents", "unjudged", "repeated", "tie_sensitive", "below_rel"),
 )
 
 
@@ -75,6 +76,11 @@ class SparkScores:
     def __getitem__(self, measure: str | Measure) -> float:
         return self.means[key_of(measure, self.measures)]
 
+    @property
+    def policies(self) -> dict[str, Any]:
+        """Every policy, and the relevance level and the depth that were given, as in Scores.policies."""
+        return policies_of(self.plan.rules, self.plan.rel, self.plan.depth)
+
     @cached_property
     def coverage(self) -> Coverage:
         """What was missing, unjudged, tied or repeated, counted as Scores.coverage counts it."""
@@ -83,6 +89,11 @@ class SparkScores:
         notes = [*self.plan.judged.notes, *self.plan.listed.notes]
         if counts["queries"] and not counts["answered"] and counts["without_judgments"]:
             notes.insert(0, strangers_note(tally.strangers, [query for _, query in tally.judged]))
+        held = counts["repeated"] if self.plan.rules.duplicates == "hold" else 0
+        if tally.returned and tally.known and counts["documents"] == counts["unjudged"] + held:
+            notes.insert(0, unknown_documents_note(tally.returned, tally.known))
+        faint = Levels.of(self.measures, self.plan.rel).note(counts["below_rel"], tally.faintest)
+        notes += [faint] if faint else []
         notes += [*out_of_reach(tally.longest, self.measures), *tally.held.unmet(self.measures)]
         return Coverage(**counts, policies=self.plan.rules, notes=tuple(notes))
 
@@ -96,6 +107,8 @@ class SparkScores:
             queries=values["query_id"].to_list(),
             matrix=np.array([_floats(values[column]) for column in self._columns]),
             coverage=self.coverage,
+            rel=self.plan.rel,
+            depth=self.plan.depth,
         )
 
     def unpersist(self) -> None:

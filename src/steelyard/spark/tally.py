@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, field
 from functools import reduce
 
@@ -12,6 +13,8 @@ from steelyard.spark.faults import Fault, Kind
 
 SHOWN_QUERIES = 3
 """How many queries of the run and of the judgments are named where they share none."""
+SHOWN_DOCUMENTS = 100
+"""How many documents of either are looked at where none that came back is judged."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +22,9 @@ class Tally:
     """Counts over some queries. A query in an example goes with its place among the judgments.
 
     `counts` are Coverage's; `longest` the longest list; `held` what the judgments hold;
-    `absent` the first queries that the run
-    lacks, `judged` the first judged ones, `strangers` the first that only the run has; `repeated`
+    `faintest` the lowest grade above 0; `absent` the first queries that the run
+    lacks, `judged` the first judged ones, `strangers` the first that only the run has; `returned` and `known` documents
+    that came back, and judged ones, of queries without a judged document that came back; `repeated`
     the first query with a repeated document, and that document; `error` the class and the words of
     an error that a measure raised.
     """
@@ -28,10 +32,13 @@ class Tally:
     counts: dict[str, int] = field(default_factory=dict)
     longest: int = 0
     held: Held = field(default_factory=Held)
+    faintest: float = math.inf
     faults: dict[Kind, Fault] = field(default_factory=dict)
     absent: list[tuple[int, str]] = field(default_factory=list)
     judged: list[tuple[int, str]] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
+    returned: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
     repeated: tuple[int, str, str] | None = None
     error: tuple[str, str] | None = None
 
@@ -45,10 +52,13 @@ class Tally:
             counts=counts,
             longest=max(self.longest, other.longest),
             held=self.held + other.held,
+            faintest=min(self.faintest, other.faintest),
             faults=faults,
             absent=sorted([*self.absent, *other.absent])[:SHOWN_PROBLEMS],
             judged=sorted([*self.judged, *other.judged])[:SHOWN_QUERIES],
             strangers=sorted([*self.strangers, *other.strangers])[:SHOWN_QUERIES],
+            returned=sorted([*self.returned, *other.returned])[:SHOWN_DOCUMENTS],
+            known=sorted([*self.known, *other.known])[:SHOWN_DOCUMENTS],
             repeated=min((one.repeated for one in (self, other) if one.repeated), default=None),
             error=min((one.error for one in (self, other) if one.error), default=None),
         )
@@ -65,10 +75,13 @@ class Tally:
             counts=read["counts"],
             longest=read["longest"],
             held=Held(**read["held"]),
+            faintest=read["faintest"],
             faults={Kind(int(kind)): Fault(**fault) for kind, fault in read["faults"].items()},
             absent=[(place, query) for place, query in read["absent"]],
             judged=[(place, query) for place, query in read["judged"]],
             strangers=read["strangers"],
+            returned=read["returned"],
+            known=read["known"],
             repeated=tuple(read["repeated"]) if read["repeated"] else None,
             error=tuple(read["error"]) if read["error"] else None,
         )

@@ -12,15 +12,16 @@ import polars as pl
 import pyarrow as pa
 
 from steelyard.alignment.align import Aligned, align
+from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
-from steelyard.coverage import coverage_of
+from steelyard.coverage import Levels, coverage_of, faintest_grade
 from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
 from steelyard.evaluation import deepest_cutoff, query_values
 from steelyard.judgments import Qrels, disagreement
 from steelyard.measures.needs import Held
 from steelyard.runs import Run
 from steelyard.spark.faults import Fault, Kind, in_words
-from steelyard.spark.tally import SHOWN_QUERIES, Tally
+from steelyard.spark.tally import SHOWN_DOCUMENTS, SHOWN_QUERIES, Tally
 from steelyard.spark.task import Task
 
 
@@ -59,27 +60,44 @@ def measured(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
         return
     try:
         aligned, repeated = _aligned(judgments, rows.filter(pl.col("kind") == Kind.LISTED), task)
-        a = aligned.alignment.cut(task.depth)
+        a = task.rules.lists(aligned.alignment, task.depth)
         queries, matrix = query_values(a, task.wanted, task.rules, task.rel)
-        coverage = coverage_of(aligned, a, task.rules, task.rel, deepest_cutoff(task.wanted))
+        levels = Levels.of(task.wanted, task.rel)
+        coverage = coverage_of(aligned, a, task.rules, levels, deepest_cutoff(task.wanted))
     except SteelyardError as error:
         yield _tallied(Tally(error=(type(error).__name__, str(error))), task)
         return
     place = dict(judgments.unique("query_id", keep="first").select("query_id", "row").iter_rows())
-    known = [(place[query], query) for query in a.queries]
+    asked = [(place[query], query) for query in a.queries]
+    returned, known = _unknown_documents(rows, aligned.alignment)
     yield _values([place[query] for query in queries], queries, matrix)
     yield _tallied(
         Tally(
             counts=coverage.counts(),
             longest=int(a.retrieved.max(initial=0)),
             held=Held.of(a, task.wanted),
-            absent=list(compress(known, (~a.answered).tolist()))[:SHOWN_PROBLEMS],
-            judged=known[:SHOWN_QUERIES],
+            faintest=faintest_grade(a),
+            absent=list(compress(asked, (~a.answered).tolist()))[:SHOWN_PROBLEMS],
+            judged=asked[:SHOWN_QUERIES],
             strangers=sorted(aligned.run_only_examples),
+            returned=returned,
+            known=known,
             repeated=None if repeated is None else (place[repeated[0]], *repeated),
         ),
         task,
     )
+
+
+def _unknown_documents(rows: pl.DataFrame, a: Alignment) -> tuple[list[str], list[str]]:
+    """Documents that came back, and judged ones, where none that came back is judged."""
+    if len(a.rank) or not a.retrieved.any():
+        return [], []
+    named = rows.filter(pl.col("doc_id").is_not_null() & pl.col("query_id").is_in(list(a.queries)))
+    returned, known = (
+        named.filter(pl.col("kind") == kind)["doc_id"].unique().sort().head(SHOWN_DOCUMENTS).to_list()
+        for kind in (Kind.LISTED, Kind.JUDGMENT)
+    )
+    return returned, known
 
 
 def _aligned(
