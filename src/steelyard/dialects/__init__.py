@@ -2,8 +2,10 @@
 
 A file holds `name`, `about` and `source`; `[policies]` (missing, no_relevant, ties, duplicates,
 single); `[names]`, the tool's own names and the fully spelled measure each stands for; `[defaults]`,
-what Steelyard's own names mean there when a parameter is not given; `[sets]`, names for several
-measures at once; and `measures`, what a comparison shows when none are named. In a name `{k}` stands for a number, `{points}` for a list of numbers and
+what Steelyard's own names mean there when a parameter is not given; `[renamed]`, the tool's own names
+of parameters and Steelyard's; `[wrapped]`, its flags that make another measure of one, `{measure}` being
+that; `[sets]`, names for several measures at once; and `measures`, what a comparison shows when none are
+named. In a name `{k}` stands for a number, `{points}` for a list of numbers and
 `{gains}` for a list of grade=gain.
 """
 
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -47,22 +49,33 @@ class Dialect:
     policies: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    wrapped: Mapping[str, str] = field(default_factory=dict)
     sets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     measures: Sequence[str] = ()
 
     def measure(self, text: str | Measure) -> Measure:
         """The measure that a text means in this dialect.
 
-        The tool's own names come first; then Steelyard's, with the dialect's defaults.
+        The tool's own names come first; then Steelyard's, with the dialect's defaults. Another library's
+        measure is taken by its text; one of ir_measures' that is not known here means what it means there.
         """
         if isinstance(text, Measure):
             return text
-        wanted = text.strip()
+        if type(text).__module__.startswith("ir_measures") and self.name != "ir_measures":
+            try:
+                return self.measure(str(text))
+            except MeasureError:
+                return _named("ir_measures").measure(str(text))
+        wanted = str(text).strip()
         for pattern, spelled in self.names.items():
             holes = _match(pattern, wanted)
             if holes is not None:
                 return parse(filled(spelled, holes))
         name, parameters, cutoff = split(wanted)
+        for flag in self.wrapped.keys() & parameters.keys():
+            return self._wrapped(flag, name, parameters, cutoff)
+        parameters = {self.renamed.get(key, key): value for key, value in parameters.items()}
         own = {folded(pattern): spelled for pattern, spelled in self.names.items() if "{" not in pattern}
         if folded(name) in own:
             meant = parse(own[folded(name)])
@@ -82,6 +95,19 @@ class Dialect:
             ) from None
         defaults = self.defaults.get(definition.name, {})
         return build(definition, {**defaults, **implied, **parameters}, cutoff if suffix is None else suffix)
+
+    def _wrapped(
+        self, flag: str, name: str, parameters: Mapping[str, str], cutoff: int | float | None
+    ) -> Measure:
+        """A measure with one of the tool's flags: without it, and within what the flag makes of it."""
+        if parameters[flag] not in ("True", "False"):
+            raise MeasureError(f"{name}({flag}={parameters[flag]}): expected True or False.")
+        rest = ", ".join(f"{key}={value}" for key, value in parameters.items() if key != flag)
+        at = "" if cutoff is None else f"@{cutoff}"
+        inner = self.measure(name + (f"({rest})" if rest else "") + at)
+        if parameters[flag] == "False":
+            return inner
+        return parse(self.wrapped[flag].replace("{measure}", str(inner)))
 
     def expand(self, wanted: Sequence[str | Measure]) -> list[str | Measure]:
         """The measures asked for, with the names of sets, and lists of cutoffs, replaced by what they hold."""
@@ -104,6 +130,12 @@ class Dialect:
         ranks = all(measure.definition.cutoff_kind == "rank" for measure, _ in listed)
         ordered = sorted((cutoff for _, cutoff in listed), key=float)
         return [f"{found[1]}_{cutoff if ranks else f'{float(cutoff):.2f}'}" for cutoff in ordered]
+
+
+def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[str | Measure]:
+    """The measures one by one, whether one was given or several; another library's measure is one."""
+    one = isinstance(measures, (str, Measure)) or not isinstance(measures, Iterable)
+    return [measures] if one else list(measures)  # type: ignore[list-item, arg-type]
 
 
 @cache
@@ -129,7 +161,8 @@ def _named(name: str) -> Dialect:
 
 
 def _match(pattern: str, wanted: str) -> dict[str, str] | None:
-    """What fills the holes of a name pattern, or None where the text is not of it."""
+    """What fills the holes of a name pattern, or None where the text is not of it; blanks after commas aside."""
+    wanted = re.sub(r",\s+", ",", wanted)
     if "{" not in pattern:
         return {} if pattern.lower() == wanted.lower() else None
     parts = re.split(r"\{(\w+)\}", pattern)
