@@ -123,7 +123,7 @@ def test_a_failing_query_is_recorded_and_the_rest_goes_on(dataset, tmp_path):
     assert result.comparison.coverage["shaky"].missing == 2
     standing = {row.run: row.means["RR"] for row in result.comparison.standings}
     assert standing == {"sound": 1.0, "shaky": pytest.approx(4 / 6)}
-    assert any("shaky failed on 2 queries" in line for line in result.remarks())
+    assert any("shaky failed on 2 of 6 queries" in line for line in result.remarks())
 
 
 def test_documents_that_are_not_in_the_corpus_are_counted(dataset, tmp_path):

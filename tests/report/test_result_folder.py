@@ -84,7 +84,9 @@ def test_the_comparison_is_the_one_measured(made):
 
 def test_results_show_their_comparison_and_where_they_are(made):
     held = load_result(made.folder)
-    assert repr(made) == f"{made.comparison!r}\nThe result is in {made.folder}."
+    assert repr(made) == "\n".join(
+        [repr(made.comparison), *made.remarks(), f"The result is in {made.folder}."]
+    )
     assert repr(held) == f"{held.comparison!r}\nRead from {made.folder}."
     assert made._repr_html_() == held._repr_html_() == made.comparison.to_html()
 

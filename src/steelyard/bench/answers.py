@@ -13,12 +13,16 @@ from steelyard.version import __version__
 
 @dataclass
 class Answers:
-    """One retriever's answers: lists, seconds and errors by query, and what indexing cost."""
+    """One retriever's answers: lists, seconds and errors by query, and what indexing cost.
+
+    `id_hint` is another `id` by which its documents would be in the corpus, where they are not.
+    """
 
     lists: dict[str, list[tuple[str, float | None]]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     cost: dict[str, Any] = field(default_factory=dict)
+    id_hint: str | None = None
 
     def done(self, query: str) -> bool:
         """Whether the query was answered; one that failed is asked again."""
@@ -50,6 +54,8 @@ class AnswerStore:
                 kept = json.loads(line)
                 if "cost" in kept:
                     answers.cost.update(kept["cost"])
+                elif "id_hint" in kept:
+                    answers.id_hint = kept["id_hint"]
                 elif "error" in kept:
                     answers.errors[kept["query"]] = kept["error"]
                 else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,7 @@ def load_result(source: str | Path) -> ResultFolder:
     runs = {
         name: Run(run, texts=texts) if texts and _needs_texts(record) else run for name, run in runs.items()
     }
-    comparison = _compared(record, qrels, runs, columns, absent)
+    comparison = replace(_compared(record, qrels, runs, columns, absent), failed=_failed(record))
     absent += _changed(record, comparison)
     return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(absent))
 
@@ -259,6 +259,24 @@ def _compared(
         return compared(settings, record["comparison"].get("weights"), judgments, runs, chunking_of, columns)
     except SteelyardError as error:
         raise InputError(f"the comparison of this folder cannot be made again: {error}") from None
+
+
+def _failed(record: Mapping[str, Any]) -> dict[str, str]:
+    """On how many of its queries each run failed that failed on any."""
+    return {
+        str(row["run"]): failed_of(len(row["errors"]), row["queries"])
+        for row in record["runs"]
+        if row["errors"]
+    }
+
+
+def failed_of(failed: int, answered: int) -> str:
+    """On how many of all queries a run failed.
+
+    >>> failed_of(2, 4)
+    '2 of 6'
+    """
+    return f"{failed:,} of {failed + answered:,}"
 
 
 def _changed(record: Mapping[str, Any], comparison: Comparison) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from steelyard.bench.answers import Answers
 from steelyard.bench.config import Bench
-from steelyard.bench.folder import subject_of
+from steelyard.bench.folder import failed_of, subject_of
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset
 from steelyard.formats.atomic import write_file
@@ -23,6 +24,9 @@ from steelyard.report.tables import Table, markdown
 from steelyard.runs import Run
 from steelyard.version import __version__
 from steelyard.wording import counted
+
+SHOWN_IDS = 2
+"""Ids that a message shows of either side."""
 
 SHOWN_DEPTH = 20
 """Documents whose texts go into the folder: those within this rank of any run, and the judged ones.
@@ -54,12 +58,30 @@ class Row:
     chunks: int | None = None
     chunk_tokens: float | None = None
     answers: str | None = None
+    strangers: tuple[str, ...] = ()
+    id_hint: str | None = None
+
+    @property
+    def failed(self) -> str:
+        """On how many of its queries it failed, as in `2 of 6`."""
+        return failed_of(len(self.errors), self.queries)
+
+    @property
+    def broken(self) -> bool:
+        """Whether it failed on every query."""
+        return bool(self.errors) and not self.queries
 
     @classmethod
     def of(
-        cls, run: str, retriever: str, settings: dict[str, Any], answers: Answers, unknown: int, cached: bool
+        cls,
+        run: str,
+        retriever: str,
+        settings: dict[str, Any],
+        answers: Answers,
+        unknown: Sequence[str],
+        cached: bool,
     ) -> Row:
-        """A row from a retriever's answers."""
+        """A row from a retriever's answers; `unknown` are the documents of them that are not in the corpus."""
         taken = np.array(list(answers.seconds.values()))
         points = np.percentile(taken, [50, 95, 99]).tolist() if len(taken) else [None] * 3
         return cls(
@@ -76,8 +98,10 @@ class Row:
             index_bytes=answers.cost.get("index_bytes"),
             peak_bytes=answers.cost.get("peak_bytes"),
             errors=dict(answers.errors),
-            unknown_documents=unknown,
+            unknown_documents=len(unknown),
             cached=cached,
+            strangers=tuple(dict.fromkeys(unknown))[:SHOWN_IDS],
+            id_hint=answers.id_hint,
         )
 
 
@@ -85,7 +109,8 @@ class Row:
 class BenchResult:
     """The comparison, the runs, what each retriever cost, and the folder that keeps it all.
 
-    `removed` are the files of earlier results that were taken out of the folder.
+    `problems` are the errors of the answer key; `removed` the files of earlier results that were taken out
+    of the folder.
     """
 
     bench: Bench
@@ -94,7 +119,27 @@ class BenchResult:
     rows: tuple[Row, ...]
     comparison: Comparison
     folder: Path
+    problems: tuple[str, ...] = ()
     removed: tuple[Path, ...] = ()
+
+    @property
+    def failed(self) -> dict[str, int]:
+        """On how many queries each retriever failed that failed on any."""
+        return {row.run: len(row.errors) for row in self.rows if row.errors}
+
+    @property
+    def broken(self) -> list[str]:
+        """The retrievers that failed on every query: their numbers say nothing of them."""
+        return [row.run for row in self.rows if row.broken]
+
+    @property
+    def removal(self) -> str:
+        """What was removed from the folder, in a sentence: runs by name, answers by number; "" where nothing was."""
+        runs = [str(path.relative_to(self.folder)) for path in self.removed if path.parent.name == "runs"]
+        answers = len(self.removed) - len(runs)
+        kept = [f"{counted(answers, 'file')} of old answers"] if answers else []
+        files = ", ".join([*runs, *kept])
+        return f"Removed from {self.folder}, as this bench no longer names them: {files}." if files else ""
 
     @property
     def cost_table(self) -> Table:
@@ -155,25 +200,37 @@ class BenchResult:
         for row in self.rows:
             if row.errors:
                 query, error = next(iter(row.errors.items()))
-                said.append(
-                    f"{row.run} failed on {counted(len(row.errors), 'query', 'queries')} (the first, "
-                    f"{query}: {error})."
-                )
+                said.append(f"{row.run} failed on {row.failed} queries (the first, {query}: {error}).")
             if row.unknown_documents:
-                said.append(
-                    f"{row.run} returned "
-                    f"{counted(row.unknown_documents, 'document that is', 'documents that are')} not in the "
-                    "corpus."
-                )
+                said.append(self._strangers(row))
         return said
+
+    def _strangers(self, row: Row) -> str:
+        """What to say of a retriever whose documents are not in the corpus, and what to do about it."""
+        inside = f"{row.chunker}:" if row.chunker else ""
+        known = islice((doc for doc in self.dataset.corpus if doc.startswith(inside)), SHOWN_IDS)
+        said = (
+            f"{row.run} returned {counted(row.unknown_documents, 'document that is', 'documents that are')} "
+            f"not in the corpus: it has {', '.join(map(repr, row.strangers))}, "
+            f"the corpus {', '.join(map(repr, known))}."
+        )
+        if row.id_hint == "hash":
+            return f"{said} The texts are in the corpus: set `id: hash`."
+        return (
+            said
+            if row.id_hint is None
+            else f"{said} What is in the corpus is {row.id_hint}: set `id: {row.id_hint}`."
+        )
 
     def to_markdown(self) -> str:
         """The comparison in Markdown, with what each retriever cost."""
         costs = [f"- {_cost(row)}" for row in self.rows if row.p50_seconds is not None]
         said = [f"- {line}" for line in self.remarks()]
+        wrong = ["## The answer key", *(f"    {text}".replace("\n", "\n    ") for text in self.problems)]
         chunked = self.chunk_table
         beside = [] if chunked is None else ["## Chunkings", markdown(chunked)]
         parts = [self.comparison.to_markdown(), *beside, "## Cost", "\n".join(costs), "\n".join(said)]
+        parts += wrong if self.problems else []
         return "\n\n".join(part for part in parts if part)
 
     def to_dict(self) -> dict[str, Any]:
@@ -204,7 +261,12 @@ class BenchResult:
                 for row, file in zip(self.rows, run_files([row.run for row in self.rows]), strict=True)
             ],
             "comparison": self.comparison.to_dict(),
+            "problems": list(self.problems),
         }
+
+    def __repr__(self) -> str:
+        said = [*self.problems, *self.remarks(), self.removal, f"The result is in {self.folder}."]
+        return "\n".join([repr(self.comparison), *(line for line in said if line)])
 
     def write(self) -> None:
         """Write the folder, file by file, each wholly or not at all; result.json comes last."""
@@ -232,9 +294,6 @@ class BenchResult:
         """Write the report page; with `charts`, also every chart as PNG and SVG in that folder."""
         record = json.loads(json.dumps(self.to_dict(), default=str))
         write_page(self._subject(record, self._documents()), path, everything=everything, charts=charts)
-
-    def __repr__(self) -> str:
-        return f"{self.comparison!r}\nThe result is in {self.folder}."
 
     def _repr_html_(self) -> str:
         return self.comparison.to_html()

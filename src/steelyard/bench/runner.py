@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +16,14 @@ from steelyard.bench.config import Bench, check_bench, read_bench
 from steelyard.bench.leftovers import earlier_record, leftovers, removed
 from steelyard.bench.result import BenchResult, Row, run_files
 from steelyard.bench.specs import Spec
+from steelyard.datasets import Dataset, validate_dataset
 from steelyard.datasets.named import dataset_named
 from steelyard.dialects import dialect
 from steelyard.errors import InputError
 from steelyard.runs import Run
 
 CACHE = "cache"
+LOG = logging.getLogger("steelyard.bench")
 
 
 def bench(
@@ -28,14 +31,18 @@ def bench(
     output: str | Path | None = None,
     *,
     fresh: bool = False,
+    strict: bool = False,
     watch: Watch | None = None,
 ) -> BenchResult:
     """Run retrievers over a dataset, time them, measure, compare, and write a result folder.
 
-    `source` is a bench.yaml, a Bench, or a mapping of its keys. The folder is `output`, or
-    `<name>-result` beside the file. What was asked before, with the same dataset, settings and
-    version, is not asked again unless `fresh`. What an earlier bench left in the folder and this one
-    no longer names is removed, and is in the result's `removed`.
+    `source` is a bench.yaml, a Bench, or a mapping of its keys. `output` is the result folder; left out, it
+    is `NAME-result` beside NAME.yaml, and `./bench-result` for a Bench or a mapping. What was asked before,
+    with the same dataset, settings, code and version, is not asked again unless `fresh`. What an earlier
+    bench left in the folder and this one no longer names is removed: it is logged (`steelyard.bench`), and
+    in the result's `removed`. Errors of the answer key (those of `steelyard validate`) are logged and in the
+    result's `problems`; with `strict` nothing is run where there are any. A retriever that fails on queries
+    does not stop the others: see the result's `failed`. `watch(what, done, total)` is told of the progress.
     """
     path = Path(source) if isinstance(source, (str, Path)) else None
     if path is not None:
@@ -48,6 +55,13 @@ def bench(
     dataset = dataset_named(made.dataset, beside)
     if not dataset.queries:
         raise InputError(f"dataset {dataset.name!r} has no queries; there is nothing to ask.")
+    problems = key_problems(dataset, made)
+    if problems and strict:
+        raise InputError(
+            "\n".join([f"dataset {dataset.name!r}: the answer key is broken; nothing was run:", *problems])
+        )
+    for problem in problems:
+        LOG.warning("%s", problem)
     chunkings = chunkings_of(dataset, made.chunkers, made.evidence, made.overlap, beside)
     judged = set(chunkings[0].qrels.queries)
     asked = {query: text for query, text in dataset.queries.items() if query in judged}
@@ -60,7 +74,7 @@ def bench(
         here = _contestants(specs, chunking, made.depth, folder / CACHE, fresh)
         contestants += here
         late = [c for c in here if c.waiting(list(asked))]
-        index_all(late, chunking.corpus, tell)
+        index_all(late, tell)
         waiting += late
     cached = {c.spec.label for c in contestants} - {c.spec.label for c in waiting}
     if waiting:
@@ -87,15 +101,20 @@ def bench(
         dataset=joined(dataset, chunkings),
         runs=runs,
         rows=tuple(rows),
-        comparison=comparison,
+        comparison=replace(comparison, failed={row.run: row.failed for row in rows if row.errors}),
         folder=folder,
+        problems=problems,
     )
     tell("writing", 0, 1)
     earlier = earlier_record(folder)
     result.write()
     used = {row.answers for row in rows if row.answers is not None}
     old = leftovers(folder, folder / CACHE, earlier, run_files(list(runs)), used)
-    return replace(result, removed=tuple(removed(old)))
+    result = replace(result, removed=tuple(removed(old)))
+    if result.removed:
+        LOG.warning("%s", result.removal)
+    LOG.info("The result is in %s.", folder)
+    return result
 
 
 def _folder(path: Path | None) -> Path:
@@ -112,7 +131,7 @@ def _contestants(
         store = AnswerStore(cache, key_of(chunking.fingerprint, spec.name, spec.settings, depth))
         if fresh:
             store.clear()
-        contestants.append(Contestant(spec, spec.retriever, store.read(), store))
+        contestants.append(Contestant(spec, spec.retriever, chunking.corpus, store.read(), store))
     return contestants
 
 
@@ -139,7 +158,7 @@ def _gathered(
             answers = by_label[spec.label].answers
             runs[spec.label] = Run(_lists(answers), name=spec.label, seconds=answers.seconds, texts=texts)
             returned = [doc for listed in answers.lists.values() for doc, _ in listed]
-        unknown = sum(doc not in known for doc in returned)
+        unknown = [doc for doc in returned if doc not in known]
         row = Row.of(spec.label, spec.name, spec.settings, answers, unknown, spec.label in cached)
         if spec.label in by_label:
             row = replace(row, answers=by_label[spec.label].store.path.name)
@@ -148,6 +167,13 @@ def _gathered(
             row = replace(row, chunker=chunking.label, **size)
         rows.append(row)
     return runs, rows
+
+
+def key_problems(dataset: Dataset, made: Bench) -> tuple[str, ...]:
+    """What `validate` calls errors, of the questions and of the answer key that the bench measures by."""
+    unused = ("unknown-document", "unknown-query") if made.evidence is not None else ()
+    found = validate_dataset(dataset, near_duplicates=None)
+    return tuple(str(each) for each in found if each.severity == "error" and each.kind not in unused)
 
 
 def _lists(answers: Answers) -> dict[str, Any]:

@@ -9,9 +9,12 @@ from steelyard.bench.result import BenchResult
 from steelyard.bench.runner import bench as benched
 from steelyard.cli.comparison_output import print_comparison
 from steelyard.cli.options import RESULT_FOLDER, Fresh, TableFormat
-from steelyard.cli.output import Format, print_tables, say, watched, write
-from steelyard.cli.parsing import Argument
-from steelyard.wording import counted
+from steelyard.cli.output import Format, print_tables, say, write
+from steelyard.cli.parsing import Argument, Option
+from steelyard.cli.progress import bench_watched
+from steelyard.cli.report import page_line
+
+WRONG_INPUT = 2
 
 
 def bench(
@@ -21,22 +24,27 @@ def bench(
     ],
     output: Annotated[Path | None, RESULT_FOLDER] = None,
     fresh: Fresh = False,
+    strict: Annotated[
+        bool, Option("Run nothing where the answer key has errors, such as documents that are not there.")
+    ] = False,
     format: TableFormat = Format.table,
-) -> None:
+) -> int:
     """Run retrievers over a dataset, time, measure and compare them, and write a result folder.
 
     Example: steelyard init && steelyard bench bench.yaml
 
     A bench that was stopped goes on where it was; a changed setting reruns only what it touches.
     Runs that an earlier bench left in the folder, and answers older than its last result, are removed.
+    Errors of the answer key are told, as `steelyard validate` has them. A retriever that fails on some
+    queries is marked; one that fails on all of them makes the exit code 2, after everything was written.
     """
-    with watched() as watch:
-        result = benched(config, output, fresh=fresh, watch=watch)
-    print_result(result, format)
+    with bench_watched() as watch:
+        result = benched(config, output, fresh=fresh, strict=strict, watch=watch)
+    return print_result(result, format)
 
 
-def print_result(result: BenchResult, format: Format) -> None:
-    """The leaderboard, the differences, what each retriever cost, and where it was all written."""
+def print_result(result: BenchResult, format: Format) -> int:
+    """The leaderboard, the differences, what each retriever cost, where it was all written; the exit code."""
     if format is Format.markdown:
         write(result.to_markdown(), None)
     else:
@@ -46,14 +54,19 @@ def print_result(result: BenchResult, format: Format) -> None:
             print_tables([table for table in beside if table is not None], below=True)
     for line in result.remarks():
         say(line)
-    if result.removed:
-        say(f"Removed, as this bench no longer names them: {_files(result)}.")
-    say(f"The result is in {result.folder}; {result.folder / 'report.html'} is the page to look at.")
+    say(f"The result is in {result.folder}; {page_line(result.folder / 'report.html', result.folder)}")
+    return _failures(result)
 
 
-def _files(result: BenchResult) -> str:
-    """The files that were removed: runs by name, answers by number."""
-    runs = [str(path.relative_to(result.folder)) for path in result.removed if path.parent.name == "runs"]
-    answers = len(result.removed) - len(runs)
-    kept = [f"{counted(answers, 'file')} of old answers"] if answers else []
-    return ", ".join([*runs, *kept])
+def _failures(result: BenchResult) -> int:
+    """Say last which retrievers failed; the exit code: 2 where one failed on every query."""
+    partly = [f"{row.run} on {row.failed} queries" for row in result.rows if row.errors and not row.broken]
+    if partly:
+        say(f"FAILED: {'; '.join(partly)}. They got no answer; the policy `missing` says how they count.")
+    if not result.broken:
+        return 0
+    say(
+        f"error: {', '.join(result.broken)} failed on every query, so nothing was measured of "
+        f"{'it' if len(result.broken) == 1 else 'them'}; the errors are above and in the result."
+    )
+    return WRONG_INPUT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -30,11 +31,18 @@ def report(
     15 MB; it says what was left out, and --all lifts that.
     """
     load_result(result).to_html(output, everything=all, charts=charts)
-    lacking = missing_extra()
-    if lacking is not None:
-        say(
-            f"{lacking} is not installed: this is the plain page. pip install 'steelyard[report]' makes the whole one."
-        )
-    say(f"{output} is the page: {output.stat().st_size / 1e6:.1f} MB.")
+    say(f"{page_line(output, result)} ({output.stat().st_size / 1e6:.1f} MB)")
     if charts is not None:
         say(f"The charts are in {charts}.")
+
+
+def page_line(page: Path, result: Path) -> str:
+    """A sentence on the page of a result folder; where it is the plain one, what makes the whole one."""
+    lacking = missing_extra()
+    if lacking is None:
+        return f"{page} is the page to look at."
+    again = shlex.join(["steelyard", "report", str(result), "-o", str(page)])
+    return (
+        f"{page} is the plain page, as {lacking} is not installed. "
+        f"For the whole one: pip install 'steelyard[report]' && {again}"
+    )

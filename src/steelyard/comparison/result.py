@@ -56,7 +56,8 @@ class Source:
 class Comparison:
     """What compare() gives. `standings` and `tested` are rows; `leaderboard` and `pairs` are frames of them.
 
-    `notes` are those it was `given` and what was found while comparing.
+    `notes` are those it was `given` and what was found while comparing. `failed` says of runs that a bench
+    saw failing on how many queries they did, as in `2 of 6`.
     """
 
     boards: tuple[Board, ...]
@@ -71,6 +72,7 @@ class Comparison:
     notes: tuple[str, ...]
     dialect: str
     source: Source | None
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -140,6 +142,8 @@ class Comparison:
                 for place, end in enumerate(("low", "high"))
             }
             made = {"rank": row.rank, "run": row.run, "k": row.k, **row.means}
+            if self.failed:
+                made["failed"] = self.failed.get(row.run, "")
             rows.append(
                 {
                     **made,
@@ -238,6 +242,8 @@ class Comparison:
             "coverage": {name: covered.counts() for name, covered in self.coverage.items()},
             "notes": list(self.notes),
         }
+        if self.failed:
+            made["failed"] = dict(self.failed)
         if self.slices:
             made["slices"] = [cut.to_dict() for cut in self.slices]
         if movers:

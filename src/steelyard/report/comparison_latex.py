@@ -59,7 +59,8 @@ def leaderboard_latex(comparison: Comparison) -> str:
     for number, row in enumerate(comparison.standings):
         if at and number and row.k != comparison.standings[number - 1].k:
             lines.append(r"\addlinespace")
-        cells = [escaped_latex(row.run), *([str(row.k)] if at else [])]
+        failed = f" (failed on {comparison.failed[row.run]} queries)" if row.run in comparison.failed else ""
+        cells = [escaped_latex(row.run + failed), *([str(row.k)] if at else [])]
         for key, mean in row.means.items():
             text = "--" if mean != mean else f"{mean:.4f}"
             if mean == best[row.k, key]:

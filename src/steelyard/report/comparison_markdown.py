@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from steelyard.report.comparison_rows import pairs_tables, remarks, slice_table, title
+from steelyard.report.comparison_rows import FAILED, pairs_tables, remarks, slice_table, title
 from steelyard.report.movers_rows import movers_tables
 from steelyard.report.pipe_table import pipe_table
 from steelyard.report.tables import Table, code, escaped_latex, markdown
@@ -61,13 +61,19 @@ def leaderboard_markdown(comparison: Comparison) -> str:
         "Retriever",
         *(["k"] if at else []),
         *(title(key, comparison.dialect) for key in comparison.keys),
+        *([FAILED] if comparison.failed else []),
     ]
     rows: list[list[str | float]] = [
-        [row.run.replace("|", "\\|"), *([row.k or 0] if at else []), *row.means.values()]
+        [
+            row.run.replace("|", "\\|"),
+            *([row.k or 0] if at else []),
+            *row.means.values(),
+            *([comparison.failed.get(row.run, "")] if comparison.failed else []),
+        ]
         for row in comparison.standings
     ]
     room = [ROOM if key != "composite" else 0 for key in comparison.keys]
-    return pipe_table(columns, rows, [0, *([0] if at else []), *room])
+    return pipe_table(columns, rows, [0, *([0] if at else []), *room, *([0] if comparison.failed else [])])
 
 
 def composite_markdown(comparison: Comparison, weights: Mapping[str, float]) -> str:

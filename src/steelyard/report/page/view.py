@@ -145,6 +145,7 @@ def _rows(comparison: Comparison, board: Board) -> list[dict[str, Any]]:
             "group": GROUPS[(row.group - 1) % len(GROUPS)],
             "opens": place > 0 and row.group != rows[place - 1].group,
             "baseline": row.run == base,
+            "failed": comparison.failed.get(row.run, ""),
             "cells": [
                 {
                     "value": ""

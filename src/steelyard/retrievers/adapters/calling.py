@@ -8,9 +8,11 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any, Literal, cast
 
 from steelyard.ids import kind_of
+from steelyard.retrievers.adapters.time_limit import TimeLimit
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.checks import whole
 from steelyard.wording import counted
@@ -82,6 +84,7 @@ class Caller:
         list, or called queries, questions, texts or batch, it is a batch; anything else is one query.
     concurrency: how many queries are out at once when several are asked: tasks where the function is async,
         threads where it is not.
+    timeout: seconds that a query may take, or None; a batch may take as many times that as it has queries.
 
     k goes to the parameter called k, top_k, n, limit or another usual name, or else to a second parameter that
     has no default; a function with neither is called with the query alone.
@@ -97,6 +100,7 @@ class Caller:
         batch: Batch = "auto",
         concurrency: int = 1,
         arguments: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
     ) -> None:
         if batch not in ("auto", True, False):
             raise RetrieverError(f"{who}: `batch` is {batch!r}; expected true, false or auto.")
@@ -109,18 +113,32 @@ class Caller:
         self.batch = _takes_batch(parameters) if batch == "auto" else bool(batch)
         self._k = _k_parameter(parameters, self._arguments)
         self._loop: Loop | None = None
+        self._limit = TimeLimit(timeout, who)
         self._check_call()
 
     def __call__(self, queries: Sequence[str], k: int) -> list[Any]:
         """One raw answer per query."""
         if self.batch:
-            return self._checked_batch(self.settled([self._call(list(queries), k)])[0], len(queries))
+            asked = [self._call(list(queries), k)]
+            return self._checked_batch(self.settled(asked, len(queries))[0], len(queries))
         threads = 1 if inspect.iscoroutinefunction(self._function) else self._concurrency
         return self.settled(ask_each(lambda query: self._call(query, k), queries, threads))
 
     def _call(self, asked: str | list[str], k: int) -> Any:
         places, names = self._arranged(asked, k)
-        return self._function(*places, **names)
+        if inspect.iscoroutinefunction(self._function):
+            return self._function(*places, **names)
+
+        def answer() -> Any:
+            found = self._function(*places, **names)
+            lazy = self._limit.seconds is not None and inspect.isgenerator(found)
+            return list(islice(found, k)) if lazy and not self.batch else found
+
+        return self._limit.run(answer, len(asked) if isinstance(asked, list) else 1)
+
+    def once(self, call: Callable[[], Any]) -> Any:
+        """What a call gives, made where queries are asked, however long it takes."""
+        return self.settled([self._limit.run(call, None)], None)[0]
 
     def _arranged(self, asked: str | list[str], k: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What the function is called with, by place and by name."""
@@ -144,12 +162,13 @@ class Caller:
                 f"queries, or {name}(query, k) for one, anything further with a default."
             ) from None
 
-    def settled(self, answers: list[Any]) -> list[Any]:
-        """The answers, those that must be awaited awaited, so many at a time."""
+    def settled(self, answers: list[Any], times: float | None = 1) -> list[Any]:
+        """The answers, those that must be awaited awaited, so many at a time, each within `times` the limit."""
         if not any(inspect.isawaitable(answer) for answer in answers):
             return answers
         self._loop = self._loop or Loop()
-        return cast("list[Any]", self._loop.run(_awaited(answers, self._concurrency)))
+        most = None if times is None or self._limit.seconds is None else times * self._limit.seconds
+        return cast("list[Any]", self._loop.run(_awaited(answers, self._concurrency, most, self._limit.late)))
 
     def _checked_batch(self, answers: Any, expected: int) -> list[Any]:
         if isinstance(answers, (Mapping, str)) or not hasattr(answers, "__len__"):
@@ -189,12 +208,20 @@ class Loop:
                 return beside.submit(self._loop.run_until_complete, work).result()
 
 
-async def _awaited(answers: Sequence[Any], concurrency: int) -> list[Any]:
+async def _awaited(
+    answers: Sequence[Any], concurrency: int, most: float | None, late: Callable[[float | None], Exception]
+) -> list[Any]:
     gate = asyncio.Semaphore(concurrency)
 
     async def one(answer: Any) -> Any:
+        if not inspect.isawaitable(answer):
+            return answer
         async with gate:
-            return await answer if inspect.isawaitable(answer) else answer
+            task = asyncio.ensure_future(answer)
+            if not (await asyncio.wait([task], timeout=most))[0]:
+                task.cancel()
+                raise late(most)
+            return task.result()
 
     settled = await asyncio.gather(*map(one, answers), return_exceptions=True)
     for answer in settled:

@@ -28,6 +28,8 @@ class Python(Wrapped):
     folder: where modules are also looked for; the working directory by default.
     version: of what the callable holds. Answers are kept from bench to bench for as long as its version and
         its code stay: its module and the modules of your own that it imports, directly or through others.
+    timeout: seconds that a query may take; one that takes longer is given up and counts as failed. The thread it
+        runs in cannot be ended, and what it goes on doing may slow the others. By default there is no limit.
     name: the label of its row in a table; the target by default.
 
     It may give ids, (id, score) pairs, documents or records, {id: score}, or None for nothing, at once or as an
@@ -50,6 +52,7 @@ class Python(Wrapped):
         arguments: Mapping[str, Any] | None = None,
         folder: str | Path | None = None,
         version: str | None = None,
+        timeout: float | None = None,
         name: str | None = None,
     ) -> None:
         loaded = load_target(target, "python", folder)
@@ -58,7 +61,7 @@ class Python(Wrapped):
         self._inner = found if isinstance(found, Retriever) else None
         self._take = corpus_taker(found, label)
         per_call = None if isinstance(loaded, type) else arguments
-        self._call = Caller(method_of(found, label), label, batch, concurrency, per_call)
+        self._call = Caller(method_of(found, label), label, batch, concurrency, per_call, timeout)
         seen = seen_settings("python", target, version, arguments, batch=self._call.batch)
         if self._inner is not None:
             seen["of"] = self._inner.settings()
@@ -66,8 +69,9 @@ class Python(Wrapped):
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Hands the corpus on, to a target that has `index`."""
-        if self._take is not None:
-            self._call.settled([self._take(corpus)])
+        take = self._take
+        if take is not None:
+            self._call.once(lambda: take(corpus))
         return super().index(corpus)
 
     def size_in_bytes(self) -> int:

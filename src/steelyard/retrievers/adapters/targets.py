@@ -68,10 +68,32 @@ def _called(found: Any, who: str, arguments: Mapping[str, Any] | None) -> Any:
     try:
         return found(**dict(arguments or {}))
     except Exception as error:
+        hint = list_hint(error, arguments)
         raise RetrieverError(
             f"{who}: calling {found.__name__} failed with {type(error).__name__}: {error}. "
-            "What it is made with goes into `arguments`; a corpus is handed to its method index(corpus)."
+            f"{hint or 'What it is made with goes into `arguments`; a corpus is handed to its method index(corpus).'}"
         ) from error
+
+
+def list_hint(error: BaseException, arguments: Any) -> str:
+    """What to do where a list among the arguments is the likely cause of a TypeError; "" where it is not.
+
+    >>> list_hint(TypeError("'list' object cannot be interpreted as an integer"), {"n": [3, 4]})
+    'Its argument n is a list, [3, 4], and is handed over as it is; to try one value after the other, write `arguments: [{n: 3}, {n: 4}]`.'
+    """
+    lists = (
+        {key: value for key, value in arguments.items() if isinstance(value, list)}
+        if isinstance(arguments, Mapping)
+        else {}
+    )
+    if not isinstance(error, TypeError) or "list" not in str(error) or not lists:
+        return ""
+    key, values = next(iter(lists.items()))
+    each = ", ".join(f"{{{key}: {value}}}" for value in values)
+    return (
+        f"Its argument {key} is a list, {values!r}, and is handed over as it is; "
+        f"to try one value after the other, write `arguments: [{each}]`."
+    )
 
 
 def label_of(target: Any) -> str:

@@ -45,6 +45,10 @@ class Wrapped:
         """What is held here; the index itself is elsewhere."""
         return self._ids.size_in_bytes()
 
+    def ids_elsewhere(self, corpus: Mapping[str, str]) -> str | None:
+        """Another `id` by which the documents that came would be in the corpus, where one can be seen."""
+        return self._ids.elsewhere(corpus)
+
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         """One answer per query, in any shape that `read_answer` knows."""
         raise NotImplementedError
