@@ -103,6 +103,12 @@ def test_two_runs_are_one_table_with_a_row_a_measure():
     assert "corrected by" not in text
 
 
+def test_two_runs_on_many_measures_are_shown_whole():
+    two = {name: RUNS[name] for name in ("better", "similar")}
+    text = sy.compare(TRUTH, two, [f"P@{k}" for k in range(1, 50)]).to_text()
+    assert len(re.findall(r"^P@\d+ +[+-]", text, re.MULTILINE)) == 49
+
+
 def test_every_two_of_many_are_shown_on_the_measure_that_ranks_them():
     found = sy.compare(TRUTH, RUNS, ["nDCG@5", "RR"])
     assert "The tests of the other measures are in the JSON." in found.to_text()
@@ -188,3 +194,42 @@ def test_what_is_too_long_for_a_screen_is_shown_in_short_there_and_wholly_elsewh
     for whole in (found.to_markdown(), found.to_html(), found.to_latex()):
         assert whole.count(" against base") == len(measures) * len(at or [1])
         assert "Intervals and p of the other measures" not in whole
+
+
+def test_of_too_many_pairs_a_screen_shows_those_of_the_leader():
+    runs = {f"run{number}": RUNS["better" if number == 7 else "similar"] for number in range(10)}
+    found = sy.compare(TRUTH, runs, ["nDCG@5"])
+    text = found.to_text()
+    shown = text.partition("nDCG@5, run7 against every other run\n")[2].partition("\n\n")[0]
+    assert len(shown.splitlines()) == 1 + 9
+    assert "The pairs of the other runs are in Markdown, LaTeX, JSON and the report." in text
+    assert len(re.findall(r"\| `?run1`? \| `?run2`? \|", found.to_markdown())) == 1
+    assert len(sy.compare(TRUTH, dict(list(runs.items())[:8]), ["nDCG@5"]).tested) < 40
+
+
+NAMED = [f"exp-2024/bm25-{variant}-stemmed-and-lowercase" for variant in ("okapi", "plus", "l")]
+
+
+def test_what_all_names_share_is_left_out_where_the_screen_is_too_small():
+    table = Table(["rank", "run", "AP"], [[i, name, 0.5] for i, name in enumerate(NAMED)], keys=2, note="AP.")
+    assert fitted(table, 80) == [table]
+    (short,) = fitted(table, 40)
+    assert [row[1] for row in short.rows] == ["…okapi…", "…plus…", "…l…"]
+    assert short.note == (
+        "AP. run: … is exp-2024/bm25- at the beginning and -stemmed-and-lowercase at the end."
+    )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["same-name-for-all"] * 2, ["short-a", "short-b"], ["a-long-name-", "a-long-name-x"], ["alongname1", "alongname2"]],
+)  # fmt: skip
+def test_names_are_left_whole_where_nothing_is_gained(names):
+    table = Table(["run", "AP"], [[name, 0.5] for name in names])
+    assert [row[0] for part in fitted(table, 9) for row in part.rows] == names
+
+
+def test_two_columns_of_names_are_shortened_alike():
+    pairs = [[NAMED[0], NAMED[1], 0.1], [NAMED[0], NAMED[2], 0.2], [NAMED[1], NAMED[2], 0.3]]
+    (short,) = fitted(Table(["run", "against", "gap"], pairs, keys=2), 40)
+    assert [row[:2] for row in short.rows] == [["…okapi…", "…plus…"], ["…okapi…", "…l…"], ["…plus…", "…l…"]]

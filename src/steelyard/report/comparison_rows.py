@@ -12,7 +12,7 @@ from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import SHOWN_NAMES, listed
 
 if TYPE_CHECKING:
-    from steelyard.comparison.board import Column
+    from steelyard.comparison.board import Board, Column
     from steelyard.comparison.pairs import Pair
     from steelyard.comparison.result import Comparison
 
@@ -114,12 +114,40 @@ LONG = 40
 
 
 def is_long(comparison: Comparison) -> bool:
-    """Whether the pairs against a baseline, on all measures, are too many for a screen."""
-    return len(comparison.runs) > 2 and comparison.plan.baseline is not None and len(comparison.tested) > LONG
+    """Whether the pairs that `pairs_tables` shows are too many for a screen."""
+    rows = sum(len(table.rows) for table in pairs_tables(comparison))
+    return len(comparison.runs) > 2 and rows > LONG
 
 
 def pairs_in_short(comparison: Comparison) -> list[Table]:
-    """Against a baseline: all of the measure that ranks the runs, and of every measure difference and stars."""
+    """Of many pairs what a screen can take.
+
+    Against a baseline: all of the measure that ranks the runs, and of every measure difference and stars.
+    Of every two runs: those of the leader.
+    """
+    whole = pairs_tables(comparison)
+    if comparison.plan.baseline is None:
+        return [
+            _leaders(comparison, board, table) for board, table in zip(comparison.boards, whole, strict=True)
+        ]
+    return [whole[0], _stars(comparison)] if len(whole) > 1 else whole
+
+
+def _leaders(comparison: Comparison, board: Board, table: Table) -> Table:
+    """The rows of a table of every two runs that are about the leader, which its title then names."""
+    leader = next(row.run for row in comparison.standings if row.k == board.k)
+    rows = [row[1:] for row in table.rows if row[0] == leader]
+    return replace(
+        table,
+        columns=table.columns[1:],
+        rows=rows,
+        title=f"{table.title}, {leader} against every other run",
+        keys=1,
+    )
+
+
+def _stars(comparison: Comparison) -> Table:
+    """Every measure's difference from the baseline, with its stars."""
     at = comparison.boards[0].k is not None
     shown = comparison.boards[0].columns
     found = {(pair.run, pair.measure): pair for pair in comparison.tested}
@@ -134,9 +162,7 @@ def pairs_in_short(comparison: Comparison) -> list[Table]:
         if any(pairs):
             rows.append([row.run, *([row.k] if at else []), *cells])
     heads = ["run", *(["k"] if at else []), *map(heading, shown)]
-    title = f"differences from {comparison.plan.baseline}"
-    short = Table(heads, rows, title=title, keys=2 if at else 1)
-    return [pairs_tables(comparison)[0], short] if len(shown) > 1 or at else pairs_tables(comparison)
+    return Table(heads, rows, title=f"differences from {comparison.plan.baseline}", keys=2 if at else 1)
 
 
 def p_heading(comparison: Comparison) -> str:
@@ -235,7 +261,9 @@ def _how_tested(comparison: Comparison) -> str:
 def _elsewhere(comparison: Comparison, short: bool) -> list[str]:
     """Where to find what the tables leave out."""
     said = []
-    if short and len(comparison.tested) > len(comparison.runs) - 1:
+    if short and comparison.plan.baseline is None:
+        said.append("The pairs of the other runs are in Markdown, LaTeX, JSON and the report.")
+    elif short and len(comparison.keys) * len(comparison.boards) > 1:
         said.append("Intervals and p of the other measures are in Markdown, LaTeX, CSV, JSON and the report.")
     if len(comparison.keys) > 1 and comparison.plan.baseline is None and len(comparison.runs) > 2:
         said.append("The tests of the other measures are in the JSON.")
