@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from steelyard.bench.config import Bench as Bench
     from steelyard.bench.result import BenchResult as BenchResult
+    from steelyard.bench.runner import bench as bench
     from steelyard.comparison.compare import compare as compare
     from steelyard.comparison.compare import compare_scores as compare_scores
     from steelyard.comparison.result import Comparison as Comparison

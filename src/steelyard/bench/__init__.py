@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steelyard.callable_module import CallableModule
 from steelyard.lazy_names import loader
@@ -19,12 +19,5 @@ _HOMES = {"Bench": "config", "BenchResult": "result", "ResultFolder": "folder", 
 __all__ = list(_HOMES)
 __getattr__ = loader(__name__, _HOMES)
 
-
-def called(*arguments: Any, **named: Any) -> BenchResult:
-    """Run a bench from its YAML file or a Bench; see `steelyard.bench.runner.bench`."""
-    from steelyard.bench.runner import bench
-
-    return bench(*arguments, **named)
-
-
+called = "steelyard.bench.runner:bench"
 sys.modules[__name__].__class__ = CallableModule

@@ -199,5 +199,5 @@ def listing() -> Listing[Dialect]:
     )
 
 
-called = listing
+called = "steelyard.dialects:listing"
 sys.modules[__name__].__class__ = CallableModule

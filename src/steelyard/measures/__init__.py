@@ -51,5 +51,5 @@ def _spelled(parameter: Parameter) -> str:
     return f"{parameter.name}={default}" + (f" (or {', '.join(others)})" if others else "")
 
 
-called = listing
+called = "steelyard.measures:listing"
 sys.modules[__name__].__class__ = CallableModule

@@ -18,12 +18,10 @@ from steelyard.callable_module import CallableModule
 from steelyard.lazy_names import loader
 
 if TYPE_CHECKING:
-    from steelyard.listing import Listing
     from steelyard.retrievers.base import Ranked as Ranked
     from steelyard.retrievers.base import Retriever as Retriever
     from steelyard.retrievers.base import RetrieverError as RetrieverError
     from steelyard.retrievers.bm25 import BM25 as BM25
-    from steelyard.retrievers.catalogue import Entry
     from steelyard.retrievers.dense import Dense as Dense
     from steelyard.retrievers.graph_flow import GraphFlow as GraphFlow
     from steelyard.retrievers.hybrid import Hybrid as Hybrid
@@ -56,11 +54,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def called() -> Listing[Entry]:
-    """Every retriever by name; see `steelyard.retrievers.catalogue.listing`."""
-    from steelyard.retrievers.catalogue import listing
-
-    return listing()
-
-
+called = "steelyard.retrievers.catalogue:listing"
 sys.modules[__name__].__class__ = CallableModule
