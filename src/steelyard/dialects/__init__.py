@@ -3,7 +3,7 @@
 A file holds `name`, `about` and `source`; `[policies]` (missing, no_relevant, ties, duplicates,
 single); `[names]`, the tool's own names and the fully spelled measure each stands for; `[defaults]`,
 what Steelyard's own names mean there when a parameter is not given; `[renamed]`, the tool's own names
-of parameters and Steelyard's; `[wrapped]`, its flags that make another measure of one, `{measure}` being
+of parameters (`Name.parameter`: of one measure) and Steelyard's; `[wrapped]`, its flags that make another measure of one, `{measure}` being
 that; `[sets]`, names for several measures at once; and `measures`, what a comparison shows when none are
 named. In a name `{k}` stands for a number, `{points}` for a list of numbers and
 `{gains}` for a list of grade=gain.
@@ -75,7 +75,10 @@ class Dialect:
         name, parameters, cutoff = split(wanted)
         for flag in self.wrapped.keys() & parameters.keys():
             return self._wrapped(flag, name, parameters, cutoff)
-        parameters = {self.renamed.get(key, key): value for key, value in parameters.items()}
+        parameters = {
+            self.renamed.get(f"{name}.{key}", self.renamed.get(key, key)): value
+            for key, value in parameters.items()
+        }
         own = {folded(pattern): spelled for pattern, spelled in self.names.items() if "{" not in pattern}
         if folded(name) in own:
             meant = parse(own[folded(name)])
