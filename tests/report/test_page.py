@@ -311,3 +311,21 @@ def test_the_page_says_where_interval_and_p_disagree_below_the_differences(tmp_p
     start = page.index("<summary>Differences from <bdi>base</bdi></summary>")
     assert start < page.index(note) < page.index("</details>", start)
     assert '<td class="verdict">cannot tell</td>' in page
+
+
+def test_long_names_are_shown_in_charts_without_what_they_share():
+    from steelyard.report.charts.drawing import charts_of
+
+    def labels(names):
+        runs = {name: sy.Run(RUN if number else OTHER) for number, name in enumerate(names)}
+        found = sy.compare(QRELS, runs, ["RR"])
+        spec = json.dumps([chart.spec for chart in charts_of(comparison_subject(found), looks_of(found))])
+        return set(re.findall(r'"labelExpr": "(.*?)"', spec))
+
+    assert labels(["bm25", "dense"]) == set()
+    long = [f"lab/2024/{name}-stemmed-and-lowercase" for name in ("bm25", "dense")]
+    (shown,) = labels(long)
+    start, end = map(
+        int, re.search(r"slice\(datum.label, (\d+), length\(datum.label\) - (\d+)\)", shown).groups()
+    )
+    assert [name[start : len(name) - end] for name in long] == ["bm25", "dense"]

@@ -106,10 +106,7 @@ def shortened(table: Table) -> Table:
         i for i in range(table.keys) if table.rows and all(isinstance(row[i], str) for row in table.rows)
     ]
     names = {str(row[i]) for row in table.rows for i in places}
-    if len(names) < 2:
-        return table
-    head = _alike(names)
-    tail = _alike({name[len(head) :][::-1] for name in names})[::-1]
+    head, tail = shared_ends(names)
     if not head and not tail:
         return table
     end = -len(tail) if tail else None
@@ -121,6 +118,18 @@ def shortened(table: Table) -> Table:
     where = [*([f"{head} at the beginning"] if head else []), *([f"{tail} at the end"] if tail else [])]
     left_out = f"{table.columns[places[0]]}: … is {' and '.join(where)}."
     return replace(table, rows=rows, note=f"{table.note} {left_out}".lstrip())
+
+
+def shared_ends(names: Collection[str]) -> tuple[str, str]:
+    """What all names begin and end with, if leaving it out is worth it.
+
+    >>> shared_ends(["bm25-stemmed-and-lowercase", "dense-stemmed-and-lowercase"]), shared_ends(["bm25-a", "bm25-b"])
+    (('', '-stemmed-and-lowercase'), ('', ''))
+    """
+    if len(set(names)) < 2:
+        return "", ""
+    head = _alike(names)
+    return head, _alike({name[len(head) :][::-1] for name in names})[::-1]
 
 
 def _alike(names: Collection[str]) -> str:

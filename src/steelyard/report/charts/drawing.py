@@ -16,6 +16,7 @@ from steelyard.report.charts import rows as made
 from steelyard.report.charts.rows import Row
 from steelyard.report.page.failures import Look
 from steelyard.report.page.subject import Subject
+from steelyard.report.tables import shared_ends
 
 RAMP = ["#eaf3f1", "#a9d3cc", "#5aa9a0", "#1f7a72", "#0b4f4a"]
 """Little to much. A page in the dark has its own; so a chart asks for the range by name."""
@@ -43,6 +44,9 @@ CONFIG = {"range": {"category": CATEGORIES, "ramp": RAMP, "ordinal": list(LEVELS
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
 
 LINE_HEIGHT, ROW_HEIGHT = 340, 30
+
+LONG_NAME = 22
+"""A run's name with more characters than this is too long for an axis or a key of four columns."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart | None:
     if not rows:
         return None
     order = alt.EncodingSortField(field="place", op="min", order="ascending")
-    base = _measured().encode(y=_runs_down("run", order))
+    base = _measured().encode(y=_runs_down("run", runs, order))
     value = alt.X("value:Q", title=None)
     layers: list[Any] = [
         base.mark_bar(height={"band": 0.62}, cornerRadiusEnd=2).encode(
@@ -168,7 +172,7 @@ def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         .encode(
             x=alt.X("left:Q", title="value of a query", scale=alt.Scale(nice=False)),
             x2="right:Q",
-            y=_runs_down("run", list(runs)),
+            y=_runs_down("run", runs),
             color=alt.Color(
                 "share:Q",
                 title="queries",
@@ -253,7 +257,7 @@ def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Cha
 def _p_values(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     if not rows:
         return None
-    base = _measured().encode(x=_runs_across("against", runs), y=_runs_down("run", list(runs)))
+    base = _measured().encode(x=_runs_across("against", runs), y=_runs_down("run", runs))
     cells = base.mark_rect(cornerRadius=2).encode(
         color=alt.Color(
             "level:N",
@@ -280,7 +284,7 @@ def _p_values(rows: list[Row], runs: Sequence[str]) -> Chart | None:
 def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     if not rows:
         return None
-    base = _all().encode(x=_runs_across("against", runs), y=_runs_down("run", list(runs)))
+    base = _all().encode(x=_runs_across("against", runs), y=_runs_down("run", runs))
     cells = base.mark_rect(cornerRadius=2).encode(
         color=alt.Color("share:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1])),
         tooltip=_tips("run", "against", "share"),
@@ -339,20 +343,40 @@ def _spec(chart: Any, rows: list[Row], height: int) -> dict[str, Any]:
     return spec
 
 
-def _runs_down(field: str, sort: Any) -> alt.Y:
-    return alt.Y(
-        f"{field}:N", title=None, sort=sort, axis=alt.Axis(labelLimit=170, ticks=False, domain=False)
-    )
+def _runs_down(field: str, runs: Sequence[str], sort: Any = None) -> alt.Y:
+    axis = alt.Axis(labelLimit=190, labelExpr=_label(runs), ticks=False, domain=False)
+    return alt.Y(f"{field}:N", title=None, sort=list(runs) if sort is None else sort, axis=axis)
 
 
 def _runs_across(field: str, runs: Sequence[str]) -> alt.X:
-    axis = alt.Axis(labelAngle=-35, labelLimit=110, orient="bottom", ticks=False, domain=False)
+    axis = alt.Axis(
+        labelAngle=-35, labelLimit=110, labelExpr=_label(runs), orient="bottom", ticks=False, domain=False
+    )
     return alt.X(f"{field}:N", title=None, sort=list(runs), axis=axis)
 
 
+def _label(runs: Sequence[str]) -> Any:
+    """How names are shown: where they are long, without what all of them begin or end with."""
+    if max(map(len, runs), default=0) <= LONG_NAME:
+        return alt.Undefined
+    head, tail = shared_ends(runs)
+    before, after = (len(part.encode("utf-16-le", "replace")) // 2 for part in (head, tail))
+    middle = f"slice(datum.label, {before}, length(datum.label) - {after})"
+    return f"{repr('…') if head else repr('')} + {middle} + {repr('…') if tail else repr('')}"
+
+
 def _colour(runs: Sequence[str], legend: bool = True) -> alt.Color:
+    head, tail = shared_ends(runs)
+    longest = max(map(len, runs), default=0) - len(head) - len(tail)
     key = (
-        alt.Legend(orient="top", columns=4, symbolLimit=40, symbolOpacity=1, labelLimit=170)
+        alt.Legend(
+            orient="top",
+            columns=4 if longest <= LONG_NAME else 2,
+            symbolLimit=40,
+            symbolOpacity=1,
+            labelLimit=170 if longest <= LONG_NAME else 240,
+            labelExpr=_label(runs),
+        )
         if legend
         else None
     )

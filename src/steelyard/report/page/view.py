@@ -14,7 +14,7 @@ from steelyard.explanation import POLICY_TEXT, explain
 from steelyard.report.comparison_rows import p_heading, pair_label, scale_of, starred_p, title
 from steelyard.report.page.subject import Subject
 from steelyard.statistics import FAMILY_TESTS, shown_p
-from steelyard.wording import listed, worded
+from steelyard.wording import SHOWN_NAMES, listed, worded
 
 FAR = 3
 """A run is far from the best when more than this many of the widest intervals lie between them."""
@@ -81,7 +81,7 @@ def lead(comparison: Comparison) -> list[tuple[str, str]]:
         ("95 % interval", "–" if pair.low != pair.low else f"{pair.low:+.4f} to {pair.high:+.4f}"),
         (p_heading(comparison), f"{starred_p(pair)}, {pair.verdict}"),
         ("Won, tied, lost", f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"),
-        ("Not told from the leader", ", ".join(tied) if tied else "no run"),
+        ("Not told from the leader", listed(tied, SHOWN_NAMES) if tied else "no run"),
     ]
     if pair.needed and not pair.p_adjusted < comparison.plan.alpha:
         said.append(("Queries needed to tell", f"about {pair.needed:,}"))
