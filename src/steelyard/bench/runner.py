@@ -20,6 +20,7 @@ from steelyard.datasets import Dataset, validate_dataset
 from steelyard.datasets.named import dataset_named
 from steelyard.dialects import dialect
 from steelyard.errors import InputError
+from steelyard.measures.compute import reads_texts
 from steelyard.runs import Run
 
 CACHE = "cache"
@@ -186,8 +187,4 @@ def _lists(answers: Answers) -> dict[str, Any]:
 
 def _needs_texts(made: Bench) -> bool:
     spoken = dialect(made.dialect)
-    measures = [spoken.measure(text) for text in spoken.expand(made.measures)]
-    return any(
-        m.parameters.get("budget") is not None or m.parameters.get("near", False) is not False
-        for m in measures
-    )
+    return reads_texts(spoken.measure(text) for text in spoken.expand(made.measures))

@@ -28,8 +28,10 @@ from steelyard.comparison.score_table import TableOptions
 from steelyard.comparison.slices import column_values
 from steelyard.datasets.files import queries_beside
 from steelyard.datasets.named import dataset_named
+from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
 from steelyard.judgments import Qrels
+from steelyard.measures.compute import reads_texts
 from steelyard.runs import Run
 
 
@@ -96,7 +98,8 @@ def compare(
     dataset: Annotated[
         str | None,
         Option(
-            "The dataset whose texts the page shows, as in bench.yaml: a folder, or with options "
+            "The dataset whose texts the page shows and measures read (a budget, near-repeats), as in bench.yaml: "
+            "a folder, or with options "
             "'{path: DIR, qrels: FILE}'.",
             "DIR",
         ),
@@ -144,6 +147,7 @@ def compare(
         "permutations": permutations,
         "seed": seed,
     }
+    known = None if dataset is None else dataset_named(dataset)
     if scores is not None:
         if qrels is not None:
             raise InputError("give judgments and runs, or --scores, not both.")
@@ -164,8 +168,11 @@ def compare(
             )
         if by is not None and queries is None:
             shared["queries"] = queries_beside(qrels)
+        spoken = dialect_of(dialect)
         truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
         held = _named(runs, named(columns, "--columns"))
+        if known is not None and reads_texts(map(spoken.measure, spoken.expand(measure or []))):
+            held = {name: Run(run, texts=dict(known.corpus)) for name, run in held.items()}
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
         result = compared(
             truth, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,
@@ -174,7 +181,7 @@ def compare(
     texts = None if queries is None or not movers else _texts(queries)
     print_comparison(result, format, output, movers, texts)
     if report is not None:
-        result.to_html(report, None if dataset is None else dataset_named(dataset))
+        result.to_html(report, known)
         say(f"{report} is the page to look at.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,6 +29,7 @@ from steelyard.inputs import Inputs, versions
 from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure
 from steelyard.report.tables import Cell, Table
+from steelyard.runs import Run
 from steelyard.scores import Scores
 from steelyard.version import __version__
 
@@ -47,6 +49,14 @@ def evaluate(
     per_query: Annotated[bool, Option("Show every query's values.")] = False,
     columns: RunColumns = None,
     qrels_columns: QrelsColumns = None,
+    dataset: Annotated[
+        str | None,
+        Option(
+            "The dataset whose texts measures read (a budget, near-repeats), as in bench.yaml: a folder, or with "
+            "options '{path: DIR, ...}'.",
+            "DIR",
+        ),
+    ] = None,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:
@@ -61,12 +71,13 @@ def evaluate(
     """
     truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
     run_columns = named(columns, "--columns")
+    texts = None if dataset is None else _texts(dataset)
     wanted = measure or None
     scores = [
         replace(
             evaluated(
                 truth,
-                read_run(run, run_columns, len(runs)) if run_columns else run,
+                _with_texts(read_run(run, run_columns, len(runs)) if run_columns else run, texts),
                 wanted,
                 dialect=dialect,
                 missing=missing,
@@ -97,6 +108,18 @@ def evaluate(
     for name, each in zip(names, scores, strict=True):
         say(f"{name}: {each.coverage}")
     refuse_strangers({name: each.coverage for name, each in zip(names, scores, strict=True)})
+
+
+def _texts(dataset: str) -> dict[str, str]:
+    """The texts of a dataset's documents."""
+    from steelyard.datasets.named import dataset_named
+
+    return dict(dataset_named(dataset).corpus)
+
+
+def _with_texts(run: Run | Path, texts: Mapping[str, str] | None) -> Run | Path:
+    """The run with the documents' texts; as it is where there are none."""
+    return run if texts is None else Run(Run.of(run), texts=texts)
 
 
 def _distinct(names: list[str], paths: list[Path]) -> list[str]:

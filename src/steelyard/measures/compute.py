@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment, MissingDataError
@@ -12,9 +14,9 @@ from steelyard.measures.registry import expectations
 
 _CARRY = {
     "tokens": "a budget needs each document's length: Run(..., tokens={doc_id: count}) or texts={doc_id: text}, or a column `tokens`; "
-    "a bench with `run: FILE` takes the texts from its dataset",
-    "texts": "near-repeats need the documents' texts: Run(..., texts={doc_id: text}), or a bench with `run: FILE`, "
-    "which takes them from its dataset",
+    "on the command line --dataset DIR",
+    "texts": "near-repeats need the documents' texts: Run(..., texts={doc_id: text}), or on the command "
+    "line --dataset DIR",
     "seconds": "it needs each query's time: Run(..., seconds={query_id: seconds}); a bench records them",
     "tokens kept": "with unjudged=remove the tokens of the documents taken out are not known; choose unjudged=keep",
     "texts kept": "with unjudged=remove it is not known which of the documents left nearly repeat one another; "
@@ -64,6 +66,14 @@ def summary(measure: Measure, per_query: Floats) -> float:
     if how.startswith("p"):
         return float(np.percentile(kept, int(how[1:])))
     return float(kept.mean())
+
+
+def reads_texts(measures: Iterable[Measure]) -> bool:
+    """Whether a measure looks at the documents' texts, or at how long they are: near-repeats, or a budget."""
+    return any(
+        m.parameters.get("budget") is not None or m.parameters.get("near", False) is not False
+        for m in measures
+    )
 
 
 def averaged(measure: Measure) -> bool:

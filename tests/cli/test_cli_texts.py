@@ -1,0 +1,47 @@
+"""evaluate and compare with --dataset: measures that read texts have them, as a Run with texts does."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import steelyard as sy
+from steelyard.cli import run
+
+TEXTS = {
+    "a": "the balance weighs gold and silver",
+    "b": "the balance weighs gold and silver",
+    "c": "a boat floats",
+}
+MEASURES = ["R(budget=7)", "Repeats@3", "Repeats(near=True)@3"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    sy.Dataset.of(TEXTS, {"q": "gold"}, {"q": ["a", "c"]}).write(tmp_path / "data")
+    (tmp_path / "qrels.trec").write_text("q 0 a 1\nq 0 c 1\n")
+    (tmp_path / "one.run").write_text("q Q0 a 1 3 one\nq Q0 b 2 2 one\nq Q0 c 3 1 one\n")
+    return [str(tmp_path / name) for name in ("qrels.trec", "one.run", "data")]
+
+
+def asked(measures):
+    return [part for measure in measures for part in ("-m", measure)]
+
+
+def test_texts_of_the_dataset_are_read(files, capsys):
+    qrels, one, data = files
+    given = sy.Run(sy.Run.read(one), texts=TEXTS)
+    wanted = sy.evaluate(qrels, given, MEASURES).means
+    assert wanted["Repeats@3"] == 1 / 3
+    assert run(["evaluate", qrels, one, *asked(MEASURES), "--dataset", data, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["means"] == wanted
+    assert run(["compare", qrels, one, *asked(MEASURES), "--dataset", data, "--format", "json"]) == 0
+    row = json.loads(capsys.readouterr().out)["leaderboard"][0]
+    assert {measure: row[measure] for measure in MEASURES} == wanted
+
+
+@pytest.mark.parametrize("measure", ["R(budget=7)", "Repeats(near=True)@3"])
+def test_without_a_dataset_the_option_is_told(files, measure, capsys):
+    assert run(["evaluate", *files[:2], "-m", measure]) == 2
+    assert "--dataset DIR" in capsys.readouterr().err
