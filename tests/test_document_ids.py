@@ -71,3 +71,10 @@ def test_a_poor_run_is_measured_and_one_with_other_ids_is_refused(tmp_path, caps
     out, err = capsys.readouterr()
     assert "AP" in out
     assert "upper and lower case" in err
+
+
+def test_a_run_that_only_missed_is_measured_though_its_ids_stand_with_other_queries():
+    truth = {"q1": ["d1"], "q2": ["d2"]}
+    missed = {"q1": ["d2"], "q2": ["d1"]}
+    result = sy.compare(truth, {"missed": missed, "found": {"q1": ["d1"], "q2": ["d2"]}}, ["RR"])
+    assert result.leaderboard["RR"].to_list() == [1.0, 0.0]

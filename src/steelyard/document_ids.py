@@ -46,10 +46,14 @@ def unknown_documents_note(returned: Sequence[str], judged: Sequence[str]) -> st
 def difference(returned: Iterable[str], judged: Iterable[str]) -> str | None:
     """What makes ids differ that would else be the same: case, what they begin with, or what they end in.
 
+    Nothing where an id is on both sides: then they are called alike, and the run missed.
+
     >>> difference(["doc-12", "doc-7"], ["7", "8"]), difference(["a.txt"], ["a"]), difference(["x"], ["y"])
     ("'doc-', with which those of the run begin", "'.txt', in which those of the run end", None)
     """
     ours, theirs = set(returned), set(judged)
+    if ours & theirs:
+        return None
     if {one.strip().lower() for one in ours} & {one.strip().lower() for one in theirs}:
         spaced = {one.strip() for one in ours} & {one.strip() for one in theirs}
         return "white space around them" if spaced else "upper and lower case"
