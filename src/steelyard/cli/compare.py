@@ -129,6 +129,10 @@ def compare(
     steelyard compare qrels.tsv a.run b.run --at 1 --at 3 --dialect leaderboard --composite default --format markdown
 
     steelyard compare --scores per-query.csv --run-column method --query-column query_id -m MRR
+
+    Every format shows differences, intervals, corrected p-values and verdicts. CSV has one row a run, and
+    the differences from --baseline and the slices of --by as columns. Verdicts go by p; a note names the
+    pairs whose interval says otherwise.
     """
     if movers < 0:
         raise InputError(f"--movers is {movers}; expected 0 or more.")
