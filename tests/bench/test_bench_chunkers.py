@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -74,14 +76,15 @@ def test_every_chunker_with_every_retriever_on_one_leaderboard(dataset: sy.Datas
     assert whole["R(per=target)@3"] == 1.0
 
 
-def test_chunks_sizes_and_index_stand_beside_the_scores(dataset: sy.Dataset, tmp_path: Path) -> None:
+def test_the_chunks_table_has_what_the_leaderboard_does_not(dataset: sy.Dataset, tmp_path: Path) -> None:
     result = bench(dataset, tmp_path)
     table = result.chunk_table
     assert table is not None
-    assert table.columns[:4] == ["run", "chunks", "mean tokens", "index MB"]
-    sizes = {str(row[0]): (row[1], row[2]) for row in table.rows}
-    assert sizes["bm25-okapi on whole"] == (2, 14.5)
-    assert sizes["bm25-okapi on sentence-6"][0] == 6
+    assert table.columns == ["chunking", "chunks", "mean tokens"]
+    sizes = {str(row[0]): tuple(row[1:]) for row in table.rows}
+    assert list(sizes) == ["fixed-5/2", "sentence-6", "whole"]
+    assert sizes["whole"] == (2, 14.5)
+    assert sizes["sentence-6"][0] == 6
     assert "## Chunkings" in (tmp_path / "leaderboard.md").read_text("utf-8")
 
 
@@ -104,8 +107,6 @@ def test_without_evidence_a_chunk_of_a_relevant_document_counts(dataset: sy.Data
 
 
 def test_evidence_is_read_beside_the_file(dataset: sy.Dataset, tmp_path: Path) -> None:
-    import json
-
     (tmp_path / "key.json").write_text(json.dumps(EVIDENCE), encoding="utf-8")
     for name, rows in (("corpus", TEXTS), ("queries", QUERIES)):
         lines = (json.dumps({"_id": key, "text": text}) + "\n" for key, text in rows.items())
@@ -118,6 +119,56 @@ def test_evidence_is_read_beside_the_file(dataset: sy.Dataset, tmp_path: Path) -
     )
     result = sy.bench(tmp_path / "bench.yaml")
     assert len(result.comparison.leaderboard) == 3
+
+
+def written(folder: Path, key: object, **more: object) -> Path:
+    """A bench beside a dataset that has no judgments of its own."""
+    data = folder / "data"
+    data.mkdir()
+    for name, rows in (("corpus", TEXTS), ("queries", QUERIES)):
+        lines = (json.dumps({"_id": key, "text": text}) + "\n" for key, text in rows.items())
+        (data / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+    (folder / "key.json").write_text(json.dumps(key), encoding="utf-8")
+    made = {
+        "dataset": "data",
+        "evidence": "key.json",
+        "chunkers": CHUNKERS,
+        "retrievers": ["bm25-okapi", "bm25-plus"],
+        "measures": ["R(per=target)@2"],
+        "warmup": 0,
+        **more,
+    }
+    (folder / "bench.yaml").write_text(json.dumps(made), encoding="utf-8")
+    return folder / "bench.yaml"
+
+
+def test_where_evidence_judges_the_dataset_needs_no_judgments(tmp_path: Path) -> None:
+    result = sy.bench(written(tmp_path, EVIDENCE))
+    assert len(result.comparison.leaderboard) == 6
+    text = result.comparison.to_text()
+    assert len(re.findall(r"^fixed-5/2: \d+ of \d+ chunks overlap one before", text, re.MULTILINE)) == 1
+    assert text.count("chunks overlap one before") == 1
+    assert text.count("favours big chunks") == 1
+    again = load_result(result.folder).comparison
+    assert (again.notes, again.to_text()) == (result.comparison.notes, text)
+
+
+def test_without_evidence_the_dataset_needs_judgments(tmp_path: Path) -> None:
+    path = written(tmp_path, EVIDENCE, evidence=None)
+    with pytest.raises(
+        InputError, match="has no judgments: .*Where `evidence` judges in bench.yaml none is needed"
+    ):
+        sy.bench(path)
+
+
+def test_a_key_of_other_queries_is_refused_with_both(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="begin with 'q1', 'q2', 'q3', those of the answer key with 'z'"):
+        sy.bench(written(tmp_path, {"z": EVIDENCE["q2"]}))
+
+
+def test_spans_that_do_not_fit_the_documents_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is out of range: the document has 79"):
+        sy.bench(written(tmp_path, {"q1": [{"doc_id": "a", "start": 70, "end": 99}]}))
 
 
 @pytest.mark.parametrize(

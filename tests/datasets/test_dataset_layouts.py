@@ -342,3 +342,16 @@ def test_ir_datasets_by_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
     with pytest.raises(InputError, match="pip install ir_datasets"):
         Dataset.read("ir_datasets:toy/test")
+
+
+def test_a_folder_whose_judgments_are_elsewhere(trio: Path, tmp_path: Path) -> None:
+    (trio / "qrels.tsv").write_text("not a table of judgments\n")
+    bare = Dataset.read(trio, judged=False)
+    assert (len(bare.queries), len(bare.qrels)) == (3, 0)
+    (trio / "named.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    assert len(Dataset.read(trio, judged=False, qrels="named.tsv").qrels) == 1, "what is named is read"
+    (tmp_path / "collection.tsv").write_text("0\tA passage.\n")
+    (tmp_path / "queries.tsv").write_text("7\twhat?\n")
+    assert list(Dataset.read(tmp_path, judged=False, format="msmarco").queries) == ["7"]
+    with pytest.raises(InputError, match="has no qrels.tsv"):
+        Dataset.read(tmp_path, format="msmarco")

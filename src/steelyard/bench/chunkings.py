@@ -139,10 +139,20 @@ def chunkings_of(
     """
     if not chunkers:
         return [Chunking(None, dataset.corpus, dataset.qrels, dataset.fingerprint)]
-    if isinstance(evidence, str):
-        evidence = folder / evidence
-    key = Evidence.from_qrels(dataset.qrels) if evidence is None else Evidence.of(evidence)
+    key = Evidence.from_qrels(dataset.qrels) if evidence is None else _key(evidence, folder)
     return [_chunking(dataset, cutter, key, overlap) for cutter in _chunkers(chunkers)]
+
+
+def _key(named: Any, folder: Path) -> Evidence:
+    """The evidence that a bench names: a file beside it, a `path` with options, or the evidence itself."""
+    if isinstance(named, str):
+        return Evidence.read(folder / named)
+    if isinstance(named, Mapping) and isinstance(named.get("path"), str):
+        options = {str(name): value for name, value in named.items() if name != "path"}
+        if isinstance(options.get("corpus"), str):
+            options["corpus"] = folder / options["corpus"]
+        return Evidence.read(folder / named["path"], **options)
+    return Evidence.of(named)
 
 
 def _chunking(dataset: Dataset, cutter: Chunker, key: Evidence, overlap: str) -> Chunking:
@@ -152,7 +162,7 @@ def _chunking(dataset: Dataset, cutter: Chunker, key: Evidence, overlap: str) ->
             f"chunker {cutter.label}: the documents of {dataset.name!r} are empty; there are no chunks."
         )
     named = [replace(chunk, chunk_id=f"{cutter.label}:{chunk.chunk_id}") for chunk in chunks]
-    judged = key.judge(named, overlap=overlap)  # type: ignore[arg-type]
+    judged = key.judge(named, overlap=overlap, documents=dataset.corpus.texts)  # type: ignore[arg-type]
     rows = [
         (query, doc if doc.startswith(f"{cutter.label}:") else f"{cutter.label}:{doc}", float(grade), target)
         for query, doc, grade, target in judged.frame.drop_nulls("doc_id").iter_rows()
@@ -172,9 +182,8 @@ def joined(dataset: Dataset, chunkings: Sequence[Chunking]) -> Dataset:
     if chunkings[0].label is None:
         return dataset
     corpus = {chunk: text for chunking in chunkings for chunk, text in chunking.corpus.items()}
-    notes = tuple(f"{c.label}: {note}" for c in chunkings for note in c.qrels.notes)
     judged = _together([chunking.qrels for chunking in chunkings])
-    return replace(dataset, corpus=Corpus.of(corpus), qrels=judged, notes=(*dataset.notes, *notes))
+    return replace(dataset, corpus=Corpus.of(corpus), qrels=judged)
 
 
 def _together(judgments: Sequence[Qrels]) -> Qrels:
@@ -214,7 +223,10 @@ def compare_chunkings(
     """
     parts = [
         compare(
-            own, {name: run for name, run in runs.items() if chunking_of[name] == label}, measures, **options
+            _without_notes(own),
+            {name: run for name, run in runs.items() if chunking_of[name] == label},
+            measures,
+            **options,
         )
         for label, own in judgments.items()
     ]
@@ -233,7 +245,7 @@ def compare_chunkings(
         coverage={name: covered for part in parts for name, covered in part.coverage.items()},
         notes=(
             "Every run is measured against the judgments of its own chunking.",
-            *(note for part in parts for note in part.given),
+            *dict.fromkeys(note for part in parts for note in part.given),
         ),
         dialect=parts[0].dialect,
         source=Source(
@@ -243,6 +255,13 @@ def compare_chunkings(
             chunked=True,
         ),
     )
+
+
+def _without_notes(qrels: Qrels) -> Qrels:
+    """The judgments without what was noted of their chunking: that is said once, not with every run."""
+    bare = Qrels(qrels)
+    bare.notes = ()
+    return bare
 
 
 def _stacked(boards: Sequence[Board | None], asked: tuple[str, ...]) -> Board:

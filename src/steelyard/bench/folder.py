@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.bench.chunk_notes import with_notes
 from steelyard.bench.chunkings import own_judgments
 from steelyard.bench.comparing import compared
 from steelyard.comparison.result import Comparison
@@ -86,7 +87,8 @@ def load_result(source: str | Path) -> ResultFolder:
     runs = {
         name: Run(run, texts=texts) if texts and _needs_texts(record) else run for name, run in runs.items()
     }
-    comparison = replace(_compared(record, qrels, runs, columns, absent), failed=_failed(record))
+    comparison = with_notes(_compared(record, qrels, runs, columns, absent), record.get("chunk_notes", ()))
+    comparison = replace(comparison, failed=_failed(record))
     absent += _changed(record, comparison)
     return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(absent))
 

@@ -20,7 +20,7 @@ from steelyard.datasets import Dataset
 from steelyard.formats.atomic import write_file
 from steelyard.report.page import write_page
 from steelyard.report.page.subject import Subject
-from steelyard.report.tables import Table, markdown
+from steelyard.report.tables import Cell, Table, markdown
 from steelyard.runs import Run
 from steelyard.version import __version__
 from steelyard.wording import counted
@@ -110,7 +110,7 @@ class BenchResult:
     """The comparison, the runs, what each retriever cost, and the folder that keeps it all.
 
     `problems` are the errors of the answer key; `removed` the files of earlier results that were taken out
-    of the folder.
+    of the folder; `chunk_notes` what to know of the chunkings, which is among the comparison's notes.
     """
 
     bench: Bench
@@ -121,6 +121,7 @@ class BenchResult:
     folder: Path
     problems: tuple[str, ...] = ()
     removed: tuple[Path, ...] = ()
+    chunk_notes: tuple[str, ...] = ()
 
     @property
     def failed(self) -> dict[str, int]:
@@ -173,25 +174,12 @@ class BenchResult:
 
     @property
     def chunk_table(self) -> Table | None:
-        """Of a bench with chunkers: every run's scores, best first, beside its chunks, their mean size and its index."""
+        """Of a bench with chunkers: how many chunks each made, and their mean size."""
         if not self.bench.chunkers:
             return None
-        keys = self.comparison.keys
-        rows = {row.run: row for row in self.rows}
-        several = any(place.k is not None for place in self.comparison.standings)
-        columns = ["run", *(["k"] if several else []), "chunks", "mean tokens", "index MB", *keys]
-        cells = [
-            [
-                place.run,
-                *([place.k] if several else []),
-                rows[place.run].chunks,
-                _scaled(rows[place.run].chunk_tokens, 1),
-                _scaled(rows[place.run].index_bytes, 1e-6),
-                *(place.means[key] for key in keys),
-            ]
-            for place in self.comparison.standings
-        ]
-        return Table(columns, cells, digits=4)
+        sizes = {row.chunker: (row.chunks, _scaled(row.chunk_tokens, 1)) for row in self.rows}
+        rows: list[list[Cell]] = [[label, *size] for label, size in sizes.items()]
+        return Table(["chunking", "chunks", "mean tokens"], rows, digits=1)
 
     def remarks(self) -> list[str]:
         """What a reader should know of how the runs came about."""
@@ -262,6 +250,7 @@ class BenchResult:
             ],
             "comparison": self.comparison.to_dict(),
             "problems": list(self.problems),
+            "chunk_notes": list(self.chunk_notes),
         }
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from steelyard.bench.answers import Answers, AnswerStore, key_of
 from steelyard.bench.asking import Contestant, Watch, ask_all, index_all, throughput
+from steelyard.bench.chunk_notes import chunk_notes, with_notes
 from steelyard.bench.chunkings import Chunking, chunkings_of, joined
 from steelyard.bench.comparing import compared
 from steelyard.bench.config import Bench, check_bench, read_bench
@@ -53,7 +54,7 @@ def bench(
         made, specs = check_bench(source)
     folder = Path(output) if output is not None else _folder(path)
     beside = path.parent if path else Path()
-    dataset = dataset_named(made.dataset, beside)
+    dataset = dataset_named(made.dataset, beside, judged=made.evidence is None)
     if not dataset.queries:
         raise InputError(f"dataset {dataset.name!r} has no queries; there is nothing to ask.")
     problems = key_problems(dataset, made)
@@ -67,7 +68,7 @@ def bench(
     judged = set(chunkings[0].qrels.queries)
     asked = {query: text for query, text in dataset.queries.items() if query in judged}
     if not asked:
-        raise InputError(f"dataset {dataset.name!r}: no query is judged; there is nothing to measure.")
+        raise _unjudged(dataset, chunkings[0])
     tell = watch or (lambda what, done, total: None)
     contestants: list[Contestant] = []
     waiting: list[Contestant] = []
@@ -97,14 +98,20 @@ def bench(
         {row.run: str(row.chunker) for row in rows},
         dataset.queries.columns,
     )
+    said: tuple[str, ...] = ()
+    if made.chunkers:
+        said = chunk_notes(dataset, chunkings, comparison, {row.run: str(row.chunker) for row in rows}, runs)
     result = BenchResult(
         bench=made,
         dataset=joined(dataset, chunkings),
         runs=runs,
         rows=tuple(rows),
-        comparison=replace(comparison, failed={row.run: row.failed for row in rows if row.errors}),
+        comparison=replace(
+            with_notes(comparison, said), failed={row.run: row.failed for row in rows if row.errors}
+        ),
         folder=folder,
         problems=problems,
+        chunk_notes=said,
     )
     tell("writing", 0, 1)
     earlier = earlier_record(folder)
@@ -116,6 +123,16 @@ def bench(
         LOG.warning("%s", result.removal)
     LOG.info("The result is in %s.", folder)
     return result
+
+
+def _unjudged(dataset: Dataset, chunking: Chunking) -> InputError:
+    """The error where the dataset's queries and the answer key's have none in common."""
+    asked, judged = list(dataset.queries)[:3], chunking.qrels.queries[:3]
+    return InputError(
+        f"dataset {dataset.name!r}: no query is judged; there is nothing to measure. Its queries begin with "
+        f"{', '.join(map(repr, asked))}, those of the answer key with {', '.join(map(repr, judged)) or 'none'}: "
+        "call them alike."
+    )
 
 
 def _folder(path: Path | None) -> Path:

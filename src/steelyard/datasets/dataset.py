@@ -45,21 +45,24 @@ class Dataset:
         return cls(name, Corpus.of(corpus), Queries.of(queries), Qrels.of(qrels))
 
     @classmethod
-    def read(cls, source: str | Path, format: str | None = None, **options: Any) -> Dataset:
+    def read(
+        cls, source: str | Path, format: str | None = None, *, judged: bool = True, **options: Any
+    ) -> Dataset:
         """Read a folder, a file, or a name: `demo`, or `ir_datasets:` and an id.
 
         The layout is found from what is there unless `format` insists on one: 'beir' (the JSONL
         trio), 'autorag', 'multihop-rag', 'llama-index', 'msmarco', 'csv' or 'ir_datasets'. Each
         has options of its own; one they share is `unjudged`, what to do with queries that no
         judgment names: 'keep' them, 'drop' them (what is done where one split of several is
-        read), or take them as 'unanswerable', with no relevant document.
+        read), or take them as 'unanswerable', with no relevant document. `judged=False` is for a
+        folder whose judgments are elsewhere, as evidence is: its own, if it has any, are not looked for.
 
         >>> Dataset.read("demo")
         Dataset 'demo': 267 documents, 115 queries, 572 judgments, 152 targets
         """
         from steelyard.datasets.reading import read_dataset
 
-        return read_dataset(source, format, options)
+        return read_dataset(source, format, options, judged)
 
     def write(self, folder: str | Path) -> None:
         """Write the JSONL trio: corpus.jsonl, queries.jsonl and qrels.tsv in a folder, made where it is not there."""

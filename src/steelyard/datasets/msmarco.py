@@ -32,22 +32,28 @@ def read_msmarco(
     collection: str | None = None,
     queries: str | None = None,
     qrels: str | None = None,
-    unjudged: str = "drop",
+    unjudged: str | None = None,
+    judged: bool = True,
 ) -> Dataset:
-    """Read the folder; `split` picks among several, as 'dev.small' of queries.dev.small.tsv."""
+    """Read the folder; `split` picks among several, as 'dev.small' of queries.dev.small.tsv.
+
+    Not `judged`: no judgments are looked for, unless `qrels` names some.
+    """
     names = (collection,) if collection else ("collection.tsv", "msmarco-docs.tsv", "docs.tsv")
     passages = next((path for name in names if (path := find_file(folder, name))), None)
     if passages is None:
         raise InputError(
             f"{folder} has no {names[0]}: name the file (collection=...). It holds {listing(folder)}."
         )
-    judgments = _of_split(folder, "qrels", split, qrels)
-    asked_file = _of_split(folder, "queries", split or _split_of(judgments, "qrels"), queries)
+    judgments = _of_split(folder, "qrels", split, qrels) if judged or qrels is not None else None
+    split = split or (None if judgments is None else _split_of(judgments, "qrels"))
+    asked_file = _of_split(folder, "queries", split, queries)
     documents, asked = CorpusBuilder(), QueriesBuilder()
     _read_rows(passages, lambda fields: _add_document(documents, fields), _EXPECTED_PASSAGES)
     _read_rows(asked_file, lambda fields: _add_query(asked, fields), _EXPECTED_QUERIES)
-    judged = Qrels.read(judgments, format="msmarco")
-    return assemble(folder.resolve().name, documents, asked, judged, unjudged)
+    key = Qrels({}) if judgments is None else Qrels.read(judgments, format="msmarco")
+    policy = unjudged or ("keep" if judgments is None else "drop")
+    return assemble(folder.resolve().name, documents, asked, key, policy)
 
 
 def _of_split(folder: Path, kind: str, split: str | None, named: str | None) -> Path:

@@ -12,8 +12,8 @@ from steelyard.errors import InputError
 FORMS = "demo, ir_datasets:ID, a path, or a path with options, as in {path: data, qrels: judged.tsv}"
 
 
-def dataset_named(named: Any, folder: Path = Path()) -> Dataset:
-    """The dataset that is meant; paths are taken from `folder`.
+def dataset_named(named: Any, folder: Path = Path(), judged: bool = True) -> Dataset:
+    """The dataset that is meant; paths are taken from `folder`, and `judged` is as in Dataset.read.
 
     A text that begins with { is a mapping in YAML, written as bench.yaml has it. A file of judgments
     (`qrels`) is looked for in the dataset first, as other files of its options, then in `folder`.
@@ -28,7 +28,7 @@ def dataset_named(named: Any, folder: Path = Path()) -> Dataset:
     qrels = options.get("qrels")
     if isinstance(qrels, str) and not (Path(place) / qrels).exists() and (folder / qrels).exists():
         options["qrels"] = str((folder / qrels).resolve())
-    return Dataset.read(place, **options)
+    return Dataset.read(place, **{"judged": judged, **options})
 
 
 def path_and_options(named: Any) -> tuple[str | Path, dict[str, Any]]:

@@ -31,8 +31,10 @@ _LAYOUTS = (
 )
 
 
-def read_dataset(source: str | Path, format: str | None, options: Mapping[str, Any]) -> Dataset:
-    """Read the dataset with the reader of its format."""
+def read_dataset(
+    source: str | Path, format: str | None, options: Mapping[str, Any], judged: bool = True
+) -> Dataset:
+    """Read the dataset with the reader of its format; not `judged`, without judgments that are files of their own."""
     if format is not None and format not in _READERS:
         raise InputError(
             f"there is no dataset format {format!r}; there are {', '.join(_READERS)}.{did_you_mean(format, _READERS)}"
@@ -53,7 +55,10 @@ def read_dataset(source: str | Path, format: str | None, options: Mapping[str, A
             f"or {IR_DATASETS} and an id."
         )
     found = format or (_folder_format(path) if path.is_dir() else _file_format(path))
-    return _reader(found, options)(path, **options)
+    reader = _reader(found, options)
+    if not judged and "judged" in inspect.signature(reader).parameters:
+        options = {**options, "judged": False}
+    return reader(path, **options)
 
 
 def _read_demo(options: Mapping[str, Any]) -> Dataset:

@@ -39,15 +39,20 @@ def read_trio(
     queries: str | None = None,
     qrels: str | None = None,
     unjudged: str | None = None,
+    judged: bool = True,
 ) -> Dataset:
-    """Read the trio; `corpus`, `queries` and `qrels` name files that are called otherwise."""
+    """Read the trio; `corpus`, `queries` and `qrels` name files that are called otherwise.
+
+    Not `judged`: no judgments are looked for, unless `qrels` or `split` name some.
+    """
     documents, asked = CorpusBuilder(), QueriesBuilder()
-    judgments, several, notes = _judgments_file(folder, split, qrels)
+    without = not judged and qrels is None and split is None
+    judgments, several, notes = (None, False, []) if without else _judgments_file(folder, split, qrels)
     read_objects(required_file(folder, corpus or "corpus.jsonl"), documents.add_record, _EXPECTED_DOCUMENT)
     read_objects(required_file(folder, queries or "queries.jsonl"), asked.add_record, _EXPECTED_QUERY)
-    judged, found = read_judgments(judgments)
+    key, found = (Qrels({}), ()) if judgments is None else read_judgments(judgments)
     policy = unjudged or ("drop" if several else "keep")
-    return assemble(folder.resolve().name, documents, asked, judged, policy, notes, found)
+    return assemble(folder.resolve().name, documents, asked, key, policy, notes, found)
 
 
 def read_objects(path: Path, use: Callable[[dict[str, Any]], None], expected: str) -> None:
@@ -197,7 +202,7 @@ def _judgments_file(folder: Path, split: str | None, named: str | None) -> tuple
     raise InputError(
         f"{folder} has no judgments: expected qrels.tsv, qrels/test.tsv or qrels_test.tsv, or one that is named: "
         f"qrels=... in Python, {{path: {folder}, qrels: FILE}} for the dataset in bench.yaml and on the command line. "
-        f"It holds {listing(folder)}."
+        f"It holds {listing(folder)}. Where `evidence` judges in bench.yaml none is needed, nor with judged=False in Python."
     )
 
 
