@@ -17,7 +17,8 @@ from steelyard.formats.lists import (
 from steelyard.formats.names import run_name
 from steelyard.formats.roles import check_roles, find_name
 from steelyard.formats.source import Source
-from steelyard.judgments import Qrels, merged_note
+from steelyard.judgment_words import merged_note
+from steelyard.judgments import Qrels
 
 if TYPE_CHECKING:
     import polars as pl

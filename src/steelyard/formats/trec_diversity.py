@@ -14,7 +14,8 @@ from steelyard.formats.roles import check_roles
 from steelyard.formats.source import Source
 from steelyard.formats.trec_qrels import check
 from steelyard.formats.white_space import comment_note, split_columns
-from steelyard.judgments import Qrels, merged_note
+from steelyard.judgment_words import merged_note
+from steelyard.judgments import Qrels
 
 EXPECTED = "Expected 4 columns, parted by white space: topic subtopic document judgment."
 

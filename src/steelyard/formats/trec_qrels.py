@@ -13,7 +13,8 @@ from steelyard.formats.limits import fits_columns, holds_every_query, no_targets
 from steelyard.formats.roles import check_roles
 from steelyard.formats.source import Source
 from steelyard.formats.white_space import Columns, comment_note, finite, frame_columns, split_columns
-from steelyard.judgments import Qrels, merged_note
+from steelyard.judgment_words import merged_note
+from steelyard.judgments import Qrels
 from steelyard.wording import counted
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.formats import columns
-from steelyard.judgments import disagreement_error, grade_error
+from steelyard.judgment_words import disagreement_error, grade_error
 
 
 class Kind(IntEnum):

@@ -17,7 +17,8 @@ from steelyard.alignment.hits import Floats
 from steelyard.coverage import Levels, coverage_of, faintest_grade
 from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
 from steelyard.evaluation import deepest_cutoff, query_values
-from steelyard.judgments import Qrels, disagreement
+from steelyard.judgment_words import disagreement
+from steelyard.judgments import Qrels
 from steelyard.measures.needs import Held
 from steelyard.runs import Run
 from steelyard.spark.faults import Fault, Kind, in_words
