@@ -17,6 +17,7 @@ from steelyard.comparison.movers import Lists, Moved, Mover, moved, movers
 from steelyard.comparison.pairs import Pair, pairs_of
 from steelyard.comparison.plan import Plan
 from steelyard.comparison.slices import Slice, reversals, slices_of
+from steelyard.comparison.untested import untested
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError, did_you_mean
 from steelyard.judgments import Qrels
@@ -95,15 +96,13 @@ class Comparison:
             *notes,
             *disagreement(tested, plan),
             *reversals(cut, boards[0].columns[0].key, len(boards[0].runs)),
+            *untested(tested),
         ]
         rows = [
             row
             for board, order in zip(boards, orders, strict=True)
             for row in standings(board, order, plan, tested)
         ]
-        untested = next((pair.reason for pair in tested if pair.p != pair.p), None)
-        if untested:
-            said.append(f"No test: {untested}.")
         return cls(
             boards=tuple(boards),
             standings=tuple(rows),

@@ -10,11 +10,9 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.measures.grammar import Measure
-from steelyard.wording import listed, worded
+from steelyard.wording import SHOWN_NAMES, listed, worded
 
 _OVER_TARGETS = ("targets", "diversity")
-SHOWN_KEYS = 6
-"""Measures that a note names; of more it names the first ones and counts the others."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +54,21 @@ class Held:
         notes = []
         if self.lowest >= 0 and (keys := _needing("distractors", wanted)):
             notes.append(
-                f"no distractor is judged (a grade below 0), so {listed(keys, SHOWN_KEYS)} cannot be other than 0"
+                f"no distractor is judged (a grade below 0), so {listed(keys, SHOWN_NAMES)} cannot be other than 0"
             )
         if not self.zeros and (keys := _needing("not relevant", wanted)):
             notes.append(
-                f"no document is judged not relevant (grade 0), so {listed(keys, SHOWN_KEYS)} "
+                f"no document is judged not relevant (grade 0), so {listed(keys, SHOWN_NAMES)} "
                 f"{worded(len(keys), 'is', 'are')} the share of the relevant documents that came back"
             )
         if not self.unanswerable and (keys := _needing("unanswerable", wanted)):
             notes.append(
-                f"every query has a relevant document, so {listed(keys, SHOWN_KEYS)} "
+                f"every query has a relevant document, so {listed(keys, SHOWN_NAMES)} "
                 f"{worded(len(keys), 'has', 'have')} no query to count"
             )
         if not self.targets and self.highest > 0 and (keys := _over_targets(wanted)):
             notes.append(
-                f"the judgments name no targets, so in {listed(keys, SHOWN_KEYS)} each relevant document is its own"
+                f"the judgments name no targets, so in {listed(keys, SHOWN_NAMES)} each relevant document is its own"
             )
         return (*notes, *self._out_of_grade(wanted))
 
@@ -82,7 +80,7 @@ class Held:
             if level is not None and measure.definition.needs_relevant and float(level) > self.highest > 0:
                 beyond.setdefault(float(level), []).append(key)
         return [
-            f"no document is graded {level:g} or more, so {listed(keys, SHOWN_KEYS)} cannot be other than 0"
+            f"no document is graded {level:g} or more, so {listed(keys, SHOWN_NAMES)} cannot be other than 0"
             for level, keys in beyond.items()
         ]
 

@@ -303,10 +303,7 @@ def _coverage(comparison: Comparison) -> list[str]:
     shares = {name: c.unjudged / c.documents for name, c in comparison.coverage.items() if c.documents}
     if any(shares.values()):
         least, most = min(shares, key=lambda name: shares[name]), max(shares, key=lambda name: shares[name])
-        span = (
-            f"{shares[least]:.0%} ({least}) to {shares[most]:.0%} ({most})"
-            if least != most
-            else f"{shares[least]:.0%}"
-        )
+        low, high = f"{shares[least]:.0%}", f"{shares[most]:.0%}"
+        span = low if low == high else f"{low} ({least}) to {high} ({most})"
         lines.append(f"Never judged: {span} of the documents that came back.")
     return lines
