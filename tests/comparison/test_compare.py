@@ -256,6 +256,9 @@ def test_bad_input_is_said_plainly(truth, runs):
         sy.compare(truth, runs, ["AP"], test="anova")
     with pytest.raises(PolicyError, match="there is no correction"):
         sy.compare(truth, runs, ["AP"], correction="hochberg")
+    for alpha in (0, 1, 2, float("nan")):
+        with pytest.raises(PolicyError, match="alpha is .*; expected a share above 0 and below 1"):
+            sy.compare(truth, runs, ["AP"], alpha=alpha)
     with pytest.raises(InputError, match="needs the queries' columns"):
         sy.compare(truth, runs, ["AP"], by="type")
     with pytest.raises(MeasureError, match="no measure"):

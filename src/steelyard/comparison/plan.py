@@ -38,6 +38,8 @@ class Plan(Testing):
     def checked(self, runs: tuple[str, ...]) -> Plan:
         """The plan, if it can be carried out."""
         self.check(TESTS, "there is no test")
+        if not 0.0 < self.alpha < 1.0:
+            raise PolicyError(f"alpha is {self.alpha:g}; expected a share above 0 and below 1, as in 0.05.")
         if self.baseline is not None and self.baseline not in runs:
             raise PolicyError(
                 f"the baseline {self.baseline!r} is not among the runs; there are {', '.join(runs)}."
