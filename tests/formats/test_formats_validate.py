@@ -73,6 +73,7 @@ class TestJudgments:
         file.write_text("qid,docid,grade\nq1,d1,0.5\nq2,,\n")
         assert found(file, "warning") == [
             "1 query without a judgment (as q2)",
+            "1 query with grades above 0, but all below 1: not relevant without rel (as q1)",
             "some grades are not whole numbers: are these judgments, or a run's scores?",
         ]
 
