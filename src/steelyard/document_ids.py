@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -44,9 +44,7 @@ def unknown_documents_note(returned: Sequence[str], judged: Sequence[str]) -> st
 
 
 def difference(returned: Iterable[str], judged: Iterable[str]) -> str | None:
-    """What makes ids differ that would else be the same: case, what they begin with, or what they end in.
-
-    Nothing where an id is on both sides: then they are called alike, and the run missed.
+    """What makes ids differ that would else be the same: case, or what all of one side begin with or end in.
 
     >>> difference(["doc-12", "doc-7"], ["7", "8"]), difference(["a.txt"], ["a"]), difference(["x"], ["y"])
     ("'doc-', with which those of the run begin", "'.txt', in which those of the run end", None)
@@ -58,18 +56,19 @@ def difference(returned: Iterable[str], judged: Iterable[str]) -> str | None:
         spaced = {one.strip() for one in ours} & {one.strip() for one in theirs}
         return "white space around them" if spaced else "upper and lower case"
     for longer, shorter, whose in ((ours, theirs, "the run"), (theirs, ours, "the judgments")):
-        begins, ends = Counter[str](), Counter[str]()
-        for one in longer:
-            for cut in range(1, len(one)):
-                if _parts(one, cut):
-                    begins[one[:cut]] += one[cut:] in shorter
-                    ends[one[cut:]] += one[:cut] in shorter
-        for counts, how in ((begins, "with which those of {} begin"), (ends, "in which those of {} end")):
-            # The commonest; of equally common ones the first by letters, so that the same ids give the same words.
-            common, number = min(counts.items(), key=lambda each: (-each[1], each[0]), default=("", 0))
-            if number:
-                return f"{common!r}, {how.format(whose)}"
+        for one in sorted(longer):
+            for cut in filter(partial(_parts, one), range(1, len(one))):
+                begin, end = one[:cut], one[cut:]
+                if end in shorter and _all_and_none(longer, shorter, str.startswith, begin):
+                    return f"{begin!r}, with which those of {whose} begin"
+                if begin in shorter and _all_and_none(longer, shorter, str.endswith, end):
+                    return f"{end!r}, in which those of {whose} end"
     return None
+
+
+def _all_and_none(ids: set[str], others: set[str], holds: Callable[[str, str], bool], part: str) -> bool:
+    """Whether all ids begin with (or end in) a part that none of the others does."""
+    return all(holds(one, part) for one in ids) and not any(holds(one, part) for one in others)
 
 
 def _parts(text: str, cut: int) -> bool:

@@ -11,6 +11,9 @@ from steelyard.judgments import Qrels
 from steelyard.runs import Run
 from steelyard.version import __version__
 
+MOST_HASHED = 1_000_000
+"""Runs and judgments of more rows than this are not hashed only to be told by it: that takes seconds."""
+
 
 class File(NamedTuple):
     """A file by its name and its size. It is measured in one pass; to hash it would take longer than that."""
@@ -29,13 +32,22 @@ class Inputs:
     @classmethod
     def of(cls, qrels: Any, truth: Qrels, run: Any) -> Inputs:
         """Of what was given, and the judgments it became; a mapping or frame of a run is not kept."""
-        judgments = _file(qrels) or truth
-        return cls(judgments, _file(run) or (run if isinstance(run, Run) else None))
+        known = run if isinstance(run, Run) else _file(run)
+        return cls(_file(qrels) or truth, known)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Each by what it is known by: `fingerprint`, or `file` and `bytes`. A run may not be there."""
-        made = {"judgments": _shown(self.judgments)}
-        return made if self.run is None else {**made, "run": _shown(self.run)}
+        """`judgments` and `run`, each by its `fingerprint`, or by `file` and `bytes`; without what is not known."""
+        parts = {"judgments": known_by(self.judgments), "run": known_by(self.run)}
+        return {name: known for name, known in parts.items() if known is not None}
+
+
+def known_by(source: Any) -> dict[str, Any] | None:
+    """What judgments, a run or a file can be told by; None where that would be dear, or there is nothing."""
+    if isinstance(source, (Qrels, Run)):
+        cheap = "fingerprint" in vars(source) or len(source) <= MOST_HASHED
+        return {"fingerprint": source.fingerprint} if cheap else None
+    file = source if isinstance(source, File) else _file(source)
+    return None if file is None else {"file": file.name, "bytes": file.size}
 
 
 def _file(given: Any) -> File | None:
@@ -43,12 +55,6 @@ def _file(given: Any) -> File | None:
         return None
     path = Path(given)
     return File(path.name, path.stat().st_size if path.is_file() else None)
-
-
-def _shown(known: Qrels | Run | File) -> dict[str, Any]:
-    if isinstance(known, File):
-        return {"file": known.name, "bytes": known.size}
-    return {"fingerprint": known.fingerprint}
 
 
 def versions() -> dict[str, str]:

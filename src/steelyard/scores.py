@@ -59,8 +59,7 @@ class Scores:
     @property
     def settings(self) -> str:
         """What the measures' names do not say: the dialect, policies and levels that are not the default ones."""
-        spoken = "" if self.dialect == "steelyard" else f"dialect={self.dialect}"
-        return ", ".join(filter(None, [spoken, self.coverage.policies.said(self.rel, self.depth)]))
+        return settings_of(self.dialect, self.coverage.policies, self.rel, self.depth)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -163,6 +162,12 @@ class Scores:
         from steelyard.report.scores_html import scores_html
 
         return scores_html(self)
+
+
+def settings_of(dialect: str, rules: Policies, rel: float | None, depth: int | None) -> str:
+    """The dialect, the policies and the levels that are not the default ones; nothing where all are."""
+    spoken = "" if dialect in ("", "steelyard") else f"dialect={dialect}"
+    return ", ".join(filter(None, [spoken, rules.said(rel, depth)]))
 
 
 def policies_of(rules: Policies, rel: float | None, depth: int | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_run
-from steelyard.cli.options import Rel, TableFormat
+from steelyard.cli.options import Rel
 from steelyard.cli.output import Format, emit, followed, say, watched, write
 from steelyard.cli.parsing import Argument, Option, UsageError
 from steelyard.formats.trec_run import run_bytes
@@ -50,7 +50,7 @@ def fuse(
     rel: Rel = None,
     columns: RunColumns = None,
     qrels_columns: QrelsColumns = None,
-    format: TableFormat = Format.table,
+    format: Annotated[Format, Option("--tune: how to print its table.")] = Format.table,
 ) -> None:  # fmt: skip
     """Make one run of several. Without -o the fused run goes to the terminal as TREC lines.
 
@@ -74,6 +74,10 @@ def fuse(
         if grid or qrels_columns:
             option = "--grid says what --tune tries" if grid else "--qrels-columns are those of --tune"
             raise UsageError(f"{option}; give --tune QRELS with it.")
+        if format is not Format.table:
+            raise UsageError(
+                "--format is of the table that --tune prints; a fused run takes the format that -o names: -o fused.json."
+            )
         made = fused(held, method, norm, _numbers(weights, ","), name, depth, **given)
     else:
         if given or norm or weights:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def compare(
         components.append(whole.only(list(weights)) if weights else None)
         shown = whole.only(list(texts))
         boards.append(whole.with_composite(weights).only([COMPOSITE, *texts]) if weights else shown)
-    return Comparison.of(
+    result = Comparison.of(
         boards=boards,
         plan=plan,
         weights=weights,
@@ -129,6 +130,7 @@ def compare(
         dialect=spoken.name,
         source=Source(truth, named, alignments),
     )
+    return replace(result, rel=rel, depth=depth)
 
 
 def compare_scores(

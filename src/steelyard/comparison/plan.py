@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.errors import PolicyError, did_you_mean
+from steelyard.statistics import FAMILY_TESTS
 from steelyard.statistics.corrections import check_correction
 from steelyard.statistics.tests import TESTS
 
@@ -35,11 +36,21 @@ class Plan(Testing):
 
     baseline: str | None = None
 
+    @property
+    def corrected_by(self) -> str:
+        """What corrects for many tests: the test itself where it is one of a family, else the correction."""
+        return self.test if self.test in FAMILY_TESTS else self.correction
+
     def checked(self, runs: tuple[str, ...]) -> Plan:
         """The plan, if it can be carried out."""
         self.check(TESTS, "there is no test")
         if not 0.0 < self.alpha < 1.0:
             raise PolicyError(f"alpha is {self.alpha:g}; expected a share above 0 and below 1, as in 0.05.")
+        if self.test in FAMILY_TESTS and self.correction not in ("none", "holm"):
+            raise PolicyError(
+                f"the {self.test} test corrects for all its pairs itself, and correction={self.correction} would have "
+                "no part in it; leave the correction out, or choose another test."
+            )
         if self.baseline is not None and self.baseline not in runs:
             raise PolicyError(
                 f"the baseline {self.baseline!r} is not among the runs; there are {', '.join(runs)}."

@@ -20,8 +20,11 @@ from steelyard.comparison.slices import Slice, reversals, slices_of
 from steelyard.comparison.untested import untested
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError, did_you_mean
+from steelyard.inputs import known_by, versions
 from steelyard.judgments import Qrels
+from steelyard.policies import Policies
 from steelyard.runs import Run
+from steelyard.scores import policies_of, settings_of
 from steelyard.statistics import Stability, rank_stability
 from steelyard.version import __version__
 
@@ -74,6 +77,8 @@ class Comparison:
     dialect: str
     source: Source | None
     failed: Mapping[str, str] = field(default_factory=dict)
+    rel: float | None = None
+    depth: int | None = None
 
     @classmethod
     def of(
@@ -117,6 +122,22 @@ class Comparison:
             dialect=dialect,
             source=source,
         )
+
+    @property
+    def policies(self) -> dict[str, Any] | None:
+        """Every policy in force, with `rel` and `depth`; None for a table of values that another tool made."""
+        rules = self._rules
+        return None if rules is None else policies_of(rules, self.rel, self.depth)
+
+    @property
+    def settings(self) -> str:
+        """What the measures' names do not say: the dialect, policies and levels that are not the default ones."""
+        rules = self._rules
+        return "" if rules is None else settings_of(self.dialect, rules, self.rel, self.depth)
+
+    @property
+    def _rules(self) -> Policies | None:
+        return next((covered.policies for covered in self.coverage.values()), None)
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -232,8 +253,19 @@ class Comparison:
             "dialect": self.dialect,
             "baseline": self.plan.baseline,
             "test": self.plan.test,
-            "correction": self.plan.correction,
+            "correction": self.plan.corrected_by,
+            "alpha": self.plan.alpha,
+            "permutations": self.plan.permutations,
             "seed": self.plan.seed,
+            "versions": versions(),
+            "policies": self.policies,
+            "measures": {
+                column.key if board.k is None else f"{column.key} at {board.k}": column.measure.spelled
+                for board in self.boards
+                for column in board.columns
+                if column.measure is not None
+            },
+            "inputs": self._inputs(),
             "verdict": self.verdict,
             "weights": self.weights,
             "leaderboard": [row.to_dict() for row in self.standings],
@@ -248,6 +280,15 @@ class Comparison:
         if movers:
             made["movers"] = [each.to_dict() for each in self.moved(movers)]
         return made
+
+    def _inputs(self) -> dict[str, Any]:
+        """What the judgments and each run can be told by, where that is cheap to have."""
+        if self.source is None:
+            return {}
+        known = {name: known_by(run) for name, run in self.source.runs.items()}
+        runs = {name: each for name, each in known.items() if each is not None}
+        judged = known_by(self.source.qrels)
+        return {**({"judgments": judged} if judged else {}), **({"runs": runs} if runs else {})}
 
     def to_json(self, movers: int = 0) -> str:
         """The JSON of `compare`; p-values are unrounded."""

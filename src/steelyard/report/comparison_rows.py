@@ -224,7 +224,7 @@ def remarks(
     `groups` says that the leaderboard shows each run's group; where it does not, the groups are listed.
     `tables` says that the remarks stand below the pairs and the slices, `short` that these are not all.
     """
-    said = []
+    said = [f"Measured with {comparison.settings}."] if comparison.settings else []
     if comparison.tested:
         said += [_how_tested(comparison), _groups(comparison, groups)]
         said += _elsewhere(comparison, short) if tables else []

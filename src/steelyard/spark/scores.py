@@ -86,7 +86,7 @@ class SparkScores:
         """What was missing, unjudged, tied or repeated, counted as Scores.coverage counts it."""
         tally = self._computed[1]
         counts = {name: tally.counts.get(name, 0) for name in _COUNTS}
-        notes = [*self.plan.judged.notes, *self.plan.listed.notes]
+        notes = list(dict.fromkeys([*self.plan.judged.notes, *self.plan.listed.notes]))
         if counts["queries"] and not counts["answered"] and counts["without_judgments"]:
             notes.insert(0, strangers_note(tally.strangers, [query for _, query in tally.judged]))
         held = counts["repeated"] if self.plan.rules.duplicates == "hold" else 0

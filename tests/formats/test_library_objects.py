@@ -1,0 +1,95 @@
+"""Runs, judgments and measures as other libraries hold them."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from types import ModuleType
+
+import polars as pl
+import pytest
+
+import steelyard as sy
+from steelyard.errors import InputError, MeasureError
+
+QRELS = {"q1": {"a": 1, "b": 2}, "q2": {"c": 1}}
+RUN = {"q1": {"a": 1.0, "u": 0.7, "b": 0.5}, "q2": {"z": 0.5}}
+Qrel = namedtuple("Qrel", "query_id doc_id relevance iteration")
+ScoredDoc = namedtuple("ScoredDoc", "query_id doc_id score")
+
+
+def tuples():
+    judged = [Qrel(query, doc, grade, "0") for query, docs in QRELS.items() for doc, grade in docs.items()]
+    listed = [ScoredDoc(query, doc, score) for query, docs in RUN.items() for doc, score in docs.items()]
+    return judged, listed
+
+
+def test_named_tuples_are_records():
+    judged, listed = tuples()
+    assert sy.Qrels(judged) == sy.Qrels(QRELS)
+    assert sy.Run(listed, name="one") == sy.Run(RUN)
+    expected = sy.evaluate(QRELS, RUN, ["nDCG@10", "AP"]).means
+    assert sy.evaluate(judged, listed, ["nDCG@10", "AP"]).means == expected
+    assert sy.evaluate(iter(judged), iter(listed), ["nDCG@10", "AP"]).means == expected
+    board = sy.compare(judged, {"x": listed, "y": iter(listed)}, ["AP"]).leaderboard
+    assert board["AP"].to_list() == [expected["AP"]] * 2
+
+
+def test_an_iterator_is_read_once_also_where_nothing_is_judged():
+    told = str(sy.evaluate(QRELS, iter([ScoredDoc("q1", "A", 1.0)]), "AP").coverage)
+    assert "the run has 'A'" in told
+
+
+def test_tuples_without_known_names_are_refused():
+    odd = namedtuple("Odd", "x y")
+    with pytest.raises(InputError, match="query_id"):
+        sy.Qrels([odd(1, 2)])
+
+
+def test_ranx_is_known_by_its_module_and_read_by_its_to_dict():
+    module = ModuleType("ranx.data_structures")
+    held = type("Run", (), {"__module__": module.__name__, "name": "mine", "to_dict": lambda self: RUN})()
+    assert (sy.Run(held).name, sy.Run(held)) == ("mine", sy.Run(RUN))
+    assert sy.evaluate(QRELS, held, "AP").name == "mine"
+
+
+@pytest.mark.slow
+def test_ranx_itself():
+    ranx = pytest.importorskip("ranx")
+    qrels, run = ranx.Qrels(QRELS), ranx.Run(RUN, name="mine")
+    assert sy.Qrels(qrels) == sy.Qrels(QRELS)
+    scores = sy.evaluate(qrels, run, ["rbp.95", "ndcg@10"], dialect="ranx")
+    assert scores.means == pytest.approx(ranx.evaluate(qrels, run, ["rbp.95", "ndcg@10"]), abs=1e-9)
+
+
+def test_measures_of_ir_measures():
+    theirs = pytest.importorskip("ir_measures")
+    asked = [theirs.nDCG @ 10, theirs.AP(rel=2), theirs.nDCG(dcg="exp-log2") @ 10, theirs.SetRelP]
+    scores = sy.evaluate(QRELS, RUN, asked)
+    assert list(scores.means) == list(map(str, asked))
+    assert scores[asked[0]] == pytest.approx(
+        theirs.calc_aggregate(asked[:1], QRELS, RUN)[asked[0]], abs=1e-12
+    )
+    assert str(scores.measures["nDCG(dcg='exp-log2')@10"]) == "nDCG(gain=exp)@10"
+    assert sy.evaluate(QRELS, RUN, asked[0]).means == {"nDCG@10": scores["nDCG@10"]}
+    gains = theirs.nDCG(gains={1: 3, 2: 1}) @ 10
+    expected = theirs.calc_aggregate([gains], QRELS, RUN)[gains]
+    assert sy.evaluate(QRELS, RUN, [gains])[gains] == pytest.approx(expected, abs=1e-12)
+    assert sy.compare(QRELS, {"x": RUN}, gains).leaderboard[str(gains)].to_list() == [pytest.approx(expected)]
+
+
+def test_what_is_no_measure_is_said_to_be_none():
+    for wrong in (3, [3], [object]):
+        with pytest.raises(MeasureError, match="is not a measure|there is no measure"):
+            sy.evaluate(QRELS, RUN, wrong)
+
+
+def test_run_of_takes_what_run_takes(tmp_path):
+    frame = pl.DataFrame({"question": ["q1"], "doc_id": ["a"], "score": [1.0]})
+    run = sy.Run.of(frame, "named", query_id="question", seconds={"q1": 0.5})
+    assert (run.name, run.queries, run.seconds) == ("named", ["q1"], {"q1": 0.5})
+    frame.write_csv(tmp_path / "run.csv")
+    again = sy.Run.of(tmp_path / "run.csv", query_id="question", seconds={"q1": 0.5})
+    assert (again.queries, again.seconds) == (["q1"], {"q1": 0.5})
+    assert sy.Run.of(run) is run
+    judged = pl.DataFrame({"question": ["q1"], "doc_id": ["a"], "grade": [1]})
+    assert sy.Qrels.of(judged, query_id="question").queries == ["q1"]

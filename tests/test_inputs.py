@@ -1,0 +1,117 @@
+"""What a result says of how it was made: policies, levels, measures spelled out, inputs and versions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+import steelyard as sy
+from steelyard import inputs
+from steelyard.cli import run as cli
+from steelyard.errors import PolicyError
+
+QRELS = "q1 0 a 2\nq1 0 b 1\nq2 0 c 2\n"
+RUN = "q1 Q0 a 1 3 one\nq1 Q0 u 2 2 one\nq2 Q0 c 1 1 one\n"
+ASKED = [
+    *("-m", "AP", "-m", "nDCG@10", "--rel", "2", "--depth", "5", "--ties", "docid-asc", "--missing", "skip"),
+    *("--no-relevant", "skip", "--duplicates", "collapse", "--unjudged", "remove"),
+]
+POLICIES = {
+    "missing": "skip", "no_relevant": "skip", "ties": "docid-asc", "duplicates": "collapse", "single": False,
+    "unjudged": "remove", "rel": 2, "depth": 5,
+}  # fmt: skip
+SAID = "missing=skip, no_relevant=skip, ties=docid-asc, duplicates=collapse, unjudged=remove, rel=2, depth=5"
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "qrels.trec").write_text(QRELS)
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.run").write_text(RUN.replace("one", name))
+    return [str(tmp_path / name) for name in ("qrels.trec", "one.run", "two.run")]
+
+
+def test_evaluate_as_json_says_everything_that_gives_the_number_again(files, capsys):
+    assert cli(["evaluate", *files[:2], *ASKED, "--format", "json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["policies"] == POLICIES
+    assert made["measures"]["AP"] == "AP(rel=2, denominator=relevant, per=document)"
+    assert made["versions"]["numpy"] == np.__version__
+    sizes = {
+        "judgments": {"file": "qrels.trec", "bytes": len(QRELS)},
+        "run": {"file": "one.run", "bytes": len(RUN)},
+    }
+    assert made["runs"][0]["inputs"] == sizes
+    again = {name: value for name, value in made["policies"].items() if name != "single"}
+    scores = sy.evaluate(files[0], files[1], list(made["measures"]), **again)
+    assert scores.means == made["runs"][0]["means"]
+    assert scores.fingerprint == made["runs"][0]["fingerprint"]
+    assert (scores.policies, scores.to_dict()["policies"]) == (POLICIES, POLICIES)
+
+
+def test_the_other_formats_say_what_is_not_the_default(files, capsys):
+    for format in ("table", "markdown", "latex"):
+        assert cli(["evaluate", *files, *ASKED, "--format", format]) == 0
+        out = capsys.readouterr().out
+        assert f"Measured with {SAID}.".replace("_", r"\_" if format == "latex" else "_") in out
+        assert "AP(rel=2)" in out
+    assert cli(["evaluate", *files[:2], *ASKED, "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["measure"], row["settings"]) for row in rows] == [("AP(rel=2)", SAID), ("nDCG@10", SAID)]
+    assert SAID in repr(sy.evaluate(*files[:2], "AP", **{k: v for k, v in POLICIES.items() if k != "single"}))
+
+
+def test_nothing_is_added_where_all_is_the_default(files, capsys):
+    for format in ("table", "markdown", "latex", "csv"):
+        assert cli(["evaluate", *files[:2], "-m", "AP", "--format", format]) == 0
+        out = capsys.readouterr().out
+        assert "Measured with" not in out
+        assert "settings" not in out
+
+
+def test_compare_says_the_same(files, capsys):
+    assert cli(["compare", *files, *ASKED, "--alpha", "0.01", "--format", "json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["policies"], made["alpha"], made["permutations"]) == (POLICIES, 0.01, 100_000)
+    assert made["measures"]["AP"].startswith("AP(rel=2,")
+    held = {"fingerprint": sy.Run.read(files[1]).fingerprint}
+    judged = {"fingerprint": sy.Qrels.read(files[0]).fingerprint}
+    assert made["inputs"] == {"judgments": judged, "runs": {"one": held, "two": held}}
+    assert (
+        f"Measured with {SAID}."
+        in sy.compare(
+            *files[:1], {"x": files[1]}, ["AP"], **{k: v for k, v in POLICIES.items() if k != "single"}
+        ).to_text()
+    )
+    by_file = sy.compare(files[0], {"x": files[1]}, ["AP"]).to_dict()["inputs"]["runs"]
+    assert by_file == {"x": {"file": "one.run", "bytes": len(RUN)}}
+
+
+def test_what_is_in_memory_is_told_by_its_content_unless_that_is_dear(monkeypatch):
+    qrels, run = sy.Qrels({"q": ["a"]}), sy.Run({"q": ["a", "b"]})
+    known = {"judgments": {"fingerprint": qrels.fingerprint}, "run": {"fingerprint": run.fingerprint}}
+    assert sy.evaluate(qrels, run, "AP").to_dict()["inputs"] == known
+    assert sy.evaluate(qrels, {"q": ["a", "b"]}, "AP").to_dict()["inputs"] == {
+        "judgments": known["judgments"]
+    }
+    monkeypatch.setattr(inputs, "MOST_HASHED", 1)
+    large = sy.Run({"q": ["a", "b"]})
+    assert sy.evaluate(qrels, large, "AP").to_dict()["inputs"] == {"judgments": known["judgments"]}
+
+
+def test_a_correction_that_has_no_part_is_refused(files, capsys):
+    with pytest.raises(PolicyError, match="tukey test corrects for all its pairs itself"):
+        sy.compare(files[0], {"x": files[1], "y": files[2]}, ["AP"], test="tukey", correction="bonferroni")
+    assert cli(["compare", *files, "-m", "AP", "--test", "max-t", "--correction", "bh"]) == 2
+    assert "max-t test corrects" in capsys.readouterr().err
+    made = sy.compare(files[0], {"x": files[1], "y": files[2]}, ["AP"], test="tukey").to_dict()
+    assert (made["test"], made["correction"]) == ("tukey", "tukey")
+
+
+def test_a_fused_run_takes_no_format_of_a_table(files, capsys):
+    assert cli(["fuse", *files[1:], "--format", "json"]) == 2
+    assert "-o fused.json" in capsys.readouterr().err
