@@ -167,8 +167,7 @@ def _stars(comparison: Comparison) -> Table:
 
 def p_heading(comparison: Comparison) -> str:
     """The heading of the p-values: by what they are corrected."""
-    plan = comparison.plan
-    how = plan.test if plan.test in FAMILY_TESTS else plan.correction
+    how = comparison.plan.corrected_by
     return "p" if how == "none" else f"p ({how})"
 
 
