@@ -84,6 +84,13 @@ def test_another_alpha_is_named_as_a_reason():
     assert "held against alpha 0.01" in note
 
 
+def test_a_test_that_corrects_by_itself_is_named_as_such():
+    noisy = 0.5 + 0.3 * np.random.default_rng(9).normal(size=40)
+    found = compare_scores(table(base=BASE, border=BORDER, noisy=noisy), baseline="base", test="tukey")
+    (note,) = disagreements(found)
+    assert "p is by the paired tukey test, which corrects for all pairs of a measure. The verdicts" in note
+
+
 def test_many_pairs_are_counted():
     runs = {f"r{number}": BORDER + number * 1e-4 for number in range(12)}
     (note,) = disagreements(compare_scores(table(base=BASE, **runs), baseline="base"))

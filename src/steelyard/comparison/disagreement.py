@@ -47,7 +47,7 @@ def _tested(tested: Sequence[Pair], plan: Plan) -> str:
     pairs = sum(pair.measure == tested[0].measure for pair in tested)
     said = f"paired {plan.test} test"
     if pairs > 1 and plan.test in FAMILY_TESTS:
-        said += f", which corrects for the {pairs:,} pairs of a measure"
+        said += ", which corrects for all pairs of a measure"
     elif pairs > 1 and plan.correction != "none":
         said += f", corrected by {plan.correction} for the {pairs:,} pairs of a measure"
     return said if plan.alpha == 0.05 else f"{said}, and held against alpha {plan.alpha:g}"
