@@ -52,7 +52,7 @@ def judge(
     from steelyard.datasets import Dataset
     from steelyard.evidence import Evidence, read_chunks
 
-    documents = None if dataset is None else dict(Dataset.read(dataset).corpus)
+    documents = None if dataset is None else Dataset.read(dataset, judged=False).corpus.texts
     judged = Evidence.read(evidence).judge(
         read_chunks(chunks),
         overlap=overlap.value,

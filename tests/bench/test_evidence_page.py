@@ -1,0 +1,32 @@
+"""The page on evidence, followed to the letter from an empty folder: its files, its command, its table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from steelyard.cli import run
+
+PAGE = Path(__file__).parents[2] / "docs" / "evidence.md"
+FILE = re.compile(r"^`([\w./-]+)`[^\n]*(?:\n[^`\n][^\n]*)*\n\n```\w+\n(.*?)```", re.MULTILINE | re.DOTALL)
+
+
+def test_every_step_of_the_page_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = PAGE.read_text("utf-8")
+    steps = text[text.index("From an empty folder") : text.index("## Size")]
+    files = dict(FILE.findall(steps))
+    assert list(files) == ["my-data/corpus.jsonl", "my-data/queries.jsonl", "spans.csv", "bench.yaml"]
+    (tmp_path / "my-data").mkdir()
+    for name, content in files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    (command,) = re.findall(r"```sh\nsteelyard (.*?)\n```", steps)
+    assert run(command.split()) == 0
+    printed = capsys.readouterr().out
+    table = re.search(r"```text\n(rank .*?)\n```", steps, re.DOTALL)
+    assert table is not None
+    assert table[1] in printed
