@@ -221,3 +221,25 @@ def test_the_plain_page_is_called_so_with_what_makes_the_whole_one(folder, capsy
     assert "out/report.html is the plain page, as steelyard_nothing_of_the_kind is not installed." in said
     assert "pip install 'steelyard[report]' && steelyard report out -o out/report.html" in said
     assert "is the page to look at" not in said
+
+
+@pytest.mark.parametrize(
+    ("given", "rules", "allowed"),
+    [
+        (["RR >= 0.4"], ["RR >= 0.4"], 0),
+        ({"allow_failed": 1}, [], 1),
+        ({"rules": ["RR >= 0.4"], "allow_failed": 1}, ["RR >= 0.4"], 1),
+    ],
+)
+def test_what_the_gate_checks_is_rules_or_rules_and_failures(folder, given, rules, allowed):
+    benched(folder, "right", "shaky", gate=given)
+    kept = json.loads((folder / "out" / "result.json").read_text())["settings"]
+    assert (kept["gate"], kept["allow_failed"]) == (rules, allowed)
+    assert sy.gate(folder / "out", "RR >= 0").passed == (allowed == 1)
+
+
+def test_a_gate_of_another_shape_is_refused_with_its_keys(folder):
+    with pytest.raises(InputError, match="there is no key 'allow_fail'. Did you mean allow_failed"):
+        benched(folder, "right", gate={"allow_fail": 1})
+    with pytest.raises(InputError, match="allow_failed: Input should be greater than or equal to 0, got -1"):
+        benched(folder, "right", gate={"allow_failed": -1})

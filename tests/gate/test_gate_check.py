@@ -126,7 +126,7 @@ def test_slices():
     with pytest.raises(InputError, match=r"no query has a column 'sort'"):
         check(result, "AP[sort=odd] >= 0", queries=kinds)
     with pytest.raises(
-        InputError, match=r"has no column 'kind' of its queries; it holds none.*--queries FILE"
+        InputError, match=r"has no column 'kind' of its queries; it holds none.*queries='FILE'"
     ):
         check(result, "AP[kind=odd] >= 0")
 
@@ -142,7 +142,7 @@ def test_every_run_is_held_against_its_namesake_or_the_only_one():
     assert [row.run for row in check(two, "AP > 0", run=["b", "a"]).rows] == ["b", "a"]
     gate = check(two, "AP >= baseline", baseline=two, run="a", baseline_run="b")
     assert (gate.rows[0].run, gate.rows[0].baseline) == ("a", "b")
-    with pytest.raises(InputError, match="'mine' is not in the baseline.*--baseline-run"):
+    with pytest.raises(InputError, match="'mine' is not in the baseline.*run='NAME'.*baseline_run='NAME'"):
         check(told([1, 1, 1]), "AP >= baseline", baseline=two)
     with pytest.raises(InputError, match="there is no run 'c'.*there are a, b"):
         check(two, "AP > 0", run="c")
@@ -186,7 +186,7 @@ def test_latency_depends_on_the_machine_and_is_not_checked_unasked():
 
 
 def test_nothing_to_check_is_refused():
-    with pytest.raises(InputError, match="nothing to check.*--rule.*--save-baseline"):
+    with pytest.raises(InputError, match="nothing to check.*rules=.*--save-baseline"):
         check(told([1, 1]))
 
 
@@ -226,7 +226,7 @@ def test_nan_never_passes_and_no_queries_are_an_error():
 def test_queries_that_are_gone_new_or_others():
     whole, part = told([1.0, 1.0, 0.0]), told([1.0, 1.0])
     with pytest.raises(
-        InputError, match=r"1 of the baseline's 3 queries has no value.*\(q2\).*--allow queries"
+        InputError, match=r"1 of the baseline's 3 queries has no value.*\(q2\).*allow='queries'"
     ):
         check(part, "AP >= baseline", baseline=whole)
     gate = check(part, "AP >= baseline", baseline=whole, allow="queries")
@@ -257,7 +257,7 @@ def test_values_that_only_the_baseline_has_are_counted():
 
 def test_another_answer_key_is_refused_unless_allowed():
     result, baseline = told([1, 1]), told([1, 1], judged="another")
-    with pytest.raises(InputError, match="2 of 2 queries are judged otherwise.*--allow judgments"):
+    with pytest.raises(InputError, match="2 of 2 queries are judged otherwise.*allow='judgments'"):
         check(result, baseline=baseline)
     assert any(
         "answer key's" in line for line in check(result, baseline=baseline, allow=["judgments"]).warnings
@@ -401,7 +401,7 @@ def test_a_baseline_of_one_run_is_about_that_run():
     result["runs"].append({**told([0.0] * 60, run="random")["runs"][0]})
     gate = check(result, ["AP >= 0.1"], baseline=baseline)
     assert {row.run for row in gate.rows} == {"mine"}
-    assert "Only 'mine' was checked, the baseline's only run; --run names others." in gate.warnings
+    assert "Only 'mine' was checked, the baseline's only run; run='NAME' checks another." in gate.warnings
     named = check(result, ["AP >= 0.1"], baseline=baseline, run=["mine", "random"])
     assert {row.run for row in named.rows} == {"mine", "random"}
     assert not named.passed

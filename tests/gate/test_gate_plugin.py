@@ -82,3 +82,27 @@ def test_paths_are_found_from_the_root_folder_too(project):
     project.chdir()
     os.chdir(below)
     project.runpytest_inprocess(*QUICK, f"--rootdir={project.path}").assert_outcomes(passed=1)
+
+
+def test_in_pytest_advice_names_arguments_and_rules_their_source(project):
+    result, _ = pair(drop=0.1)
+    del result["runs"][0]["per_query"]["q3"]
+    (project.path / "result.json").write_text(json.dumps(result))
+    project.makepyfile(
+        """
+        def test_gone(steelyard_gate):
+            steelyard_gate("result.json", baseline="baseline.json")
+
+        def test_default(steelyard_gate):
+            steelyard_gate("result.json", baseline="baseline.json", allow="queries")
+        """
+    )
+    outcome = project.runpytest_inprocess(*QUICK)
+    outcome.assert_outcomes(failed=2)
+    outcome.stdout.fnmatch_lines(
+        [
+            "The gate cannot be checked: *or allow it: allow='queries'.",
+            "*mine: no significant drop in AP (from the default, as no rule speaks of the baseline)",
+        ]
+    )
+    outcome.stdout.no_fnmatch_line("*--allow*")

@@ -12,7 +12,7 @@ from gate_inputs import told
 import steelyard as sy
 from steelyard.bench import load_result
 from steelyard.cli import run as steelyard
-from steelyard.errors import InputError
+from steelyard.errors import InputError, PolicyError
 from steelyard.gate import check, save_baseline
 from steelyard.gate.reading import measured
 
@@ -125,10 +125,58 @@ def test_failures_of_a_retriever_are_said(folder, tmp_path):
     changed = shutil.copytree(folder, tmp_path / "result")
     record = json.loads((changed / "result.json").read_text())
     record["runs"][1]["errors"] = {"q3": "timed out"}
+    record["runs"][1]["queries"] = 11
     (changed / "result.json").write_text(json.dumps(record))
-    assert any(
-        "'random': it failed on 1 query (the first, q3: timed out)" in w for w in check(changed).warnings
+    before = check(folder, baseline=changed, run="random")
+    assert (
+        "Run 'random' of the baseline: it failed on 1 of 12 queries (the first, q3: timed out)."
+        in before.warnings
     )
+    gate = check(changed, "RR >= 0")
+    row = next(row for row in gate.rows if row.rule.kind == "failed")
+    assert (row.run, row.passed, row.value, row.needed) == ("random", False, 1, "<= 0")
+    assert row.why == (
+        "it failed on 1 of 12 queries (the first, q3: timed out); mend it, or allow it: allow_failed=1"
+    )
+    assert not gate.passed
+    for text in (gate.to_text(), gate.to_markdown(), gate.to_junit(), gate.to_json()):
+        assert "no failed queries" in text
+        assert "it failed on 1 of 12 queries" in text
+    assert 'failures="2"' in gate.to_junit(), "the rule that random breaks, and that it failed"
+    allowed = check(changed, "RR >= 0", allow_failed=1)
+    assert [row.verdict for row in allowed.rows if row.rule.kind == "failed"] == ["passed"]
+    assert allowed.command.endswith("--allow-failed 1")
+    record["settings"]["allow_failed"] = 1
+    (changed / "result.json").write_text(json.dumps(record))
+    assert [row.passed for row in check(changed).rows if row.rule.kind == "failed"] == [True]
+    with pytest.raises(PolicyError, match="`allow_failed` is -1; expected a whole number"):
+        check(changed, allow_failed=-1)
+
+
+def test_on_the_command_line_failures_do_not_pass_and_flags_are_named(folder, tmp_path, capsys):
+    changed = shutil.copytree(folder, tmp_path / "result")
+    record = json.loads((changed / "result.json").read_text())
+    record["runs"][0]["errors"] = {"q3": "timed out"}
+    (changed / "result.json").write_text(json.dumps(record))
+    given = ["gate", str(changed), "--run", "bm25-okapi"]
+    assert steelyard(given) == 1
+    assert "allow it: --allow-failed 1" in capsys.readouterr().out
+    assert steelyard([*given, "--allow-failed", "1"]) == 0
+    capsys.readouterr()
+    assert steelyard(["gate", str(changed), "--save-baseline", str(tmp_path / "kept.json")]) == 0
+    assert "Run 'bm25-okapi' is kept as it is: it failed on 1 of" in capsys.readouterr().err
+
+
+def test_every_rule_says_where_it_comes_from(folder, tmp_path):
+    gate = check(folder, "Hit@1 >= 2", baseline=folder)
+    sources = {row.rule.text: row.source for row in gate.rows}
+    assert sources["Hit@1 >= 2"] == ""
+    assert sources["RR >= 0.9"] == "`gate:` in bench.yaml"
+    assert sources["no significant drop in RR"] == "the default, as no rule speaks of the baseline"
+    assert "From `gate:` in bench.yaml: RR >= 0.9." in gate.warnings
+    assert "  random: RR >= 0.9 (from `gate:` in bench.yaml)\n" in gate.to_text()
+    assert "  random: Hit@1 >= 2\n" in gate.to_text()
+    assert "RR &gt;= 0.9 (from `gate:` in bench.yaml)" in gate.to_junit()
 
 
 def test_a_folder_of_two_benches_is_refused(folder, tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from steelyard.bench.chunkings import labels_of, problems_of
 from steelyard.bench.located_yaml import Located, read_located
@@ -20,6 +20,15 @@ from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
 from steelyard.policies import policies
 from steelyard.wording import counted
+
+
+class Gate(BaseModel):
+    """What `steelyard gate` checks of every run: rules, and how many queries one may have failed on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rules: list[str] = []
+    allow_failed: int = Field(0, ge=0)
 
 
 class Bench(BaseModel):
@@ -41,7 +50,7 @@ class Bench(BaseModel):
     test: str = "t"
     correction: str = "holm"
     by: str | None = None
-    gate: list[str] = []
+    gate: Gate = Gate(rules=[], allow_failed=0)
     missing: str | None = None
     ties: str | None = None
     duplicates: str | None = None
@@ -49,6 +58,12 @@ class Bench(BaseModel):
     unjudged: str | None = None
     warmup: int = Field(3, ge=0)
     seed: int = 0
+
+    @field_validator("gate", mode="before")
+    @classmethod
+    def _rules_alone(cls, given: Any) -> Any:
+        """A list under `gate:` is its rules."""
+        return {"rules": given} if isinstance(given, (list, tuple)) else given
 
     def policies(self) -> dict[str, str | None]:
         """The policies that were chosen."""
@@ -150,7 +165,7 @@ def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], st
         )
     plan = Plan(bench.test, bench.correction, baseline=bench.baseline if labels else None)
     check(("baseline",) if bench.baseline is not None else (), lambda: plan.checked(labels))
-    for number, rule in enumerate(bench.gate):
+    for number, rule in enumerate(bench.gate.rules):
         check(("gate", number), lambda rule=rule: parse_rule(rule))
     for number, k in enumerate(bench.at or []):
         if k < 1:
@@ -161,7 +176,7 @@ def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], st
 def _told(error: Any) -> str:
     key = str(error["loc"][-1]) if error["loc"] else ""
     if error["type"] == "extra_forbidden":
-        known = list(Bench.model_fields)
+        known = list((Gate if error["loc"][0] == "gate" and len(error["loc"]) > 1 else Bench).model_fields)
         return f"there is no key {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}"
     if error["type"] == "missing":
         return f"`{key}` is missing"

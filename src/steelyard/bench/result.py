@@ -226,6 +226,7 @@ class BenchResult:
         settings = self.bench.model_dump(
             mode="json", exclude={"dataset", "retrievers", "chunkers", "evidence"}
         )
+        settings |= {"gate": self.bench.gate.rules, "allow_failed": self.bench.gate.allow_failed}
         settings["chunkers"] = list(dict.fromkeys(row.chunker for row in self.rows if row.chunker))
         settings["evidence"] = None if self.bench.evidence is None else str(self.bench.evidence)
         settings["dataset"] = (

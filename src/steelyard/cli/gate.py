@@ -10,6 +10,7 @@ from steelyard.cli.output import Format, emit, format_for, say, write
 from steelyard.cli.parsing import Argument, Option
 from steelyard.comparison.rules import Rule, read_rules
 from steelyard.errors import SteelyardError
+from steelyard.gate.advice import as_flags
 from steelyard.gate.baseline import save_baseline as saved
 from steelyard.gate.check import check
 from steelyard.gate.junit import junit_error
@@ -51,6 +52,10 @@ def gate(
         list[str] | None,
         Option("What may differ from the baseline: queries (gone) or judgments. Repeat for both.", "CHANGE"),
     ] = None,
+    allow_failed: Annotated[
+        int | None,
+        Option("Queries that a run may have failed on; 0, or what bench.yaml says under `gate:`.", "N"),
+    ] = None,
     junit: Annotated[Path | None, Option("Also write JUnit XML here.", "FILE")] = None,
     markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.", "FILE")] = None,
     save_baseline: Annotated[
@@ -79,7 +84,7 @@ def gate(
       nDCG@10[type=multi-hop] >= 0.30   any of them for the queries with a value in a column
 
     Rules under `gate:` in bench.yaml are checked too. Where no rule speaks of the baseline, there must
-    be no significant drop in any measure that both have.
+    be no significant drop in any measure that both have. A run that failed on queries does not pass.
     """
     source = measured(result)
     given: list[str | Rule] = [*(rule or []), *(read_rules(rules) if rules is not None else [])]
@@ -88,10 +93,12 @@ def gate(
             say("The rules under `gate:` are not checked where a first baseline is kept.")
         return _kept(source, save_baseline, run)
     try:
-        checked = check(
-            source, given, baseline=baseline, run=run, baseline_run=baseline_run, queries=queries, test=test,
-            correction=correction, alpha=alpha, permutations=permutations, seed=seed, allow=allow or (),
-        )  # fmt: skip
+        with as_flags():
+            checked = check(
+                source, given, baseline=baseline, run=run, baseline_run=baseline_run, queries=queries, test=test,
+                correction=correction, alpha=alpha, permutations=permutations, seed=seed, allow=allow or (),
+                allow_failed=allow_failed,
+            )  # fmt: skip
     except SteelyardError as error:
         for path, told in ((junit, junit_error), (markdown, markdown_error)):
             if path is not None:
@@ -124,6 +131,9 @@ def _print(checked: GateResult, format: Format, output: Path | None) -> None:
 
 def _kept(result: Measured, path: Path, run: list[str] | None) -> int:
     saved(result, path, run)
+    for name, found in result.failed.items():
+        if run is None or name in run:
+            say(f"Run {name!r} is kept as it is: {found}.")
     kept = measured(path)
     runs = listed(kept.board.runs, SHOWN_NAMES)
     say(

@@ -51,7 +51,7 @@ class Rule:
     """
 
     text: str
-    kind: Literal["threshold", "baseline", "drop", "rise"]
+    kind: Literal["threshold", "baseline", "drop", "rise", "failed"]
     measure: str
     operator: str = ""
     number: float = 0.0
@@ -61,7 +61,7 @@ class Rule:
     @property
     def needs_baseline(self) -> bool:
         """Whether the rule says anything without a baseline."""
-        return self.kind != "threshold"
+        return self.kind not in ("threshold", "failed")
 
     @property
     def tested(self) -> bool:

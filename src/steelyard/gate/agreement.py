@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.gate.advice import option
 from steelyard.gate.measured import Measured
 from steelyard.wording import counted, worded
 
@@ -88,7 +89,7 @@ def check_queries(now: Measured, base: Measured, run: str, other: str, allow: Co
         if "queries" not in allow:
             raise InputError(
                 f"{told}; a run must not pass by leaving queries out. Run them, make the baseline again, "
-                "or allow it: --allow queries."
+                f"or allow it: {option('allow', 'queries')}."
             )
         said.append(f"{told} and {worded(len(gone), 'is', 'are')} left out.")
     shared = set(common)
@@ -110,7 +111,7 @@ def check_queries(now: Measured, base: Measured, run: str, other: str, allow: Co
             if "judgments" not in allow:
                 raise InputError(
                     f"{told}: a change of the answer key would be taken for a change of the retriever. "
-                    "Make the baseline again with these judgments, or allow it: --allow judgments."
+                    f"Make the baseline again with these judgments, or allow it: {option('allow', 'judgments')}."
                 )
             said.append(f"{told}: part of the change may be the answer key's.")
     return said

@@ -13,7 +13,9 @@ from steelyard.alignment.hits import Bools
 from steelyard.comparison.rules import Rule, parse_rules
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
+from steelyard.gate.advice import option
 from steelyard.gate.agreement import check_allowed, check_measuring, check_queries
+from steelyard.gate.failures import allowance, failure_rows
 from steelyard.gate.measured import Measured
 from steelyard.gate.plan import Plan
 from steelyard.gate.reading import measured
@@ -24,10 +26,9 @@ from steelyard.wording import counted
 NOT_BY_DEFAULT = ("Latency",)
 """Measures that depend on the machine: the default rules leave them out."""
 
-NOTHING_TO_CHECK = (
-    "there is nothing to check: no rule and no baseline. Give a rule, as in --rule 'nDCG@10 >= 0.40', or a baseline: "
-    "`steelyard gate RESULT --save-baseline baseline.json` writes one, --baseline baseline.json holds a later result against it."
-)
+FROM_BENCH = "`gate:` in bench.yaml"
+BY_DEFAULT = "the default, as no rule speaks of the baseline"
+"""Where rules come from that were not given."""
 
 
 def check(
@@ -44,6 +45,7 @@ def check(
     permutations: int = 100_000,
     seed: int = 0,
     allow: str | Collection[str] = (),
+    allow_failed: int | None = None,
 ) -> GateResult:
     """Hold a result against rules and a baseline.
 
@@ -53,7 +55,8 @@ def check(
     any measure that both have (no rise, where less is better). `run` names the runs to check; left
     out, all, or the baseline's only run where the result has it. Each is held against the run of the same name, the baseline's only run, or
     `baseline_run`. `queries` holds the columns of slices where the result does not. `allow` names what
-    may differ from the baseline: "queries" that are gone, "judgments" that changed.
+    may differ from the baseline: "queries" that are gone, "judgments" that changed. A run that failed on more
+    queries than `allow_failed` does not pass; left out, it is `gate: {allow_failed: ...}` of bench.yaml, or 0.
 
     >>> before = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 1.0} for n in range(9)}}]}
     >>> after = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 0.5 + 0.05 * n} for n in range(9)}}]}
@@ -66,29 +69,47 @@ def check(
     check_allowed(allow)
     now = measured(result)
     base = None if baseline is None else measured(baseline, "the baseline")
-    given = parse_rules([*([rules] if isinstance(rules, (str, Rule)) else rules), *now.rules])
+    told = parse_rules([rules] if isinstance(rules, (str, Rule)) else rules)
+    given = parse_rules([*told, *now.rules])
     if not given and base is None:
-        raise InputError(NOTHING_TO_CHECK)
+        raise InputError(
+            f"there is nothing to check: no rule and no baseline. Give a rule, as in {option('rules', 'nDCG@10 >= 0.40')}, "
+            "or a baseline: `steelyard gate RESULT --save-baseline baseline.json` writes one, "
+            f"{option('baseline', 'baseline.json')} holds a later result against it."
+        )
+    allowed = allowance(allow_failed, now)
     warnings: list[str] = []
+    own = [rule.text for rule in given if rule not in told]
+    if own:
+        warnings.append(f"From {FROM_BENCH}: {'; '.join(own)}.")
     chosen = [run] if isinstance(run, str) else list(run or _meant(now, base, baseline_run, warnings))
     for name in chosen:
         now.run(name)
-    wanted = [*given, *_defaults(now, base, given, warnings)]
-    asked = _resolved(now, base, wanted, queries)
+    sources = {rule: "" if rule in told else FROM_BENCH for rule in given}
+    sources |= dict.fromkeys(_defaults(now, base, given, warnings), BY_DEFAULT)
+    asked = _resolved(now, base, sources, queries)
     others = _pairs(base, chosen, baseline_run, warnings) if base is not None else {}
     if base is not None:
         warnings += check_measuring(now, base, dict.fromkeys(a.key for a in asked if a.rule.needs_baseline))
         for name, other in others.items():
             warnings += check_queries(now, base, name, other, allow)
     warnings += [f"Run {name!r}: {now.remarks[name]}." for name in chosen if name in now.remarks]
+    if base is not None:
+        warnings += [
+            f"Run {other!r} of the baseline: {base.failed[other]}."
+            for other in dict.fromkeys(others.values())
+            if other in base.failed
+        ]
     rows, said = verdicts(now, base, [(name, others.get(name)) for name in chosen], asked, plan)
     return GateResult(
-        rows=tuple(rows),
+        rows=(*failure_rows(now, chosen, allowed), *rows),
         warnings=tuple(dict.fromkeys([*warnings, *said])),
         result=now.name,
         baseline=None if base is None else base.name,
         plan=plan,
-        command=_command(now, base, given, chosen if run else (), baseline_run, queries, plan, allow),
+        command=_command(
+            now, base, told, chosen if run else (), baseline_run, queries, plan, allow, allow_failed
+        ),
     )
 
 
@@ -99,7 +120,9 @@ def _meant(
     runs: Sequence[str] = now.board.runs
     kept = base.board.runs if base is not None and baseline_run is None else ()
     if len(runs) > 1 and len(kept) == 1 and kept[0] in runs:
-        warnings.append(f"Only {kept[0]!r} was checked, the baseline's only run; --run names others.")
+        warnings.append(
+            f"Only {kept[0]!r} was checked, the baseline's only run; {option('run', 'NAME')} checks another."
+        )
         return kept
     return runs
 
@@ -130,21 +153,21 @@ def _defaults(now: Measured, base: Measured | None, given: Sequence[Rule], warni
             made.append(Rule(f"no significant drop in {column.key}", "drop", column.key))
     if not made and not given:
         raise InputError(
-            f"no rule can be made for {', '.join(shared)}; write one, as in --rule 'Latency <= 0.2'."
+            f"no rule can be made for {', '.join(shared)}; write one, as in {option('rules', 'Latency <= 0.2')}."
         )
     return made
 
 
-def _resolved(now: Measured, base: Measured | None, rules: Sequence[Rule], queries: Any) -> list[Asked]:
+def _resolved(now: Measured, base: Measured | None, rules: Mapping[Rule, str], queries: Any) -> list[Asked]:
     """Every rule with the measure and the queries it means, or one report of all that mean nothing here."""
     asked, problems = [], []
-    for rule in rules:
+    for rule, source in rules.items():
         try:
             key = now.key(rule.measure)
             if rule.needs_baseline:
                 _refuse_without(base, key)
                 _refuse_direction(now, rule, key)
-            asked.append(Asked(rule, key, _slice(now, rule, queries)))
+            asked.append(Asked(rule, key, _slice(now, rule, queries), source))
         except SteelyardError as error:
             problems.append(f"{rule.text}: {error}")
     if len(problems) == 1:
@@ -158,7 +181,7 @@ def _resolved(now: Measured, base: Measured | None, rules: Sequence[Rule], queri
 
 def _refuse_without(base: Measured | None, key: str) -> None:
     if base is None:
-        raise InputError("the rule needs a baseline; give one with --baseline baseline.json.")
+        raise InputError(f"the rule needs a baseline; give one with {option('baseline', 'baseline.json')}.")
     if key not in base.keys:
         raise InputError(
             f"{key!r} is not measured in the baseline {base.name}; there are {', '.join(base.keys)}. Make the baseline again."
@@ -201,7 +224,7 @@ def _column_values(now: Measured, column: str, queries: Any) -> Mapping[str, obj
     there = f"there are {', '.join(known)}" if known else "it holds none"
     raise InputError(
         f"{now.name} has no column {column!r} of its queries; {there}.{did_you_mean(column, known)} "
-        "Give the queries' columns with --queries FILE (JSONL, CSV, TSV or Parquet)."
+        f"Give the queries' columns with {option('queries', 'FILE')} (JSONL, CSV, TSV or Parquet)."
     )
 
 
@@ -218,8 +241,8 @@ def _pairs(
     if lost:
         raise InputError(
             f"{', '.join(map(repr, lost))} {'is' if len(lost) == 1 else 'are'} not in the baseline {base.name}, which has "
-            f"{', '.join(base.board.runs)}. Name the runs to check (--run NAME), the one to hold them against "
-            "(--baseline-run NAME), or make the baseline again."
+            f"{', '.join(base.board.runs)}. Name the runs to check ({option('run', 'NAME')}), the one to hold them against "
+            f"({option('baseline_run', 'NAME')}), or make the baseline again."
         )
     warnings += [
         f"Run {name!r} is held against {other!r}, the baseline's only run."
@@ -238,11 +261,12 @@ def _command(
     queries: Any,
     plan: Plan,
     allow: Collection[str],
+    allow_failed: int | None,
 ) -> str:
     """The command that checks the same again; rules that the result brings along need not be said."""
     parts = ["steelyard", "gate", now.name]
     parts += [] if base is None else ["--baseline", base.name]
-    parts += [part for rule in given if rule.text not in now.rules for part in ("--rule", rule.text)]
+    parts += [part for rule in given for part in ("--rule", rule.text)]
     parts += [part for name in runs for part in ("--run", name)]
     parts += [] if baseline_run is None else ["--baseline-run", baseline_run]
     parts += ["--queries", str(queries)] if isinstance(queries, (str, Path)) else []
@@ -250,4 +274,5 @@ def _command(
         if value != getattr(Plan(), name):
             parts += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
     parts += [part for change in allow for part in ("--allow", change)]
+    parts += [] if allow_failed is None else ["--allow-failed", str(allow_failed)]
     return shlex.join(parts)

@@ -63,7 +63,9 @@ def _case(suite: ElementTree.Element, row: Row) -> None:
         return
     lost = [f"  {loser}" for loser in row.losers]
     failure = ElementTree.SubElement(case, "failure", {"message": _clean(told), "type": row.rule.kind})
-    failure.text = _clean("\n".join([row.rule.text, told, *(["worst queries:", *lost] if lost else [])]))
+    failure.text = _clean(
+        "\n".join([row.rule.text + row.origin, told, *(["worst queries:", *lost] if lost else [])])
+    )
 
 
 def _counts(rows: tuple[Row, ...] | list[Row], name: str) -> dict[str, str]:

@@ -17,8 +17,21 @@ from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import named_measures
 from steelyard.measures.grammar import Measure
 from steelyard.version import __version__
+from steelyard.wording import counted
 
 RESIDUAL = " residual"
+
+
+@dataclass(frozen=True)
+class Failed:
+    """On how many of the queries it was asked a run failed, and the first error."""
+
+    failed: int
+    asked: int
+    first: str
+
+    def __str__(self) -> str:
+        return f"it failed on {self.failed:,} of {counted(self.asked, 'query', 'queries')} (the first, {self.first})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +40,8 @@ class Measured:
 
     `definitions` says of each measure how it was spelled out; `policies`, `judgments` (a short hash
     a query) and `dataset` are None where they are not known. `rules` are those the result brings
-    along, `remarks` what a reader should know of its runs, `cutoffs` those of a comparison at several.
+    along, `failed` the runs that failed on queries and `allow_failed` how many may, `remarks` what else a
+    reader should know of its runs, `cutoffs` those of a comparison at several.
     """
 
     name: str
@@ -44,6 +58,8 @@ class Measured:
     folder: Path | None = None
     rules: tuple[str, ...] = ()
     remarks: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, Failed] = field(default_factory=dict)
+    allow_failed: int = 0
 
     @property
     def keys(self) -> list[str]:

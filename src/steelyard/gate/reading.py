@@ -13,7 +13,7 @@ import numpy as np
 
 from steelyard.comparison.board import Board
 from steelyard.errors import InputError
-from steelyard.gate.measured import Measured, columns_of
+from steelyard.gate.measured import Failed, Measured, columns_of
 from steelyard.policies import policies
 from steelyard.scores import Scores
 from steelyard.wording import counted
@@ -201,6 +201,8 @@ def _folder(path: Path, name: str) -> Measured:
         folder=None if chunked else path,
         rules=tuple(map(str, settings.get("gate") or ())),
         remarks=_remarks(record),
+        failed=_failed(record),
+        allow_failed=int(settings.get("allow_failed") or 0),
     )
 
 
@@ -235,21 +237,25 @@ def _refuse_mixture(board: Board, record: Mapping[str, Any], path: Path) -> None
 
 
 def _remarks(record: Mapping[str, Any]) -> dict[str, str]:
-    """What went wrong with a run while it was made."""
-    said = {}
+    """What was odd about a run while it was made."""
+    return {
+        str(
+            row["run"]
+        ): f"it returned {counted(row['unknown_documents'], 'document that is', 'documents that are')} "
+        "not in the corpus"
+        for row in record["runs"]
+        if row.get("unknown_documents")
+    }
+
+
+def _failed(record: Mapping[str, Any]) -> dict[str, Failed]:
+    """The runs that failed on queries while they were made."""
+    found = {}
     for row in record["runs"]:
-        parts = []
-        if row.get("errors"):
-            query, error = next(iter(row["errors"].items()))
-            parts.append(
-                f"it failed on {counted(len(row['errors']), 'query', 'queries')} (the first, {query}: "
-                f"{error})"
+        errors = row.get("errors") or {}
+        if errors:
+            query, error = next(iter(errors.items()))
+            found[str(row["run"])] = Failed(
+                len(errors), len(errors) + int(row.get("queries") or 0), f"{query}: {error}"
             )
-        if row.get("unknown_documents"):
-            parts.append(
-                f"it returned {counted(row['unknown_documents'], 'document that is', 'documents that are')} "
-                "not in the corpus"
-            )
-        if parts:
-            said[str(row["run"])] = "; ".join(parts)
-    return said
+    return found

@@ -42,7 +42,8 @@ class Row:
 
     `reference` is the baseline's value on the same queries, `difference` the run's minus it, `low` and
     `high` the 95 % interval of the value (a threshold) or of the difference, `p` one-sided, `notices`
-    the smallest change for the worse that so many queries find 80 % of the time.
+    the smallest change for the worse that so many queries find 80 % of the time, `source` where the rule comes
+    from, "" where it was given.
     """
 
     run: str
@@ -63,6 +64,7 @@ class Row:
     p_adjusted: float | None = None
     notices: float | None = None
     losers: tuple[Loser, ...] = ()
+    source: str = ""
 
     @property
     def verdict(self) -> str:
@@ -75,6 +77,11 @@ class Row:
         if self.p is None or self.low is None or self.high is None:
             return False
         return self.passed == (self.high < 0 if self.rule.kind == "drop" else self.low > 0)
+
+    @property
+    def origin(self) -> str:
+        """Where the rule comes from, in brackets; "" where it was given."""
+        return f" (from {self.source})" if self.source else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; what is not a finite number is None."""
@@ -182,8 +189,9 @@ class GateResult:
         """The verdict, every broken rule with its numbers and worst queries, and the warnings."""
         lines = [self.sentence]
         for row in self.failures:
-            lines.append(f"  {row.run}: {row.rule.text}")
-            lines.append(f"    {row.measure} is {row.value:.4f}, needed {row.needed}: {row.why}")
+            number = f"{row.value}" if isinstance(row.value, int) else f"{row.value:.4f}"
+            lines.append(f"  {row.run}: {row.rule.text}{row.origin}")
+            lines.append(f"    {row.measure} is {number}, needed {row.needed}: {row.why}")
             lines += [f"      {loser}" for loser in row.losers]
         return "\n".join([*lines, *([self.method] if self.method else []), *self.warnings])
 

@@ -14,6 +14,7 @@ from steelyard.comparison.board import Board, Column
 from steelyard.comparison.movers import movers
 from steelyard.comparison.rules import TOLERANCE, Rule
 from steelyard.errors import InputError
+from steelyard.gate.advice import option
 from steelyard.gate.measured import Measured
 from steelyard.gate.plan import Plan
 from steelyard.gate.result import Loser, Row
@@ -36,11 +37,12 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class Asked:
-    """A rule with the measure it means in the result, and its queries (None: all)."""
+    """A rule with the measure it means in the result, its queries (None: all), and where it comes from."""
 
     rule: Rule
     key: str
     chosen: Bools | None
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def verdicts(
             row = _tested(case, *next(found), plan=plan, tests=len(tested), said=said)
         else:
             row = _bounded(case, plan, said)
-        rows.append(replace(row, losers=_losers(case, now)))
+        rows.append(replace(row, losers=_losers(case, now), source=case.asked.source))
     return rows, said
 
 
@@ -174,7 +176,7 @@ def _refuse_blind(cases: Sequence[_Case], plan: Plan) -> None:
             remedy = (
                 "Ask more queries, or write a threshold."
                 if n == 1
-                else "Ask more queries, or choose --test t."
+                else f"Ask more queries, or choose {option('test', 't')}."
             )
             raise InputError(
                 f"{case.rule.text}: {what} of run {case.run!r} can never show a significant difference "
