@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_projection import satisfies
 
@@ -90,6 +90,7 @@ def test_facts_pages_parents_and_documents_mislead_too(wrong: dict[str, Any]) ->
     assert means == {"Confusion@1": 1.0, "R(per=target)@2": 1.0}
 
 
+@settings(deadline=None)
 @given(
     spans=st.lists(
         st.tuples(st.integers(0, 70), st.integers(1, 20), st.booleans()).map(
