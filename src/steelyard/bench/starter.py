@@ -46,6 +46,7 @@ test: t
 by: type
 
 # What `steelyard gate` checks of every run (or of one: --run NAME), beside the rules it is given.
+# With `{rules: [...], allow_failed: 2}`, a run may have failed on two queries and pass.
 # gate:
 #   - no significant drop in nDCG@10
 #   - nDCG@10 >= baseline - 0.02
