@@ -22,6 +22,7 @@ from steelyard.cli.options import (
 )
 from steelyard.cli.output import Format, followed, format_for, say
 from steelyard.cli.parsing import Argument, Option
+from steelyard.cli.report import page_line
 from steelyard.comparison.compare import compare as compared
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.score_table import TableOptions
@@ -186,7 +187,7 @@ def compare(
     print_comparison(result, format, output, movers, texts)
     if report is not None:
         result.to_html(report, known)
-        say(f"{report} is the page to look at.")
+        say(page_line(report, None))
 
 
 def _named(paths: list[Path], columns: dict[str, str]) -> dict[str, Run]:

@@ -36,13 +36,15 @@ def report(
         say(f"The charts are in {charts}.")
 
 
-def page_line(page: Path, result: Path) -> str:
-    """A sentence on the page of a result folder; where it is the plain one, what makes the whole one."""
+def page_line(page: Path, result: Path | None) -> str:
+    """A sentence on the page of a result folder, or of none; where it is the plain one, what makes the whole one."""
     lacking = missing_extra()
     if lacking is None:
         return f"{page} is the page to look at."
-    again = shlex.join(["steelyard", "report", str(result), "-o", str(page)])
+    again = (
+        "" if result is None else f" && {shlex.join(['steelyard', 'report', str(result), '-o', str(page)])}"
+    )
     return (
         f"{page} is the plain page, as {lacking} is not installed. "
-        f"For the whole one: pip install 'steelyard[report]' && {again}"
+        f"For the whole one: pip install 'steelyard[report]'{again}"
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from copy import deepcopy
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -390,6 +392,60 @@ CORPUS = {"d1": "red fox", "d2": "grey wolf", "d3": "red deer"}
 def test_an_object_with_index_is_handed_the_corpus(target):
     engine = Python(target, name="engine").index(CORPUS)
     assert engine.retrieve(["red", "wolf"], k=2) == [[("d1", 1.0), ("d3", 0.5)], [("d2", 1.0)]]
+
+
+def sleepy(query, k):
+    time.sleep(5 if query == "slow" else 0)
+    return [f"thread {threading.current_thread().name}", query]
+
+
+async def sleepy_async(query, k):
+    await asyncio.sleep(5 if query == "slow" else 0)
+    return [query]
+
+
+def lazily(query, k):
+    yield query
+    time.sleep(5)
+
+
+def sleepy_batch(queries, k):
+    return [sleepy(query, k) for query in queries]
+
+
+@pytest.mark.parametrize(
+    ("function", "settings"),
+    [(sleepy, {}), (sleepy, {"concurrency": 2}), (sleepy_async, {}), (sleepy_batch, {}), (lazily, {})],
+)
+def test_a_query_that_takes_too_long_is_an_error_and_the_next_is_asked(function, settings):
+    retriever = deepcopy(Python(function, timeout=0.1, name="mine", **settings))
+    with pytest.raises(RetrieverError, match=r"mine: no answer within 0\.\d s, and it was given up"):
+        retriever.retrieve(["slow", "quick"], 2)
+    if function is not lazily:
+        assert retriever.retrieve(["quick"], 5)[0][-1][0] == "quick"
+
+
+def test_with_a_timeout_queries_and_the_corpus_come_in_one_thread():
+    seen = []
+
+    class Engine:
+        def index(self, corpus):
+            seen.append(threading.get_ident())
+
+        def retrieve(self, query, k):
+            seen.append(threading.get_ident())
+            if query == "wrong":
+                raise TimeoutError("its own")
+            return ["d1"]
+
+    retriever = Python(Engine, timeout=5).index({"d1": "text"})
+    retriever.retrieve(["a", "b"], 1)
+    assert len(set(seen)) == 1
+    assert seen[0] != threading.get_ident()
+    with pytest.raises(TimeoutError, match="its own"):
+        retriever.retrieve(["wrong"], 1)
+    with pytest.raises(RetrieverError, match="`timeout` is 0; expected a number"):
+        Python(Engine, timeout=0)
 
 
 def test_a_function_with_an_attribute_called_index_is_only_asked():
