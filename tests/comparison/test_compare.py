@@ -141,8 +141,9 @@ def test_groups_never_contradict_the_pairs(truth):
     for found in (result, against):
         group = {row.run: row.group for row in found.standings}
         for pair in found.tested:
-            if pair.measure == "nDCG@10" and pair.p_adjusted >= 0.05:
-                assert group[pair.run] == group[pair.baseline]
+            if pair.measure == "nDCG@10":
+                shared = set(group[pair.run]) & set(group[pair.baseline])
+                assert bool(shared) == (pair.p_adjusted >= 0.05)
 
 
 def test_runs_that_all_differ_from_the_baseline_are_not_in_its_group():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -38,38 +39,43 @@ def test_rank_intervals_with_holes_and_with_one_query() -> None:
     assert rank_intervals([[0.9], [0.1], [0.2]]) == [(1, 3)] * 3
 
 
-def test_groups_never_claim_an_order_the_tests_do_not() -> None:
+def test_runs_share_a_letter_exactly_where_the_tests_cannot_tell_them_apart() -> None:
     rng = np.random.default_rng(4)
     for _ in range(50):
         table = rng.normal(0.0, 0.2, (6, 40)) + rng.choice([0.0, 0.1, 0.2, 0.3], (6, 1))
-        groups = tie_groups(table, correction="none")
-        for i in range(6):
-            for j in range(6):
-                if groups[i] < groups[j]:
-                    assert table[i].mean() > table[j].mean()
-                    assert t_test(table[i] - table[j]).p < 0.05
-        assert min(groups) == 1
-        assert set(groups) == set(range(1, max(groups) + 1))
+        letters = tie_groups(table, correction="none")
+        for i, j in itertools.combinations(range(6), 2):
+            assert bool(set(letters[i]) & set(letters[j])) == (t_test(table[i] - table[j]).p >= 0.05)
+        used = "".join(letters)
+        assert set(used) == set("abcdefghij"[: len(set(used))])
+        assert "a" in letters[int(table.mean(axis=1).argmax())]
 
 
-def test_a_chain_is_one_group() -> None:
+def test_a_chain_has_letters_that_overlap() -> None:
     p = np.array([[1, 0.2, 0.01], [0.2, 1, 0.2], [0.01, 0.2, 1]])
-    assert groups_of([0.9, 0.8, 0.7], p) == [1, 1, 1]
+    assert groups_of([0.9, 0.8, 0.7], p) == ["a", "ab", "b"]
 
 
-def test_a_run_in_the_middle_that_is_told_from_both_neighbours_stays_between_them() -> None:
+def test_a_run_in_the_middle_that_is_told_from_both_neighbours_has_a_letter_of_its_own() -> None:
     p = np.array([[1, 0.01, 0.2], [0.01, 1, 0.01], [0.2, 0.01, 1]])
-    assert groups_of([0.9, 0.8, 0.7], p) == [1, 1, 1]
+    assert groups_of([0.9, 0.8, 0.7], p) == ["a", "b", "a"]
 
 
 def test_no_test_separates_nothing_and_order_of_runs_does_not_matter() -> None:
     p = np.full((3, 3), math.nan)
-    assert groups_of([0.9, 0.5, 0.1], p) == [1, 1, 1]
+    assert groups_of([0.9, 0.5, 0.1], p) == ["a", "a", "a"]
     p = np.array([[1, 0.001, 0.001], [0.001, 1, 0.001], [0.001, 0.001, 1]])
-    assert groups_of([0.1, 0.9, 0.5], p) == [3, 1, 2]
-    assert groups_of([0.5, 0.5, 0.1], p) == [1, 1, 2]
-    assert tie_groups([[0.3, 0.4]]) == [1]
-    assert tie_groups([[0.3], [0.9]]) == [1, 1]
+    assert groups_of([0.1, 0.9, 0.5], p) == ["c", "a", "b"]
+    assert groups_of([0.5, 0.5, 0.1], p) == ["a", "a", "b"]
+    assert tie_groups([[0.3, 0.4]]) == ["a"]
+    assert tie_groups([[0.3], [0.9]]) == ["a", "a"]
+
+
+def test_more_groups_than_letters_are_numbered() -> None:
+    apart = np.full((55, 55), 0.001)
+    letters = groups_of(np.arange(55, 0, -1), apart)
+    assert letters[0] == "a"
+    assert letters[51:] == ["Z", "[53]", "[54]", "[55]"]
 
 
 def test_groups_need_all_pairs() -> None:

@@ -16,12 +16,12 @@ from steelyard.statistics import groups_of, mean_intervals, rank_intervals
 
 @dataclass(frozen=True)
 class Standing:
-    """One row: a run (at a cutoff), its rank and how far it may move, its group, its values."""
+    """One row: a run (at a cutoff), its rank and how far it may move, the letters of its groups, its values."""
 
     rank: int
     run: str
     k: int | None
-    group: int
+    group: str
     rank_low: int
     rank_high: int
     means: dict[str, float]

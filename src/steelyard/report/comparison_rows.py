@@ -272,17 +272,13 @@ def _elsewhere(comparison: Comparison, short: bool) -> list[str]:
 
 
 def _groups(comparison: Comparison, shown: bool) -> str:
-    """What a group is; and, where no column shows it, which runs are in which."""
-    joined = f"joined by differences on {comparison.keys[0]} too small to tell"
+    """What the letters of groups mean; and, where no column shows them, which runs have which."""
+    meaning = f"Two runs share a letter where the data cannot tell them apart on {comparison.keys[0]}"
     if shown:
-        return f"Runs of one group are {joined}."
+        return f"Groups: {meaning[0].lower()}{meaning[1:]}."
     board = comparison.boards[0]
-    groups: dict[int, list[str]] = {}
-    for row in comparison.standings:
-        if row.k == board.k:
-            groups.setdefault(row.group, []).append(row.run)
-    listed = "; ".join(", ".join(runs) for runs in groups.values())
-    return f"{joined[0].upper()}{joined[1:]}: {listed}."
+    listed = ", ".join(f"{row.run} {row.group}" for row in comparison.standings if row.k == board.k)
+    return f"{meaning}: {listed}."
 
 
 def _coverage(comparison: Comparison) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import string
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -67,13 +69,13 @@ def tie_groups(
     test: PairedTest = "t",
     correction: Correction = "holm",
     seed: int = 0,
-) -> list[int]:
-    """The group of every run, 1 best, for a matrix runs x queries where higher is better.
+) -> list[str]:
+    """The letters of every run, `a` for the best, for a matrix runs x queries where higher is better.
 
-    All pairs are tested and corrected; see `groups_of` for how p-values become groups.
+    All pairs are tested and corrected; see `groups_of` for how p-values become letters.
 
     >>> tie_groups([[0.9, 0.8, 0.9, 0.7], [0.1, 0.2, 0.1, 0.2], [0.2, 0.1, 0.1, 0.2]])
-    [1, 2, 2]
+    ['a', 'b', 'b']
     """
     scores = many_series(matrix)
     runs = len(scores)
@@ -91,17 +93,15 @@ def tie_groups(
     return groups_of(means, p_values, alpha)
 
 
-def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05) -> list[int]:
-    """Groups from the runs' means (higher is better) and the adjusted p-values of all pairs (runs x runs).
+def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05) -> list[str]:
+    """Letters from the runs' means (higher is better) and the adjusted p-values of all pairs (runs x runs).
 
-    Walking down by mean, a new group begins only where every run above the line differs
-    significantly from every run below it. So two runs in different groups are always told apart by
-    the data, and runs that are not told apart always share a group. The price is that a chain (A not
-    told from B, B not from C) is one group even if A and C differ. A p of NaN (no test) separates
-    nothing. Runs with the same mean share a group.
+    Two runs share a letter exactly where the data cannot tell them apart: a compact letter display.
+    Letters come in the order of the best run that has them. A p of NaN (no test) separates nothing, and
+    runs with the same mean are alike.
 
-    >>> groups_of([0.9, 0.8, 0.1], [[1, 0.3, 0.001], [0.3, 1, 0.002], [0.001, 0.002, 1]])
-    [1, 1, 2]
+    >>> groups_of([0.9, 0.8, 0.1], [[1, 0.3, 0.001], [0.3, 1, 0.2], [0.001, 0.2, 1]])
+    ['a', 'ab', 'b']
     """
     mean = np.asarray(means, dtype=np.float64)
     p = many_series(p_values)
@@ -109,11 +109,26 @@ def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05
     if p.shape != (runs, runs):
         raise InputError(f"Expected p-values of all pairs of {runs} runs, {runs} x {runs}; got {p.shape}.")
     order = np.argsort(-mean, kind="stable")
-    apart = (p < alpha) & (mean[:, None] != mean[None, :])
-    groups = np.ones(runs, dtype=np.int64)
-    group = 1
-    for place in range(1, runs):
-        above, below = order[:place], order[place:]
-        group += int(apart[np.ix_(above, below)].all())
-        groups[order[place]] = group
-    return [int(number) for number in groups]
+    alike = ~((p < alpha) & (mean[:, None] != mean[None, :]))[np.ix_(order, order)]
+    np.fill_diagonal(alike, True)
+    letters = [""] * runs
+    shared = np.zeros_like(alike)
+    names = _letters()
+    for one, other in itertools.combinations_with_replacement(range(runs), 2):
+        if not alike[one, other] or shared[one, other]:
+            continue
+        group = [one] if one == other else [one, other]
+        for run in range(runs):
+            if run not in group and alike[run, group].all():
+                group.append(run)
+        shared[np.ix_(group, group)] = True
+        name = next(names)
+        for run in sorted(group):
+            letters[order[run]] += name
+    return letters
+
+
+def _letters() -> Iterator[str]:
+    """a to z, A to Z, and numbers in brackets after that."""
+    yield from string.ascii_letters
+    yield from (f"[{number}]" for number in itertools.count(len(string.ascii_letters) + 1))

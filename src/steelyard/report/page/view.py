@@ -19,8 +19,6 @@ from steelyard.wording import SHOWN_NAMES, listed, worded
 FAR = 3
 """A run is far from the best when more than this many of the widest intervals lie between them."""
 
-GROUPS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
 
 def view_of(subject: Subject) -> dict[str, Any]:
     """Everything the template needs but the data of the scripts and the charts."""
@@ -127,6 +125,11 @@ def _head(comparison: Comparison, column: Column) -> dict[str, str]:
     }
 
 
+def _letters(rows: Sequence[Standing]) -> set[str]:
+    """The letters of some rows' groups."""
+    return set("".join(row.group for row in rows))
+
+
 def _rows(comparison: Comparison, board: Board) -> list[dict[str, Any]]:
     """The rows of one board, best first."""
     rows = [row for row in comparison.standings if row.k == board.k]
@@ -142,8 +145,8 @@ def _rows(comparison: Comparison, board: Board) -> list[dict[str, Any]]:
             "k": row.k,
             "rank": row.rank,
             "ranks": "" if row.rank_low == row.rank_high else f"{row.rank_low}–{row.rank_high}",
-            "group": GROUPS[(row.group - 1) % len(GROUPS)],
-            "opens": place > 0 and row.group != rows[place - 1].group,
+            "group": row.group,
+            "opens": place > 0 and not _letters(rows[:place]) & _letters(rows[place:]),
             "baseline": row.run == base,
             "failed": comparison.failed.get(row.run, ""),
             "cells": [
