@@ -101,6 +101,7 @@ def test_every_dialect_with_its_policies(spark, names):
         {"ties": "stable", "duplicates": "collapse", "rel": 2},
         {"ties": "docid-desc", "duplicates": "collapse", "missing": "skip"},
         {"dialect": "trec_eval-9", "ties": "stable", "no_relevant": "skip", "duplicates": "hold"},
+        {"unjudged": "remove", "depth": 3},
     ],
 )
 def test_policies(spark, chosen):
@@ -146,6 +147,18 @@ def test_nothing_at_all(spark):
     assert_same(spark, judgments(1).clear(), run(1).clear(), SOME)
     assert_same(spark, judgments(1), run(1).clear(), SOME)
     assert_same(spark, judgments(1).clear(), run(1), SOME)
+
+
+def test_grades_below_1_and_documents_that_nobody_judged(spark):
+    faint = judgments(5).with_columns(pl.col("grade") / 4)
+    there = assert_same(spark, faint, run(6), ["AP", "nDCG@5"], no_relevant="skip")
+    assert there.coverage.below_rel > 0
+    assert "a grade above 0 but below 1" in str(there.coverage)
+    loud = run(6).with_columns(doc_id=pl.lit("corpus:") + pl.col("doc_id"))
+    result = steelyard.spark.evaluate(spark, in_spark(spark, judgments(5)), in_spark(spark, loud), "AP")
+    assert "no document that came back is judged" in result.coverage.notes[0]
+    assert "the ids differ only in 'corpus:', with which those of the run begin" in result.coverage.notes[0]
+    assert result.policies["unjudged"] == "keep"
 
 
 def test_a_run_of_other_queries(spark):

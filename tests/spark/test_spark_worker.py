@@ -95,9 +95,11 @@ def test_tallies_add_up_in_any_order_and_travel():
     one = Tally(
         counts={"queries": 2},
         longest=5,
+        faintest=0.5,
         faults={Kind.NO_GRADE: Fault(2, ["b", "c"])},
         absent=[(9, "x")],
         judged=[(9, "x")],
+        returned=["D2"],
     )
     other = Tally(
         counts={"queries": 1},
@@ -105,11 +107,13 @@ def test_tallies_add_up_in_any_order_and_travel():
         faults={Kind.NO_GRADE: Fault(1, ["a"])},
         absent=[(1, "y")],
         strangers=["s"],
+        returned=["D1"],
+        known=["d1"],
         repeated=(4, "q", "d"),
         error=("MeasureError", "no"),
     )
     texts = [one.to_text(), other.to_text()]
     assert total(texts) == total(texts[::-1]) == Tally(
-        counts={"queries": 3}, longest=5, faults={Kind.NO_GRADE: Fault(3, ["a", "b", "c"])},
+        counts={"queries": 3}, longest=5, faintest=0.5, returned=["D1", "D2"], known=["d1"], faults={Kind.NO_GRADE: Fault(3, ["a", "b", "c"])},
         absent=[(1, "y"), (9, "x")], judged=[(9, "x")], strangers=["s"], repeated=(4, "q", "d"), error=("MeasureError", "no"),
     )  # fmt: skip
