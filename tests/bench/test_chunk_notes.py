@@ -65,6 +65,11 @@ def test_the_budget_to_use(measures: list[str], said: str) -> None:
     assert sy.parse(re.findall(r"\w+\([^)]*budget=\d+\)", note)[0]).parameters["budget"] in (10, 12)
 
 
+def test_of_a_measure_where_less_is_better_no_favour_is_claimed() -> None:
+    (note,) = notes("Unjudged@2")
+    assert note.startswith("Unjudged@2 does not count how much text is read: the first 2 hold")
+
+
 def test_of_a_composite_the_deepest_cutoff_is_read() -> None:
     (note,) = notes("RR", composite={"RR@1": 1, "R@2": 1})
     assert note.startswith("The composite score favours big chunks: the first 2 hold")
@@ -107,13 +112,15 @@ def test_what_is_alike_on_every_chunking_is_said_once() -> None:
 
 def test_a_fact_that_a_border_cuts_is_told_from_one_that_is_nowhere() -> None:
     said = notes("RR", evidence={**EVIDENCE, "q2": [{"fact": "water. A balance"}, {"fact": "tin"}]})
-    assert any(
-        "sentence-6: 1 fact is in a document and in no chunk: a chunk border cuts it." in note
-        for note in said
+    assert len(said) == 3
+    assert said[0].startswith(
+        "Every chunking: this fact cannot be found by any retriever, being in no document: 'tin'"
     )
-    assert any(
-        "Every chunking: this fact cannot be found by any retriever, being in no document" in n for n in said
+    assert said[1] == (
+        "sentence-6: 1 fact is in a document and in no chunk: a chunk border cuts it; "
+        "2 targets are satisfied by no chunk; they stay in the judgments, under a stand-in, and count as not found."
     )
+    assert said[2].startswith("whole: 1 target is satisfied by no chunk")
 
 
 def test_evidence_with_options(tmp_path: Path) -> None:

@@ -57,14 +57,17 @@ def _shown(queries: Sequence[str]) -> str:
 
 
 def _border_notes(chunkings: Sequence[Chunking]) -> list[str]:
-    """What became of the key on each chunking, once for all chunkings that it is said of."""
+    """What became of the key on each chunking: a line for all chunkings that the same is said of."""
     said: dict[str, list[str]] = {}
     for chunking in chunkings:
         for note in chunking.qrels.notes:
             said.setdefault(note, []).append(str(chunking.label))
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for note, labels in said.items():
+        alike.setdefault(tuple(labels), []).append(note.rstrip("."))
     return [
-        f"{'Every chunking' if len(labels) == len(chunkings) > 1 else listed(labels)}: {note.rstrip('.')}."
-        for note, labels in said.items()
+        f"{'Every chunking' if len(labels) == len(chunkings) > 1 else listed(labels)}: {'; '.join(notes)}."
+        for labels, notes in alike.items()
     ]
 
 
@@ -88,6 +91,8 @@ def _reading_note(
     read = {run: _tokens_read(runs[run], tokens[chunking_of[run]], deepest) for run in places}
     key = comparison.keys[0]
     what = "the composite score" if key == COMPOSITE else key
+    more = comparison.boards[0].columns[0].better == "more"
+    told = "favours big chunks" if more else "does not count how much text is read"
     spent = listed(
         [
             f"{count:,.0f} with {run} ({places[run]})"
@@ -95,7 +100,7 @@ def _reading_note(
         ]
     )
     return (
-        f"{what[0].upper()}{what[1:]} favours big chunks: the first {deepest} hold, in tokens a query, {spent}. "
+        f"{what[0].upper()}{what[1:]} {told}: the first {deepest} hold, in tokens a query, {spent}. "
         f"{_advice(comparison, ranking, min(read.values()))}"
     )
 
