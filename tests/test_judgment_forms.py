@@ -98,6 +98,7 @@ def test_records_with_names_of_their_own():
     [
         ({"q1": {"targets": [["a"]], "distractor": ["x"]}}, "no part 'distractor'.*Did you mean distractors"),
         ({"q1": [{"a": 3}, {}]}, "target 2 is a dict; expected a non-empty list"),
+        ({"q1": [{"a": 3}, {"c": -1}]}, "'c' has a grade below 0, and a distractor satisfies no target"),
         ({"q1": [{"a": "high"}]}, "document 'a': grade 'high' is not a finite number"),
         ({"q1": [{"doc_id": "a", "grade": 3}]}, "target 1 has the names of a record"),
         ({"q1": [{"doc": 7, "grade": 3}]}, "target 1 has the names of a record"),

@@ -110,6 +110,12 @@ def _target_rows(query: str, groups: Iterable[Any], where: str) -> list[Row]:
             _refuse_record(group, place)
             ids = text_ids(group, "document id", place, unique=True)
             grades = _grades(ids, list(group.values()))
+            misleading = next((doc for doc, grade in zip(ids, grades, strict=True) if grade < 0), None)
+            if misleading is not None:
+                raise InputError(
+                    f"{place}: document {misleading!r} has a grade below 0, and a distractor satisfies no target; "
+                    "list it apart: {'targets': [..], 'distractors': [..]}."
+                )
         else:
             ids = list(dict.fromkeys(text_ids(group, "document id", place)))
             grades = [1.0] * len(ids)
