@@ -78,17 +78,17 @@ def test_compare_says_the_same(files, capsys):
     made = json.loads(capsys.readouterr().out)
     assert (made["policies"], made["alpha"], made["permutations"]) == (POLICIES, 0.01, 100_000)
     assert made["measures"]["AP"].startswith("AP(rel=2,")
-    held = {"fingerprint": sy.Run.read(files[1]).fingerprint}
     judged = {"fingerprint": sy.Qrels.read(files[0]).fingerprint}
-    assert made["inputs"] == {"judgments": judged, "runs": {"one": held, "two": held}}
-    assert (
-        f"Measured with {SAID}."
-        in sy.compare(
-            *files[:1], {"x": files[1]}, ["AP"], **{k: v for k, v in POLICIES.items() if k != "single"}
-        ).to_text()
-    )
-    by_file = sy.compare(files[0], {"x": files[1]}, ["AP"]).to_dict()["inputs"]["runs"]
-    assert by_file == {"x": {"file": "one.run", "bytes": len(RUN)}}
+    assert made["inputs"]["judgments"] == judged
+    assert set(made["inputs"]["runs"]) == {"one", "two"}
+    chosen = {name: value for name, value in POLICIES.items() if name != "single"}
+    held = sy.Run.read(files[1])
+    result = sy.compare(files[0], {"file": files[1], "held": held}, ["AP"], **chosen)
+    assert f"Measured with {SAID}." in result.to_text()
+    assert result.to_dict()["inputs"]["runs"] == {
+        "file": {"file": "one.run", "bytes": len(RUN)},
+        "held": {"fingerprint": held.fingerprint},
+    }
 
 
 def test_what_is_in_memory_is_told_by_its_content_unless_that_is_dear(monkeypatch):
@@ -115,3 +115,31 @@ def test_a_correction_that_has_no_part_is_refused(files, capsys):
 def test_a_fused_run_takes_no_format_of_a_table(files, capsys):
     assert cli(["fuse", *files[1:], "--format", "json"]) == 2
     assert "-o fused.json" in capsys.readouterr().err
+
+
+def test_a_file_has_the_format_its_name_says(files, tmp_path, capsys):
+    """-o x.json is JSON and -o x.csv a whole table, whichever verb writes it."""
+    for arguments in (["validate", files[0]], ["explain", "AP"], ["measures"], ["dialects"], ["retrievers", "random"],
+                      ["reconcile", files[0], files[1], "-m", "AP", "--dialects", "ranx,autorag"]):  # fmt: skip
+        target = tmp_path / "told.json"
+        assert cli([*arguments, "-o", str(target)]) == 0
+        assert json.loads(target.read_text())
+    assert cli(["measures", "-o", str(tmp_path / "all.csv")]) == 0
+    assert (tmp_path / "all.csv").read_text().startswith("measure,what,parameters,aliases,source")
+    capsys.readouterr()
+
+
+def test_a_first_baseline_has_no_table_to_print(files, tmp_path, capsys):
+    scores = str(tmp_path / "scores.json")
+    assert cli(["evaluate", *files[:2], "-m", "AP", "--per-query", "-o", scores]) == 0
+    kept = ["gate", scores, "--save-baseline", str(tmp_path / "base.json")]
+    assert cli([*kept, "--format", "json"]) == 2
+    assert "no table for --format" in capsys.readouterr().err
+    assert cli(kept) == 0
+
+
+def test_the_page_says_level_and_depth(files, tmp_path):
+    sy.compare(files[0], {"x": files[1]}, ["AP"], rel=2, depth=7).to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "rel=2" in page
+    assert "depth=7" in page

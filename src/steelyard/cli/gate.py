@@ -7,7 +7,7 @@ from typing import Annotated
 
 from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, format_for, say, write
-from steelyard.cli.parsing import Argument, Option
+from steelyard.cli.parsing import Argument, Option, UsageError
 from steelyard.comparison.rules import Rule, read_rules
 from steelyard.errors import SteelyardError
 from steelyard.gate.advice import as_flags
@@ -89,6 +89,10 @@ def gate(
     source = measured(result)
     given: list[str | Rule] = [*(rule or []), *(read_rules(rules) if rules is not None else [])]
     if save_baseline is not None and not given and baseline is None:
+        if format is not Format.table or output is not None:
+            raise UsageError(
+                "a first baseline is kept and nothing is checked, so there is no table for --format and -o."
+            )
         if source.rules:
             say("The rules under `gate:` are not checked where a first baseline is kept.")
         return _kept(source, save_baseline, run)

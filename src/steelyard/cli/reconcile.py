@@ -7,7 +7,7 @@ from typing import Annotated
 
 from steelyard.cli.columns import QrelsColumns, RunColumns, named
 from steelyard.cli.options import Output, TableFormat
-from steelyard.cli.output import Format, emit, write
+from steelyard.cli.output import Format, emit, format_for, write
 from steelyard.cli.parsing import Argument, Option, UsageError
 from steelyard.identification import Identification, identify
 from steelyard.judgments import Qrels
@@ -70,7 +70,7 @@ def reconcile(
         found = identify(truth, held, value, measure, spoken or None)
     else:
         found = reconciled(truth, held, measure or [], spoken, queries)
-    if format is Format.table:
+    if format_for(format, output) is Format.table:
         write(str(found), output)
         return
     emit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from steelyard.cli.options import Output, TableFormat
-from steelyard.cli.output import Format, emit, write
+from steelyard.cli.output import Format, emit, format_for, write
 from steelyard.cli.parsing import Argument, UsageError
 from steelyard.errors import did_you_mean
 from steelyard.report.tables import Table
@@ -28,12 +28,13 @@ def retrievers(
         raise UsageError(
             f"there is no retriever {name!r}.{did_you_mean(name, found)} There are {', '.join(found)}."
         )
-    if name is not None and format is Format.table:
+    as_table = format_for(format, output) is Format.table
+    if name is not None and as_table:
         write(str(found[name]), output)
         return
     rows = [row for row in found.rows if name in (None, row[0])]
     data = [dict(zip(found.columns, row, strict=True)) for row in rows]
-    shown = [0, 1, 3] if format is Format.table else range(len(found.columns))
+    shown = [0, 1, 3] if as_table else range(len(found.columns))
     table = Table(
         [found.columns[place] for place in shown], [[row[place] for place in shown] for row in rows]
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from steelyard.cli.columns import FileColumns, named
 from steelyard.cli.options import Output, TableFormat
-from steelyard.cli.output import Format, emit, followed, write
+from steelyard.cli.output import Format, emit, followed, format_for, write
 from steelyard.cli.parsing import Argument, Option, UsageError
 from steelyard.errors import SteelyardError
 from steelyard.formats import validate_file
@@ -37,7 +37,7 @@ def validate(
     """
     roles = named(columns, "--columns")
     found = [_checked(path, kind, roles) for path in followed(paths, lambda path: Path(path).name)]
-    if format is Format.table:
+    if format_for(format, output) is Format.table:
         write("\n".join(text for text, _, _ in found), output)
     else:
         rows = [

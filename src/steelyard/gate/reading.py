@@ -77,7 +77,7 @@ def _scored(scores: Scores, name: str) -> Measured:
         board=board,
         dialect=scores.dialect,
         definitions={key: meant.spelled for key, meant in scores.measures.items()},
-        policies=asdict(scores.coverage.policies),
+        policies=scores.policies,
     )
 
 

@@ -149,7 +149,7 @@ def _values(meant: Measure, each: Look, comparison: Comparison) -> Floats:
     rules = next(iter(comparison.coverage.values())).policies
     found = values(meant, each.alignment, expected=rules.ties == "expected")
     if rules.no_relevant == "skip" and meant.definition.needs_relevant:
-        found = np.where(without_relevant(each.alignment, level_of(meant)), np.nan, found)
+        found = np.where(without_relevant(each.alignment, level_of(meant, comparison.rel)), np.nan, found)
     return found[each.alignment.answered] if rules.missing == "skip" else found
 
 

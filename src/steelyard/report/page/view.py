@@ -350,12 +350,21 @@ def policies(comparison: Comparison) -> list[tuple[str, str]]:
         only = f"; not of {listed(kept)}, which {worded(len(kept), 'keeps its', 'keep their')} own order"
     if len(kept) == len(comparison.runs):
         only = "; of no run here: each keeps its own order"
-    chosen = vars(covered.policies)
-    return [
+    said = [
         (f"{name}={value}", POLICY_TEXT[name, value] + (only if name in ("ties", "single") else ""))
-        for name, value in chosen.items()
+        for name, value in vars(covered.policies).items()
         if name != "single" or value
     ]
+    if comparison.rel is not None:
+        said.append(
+            (
+                f"rel={comparison.rel:g}",
+                "documents graded so or higher are relevant, where a measure does not say",
+            )
+        )
+    if comparison.depth is not None:
+        said.append((f"depth={comparison.depth}", "every list is cut there"))
+    return said
 
 
 def keeps_order(comparison: Comparison, run: str) -> bool:
