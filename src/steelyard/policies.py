@@ -45,13 +45,13 @@ class Policies:
     def said(self, rel: float | None = None, depth: int | None = None) -> str:
         """The policies that are not the default ones, with the relevance level and the depth where given.
 
-        >>> Policies(missing="skip").said(rel=2)
-        'missing=skip, rel=2'
+        >>> Policies(missing="skip").said(rel=2, depth=1_000_000)
+        'missing=skip, rel=2, depth=1000000'
         """
         standard = Policies()
         chosen = {name: value for name, value in vars(self).items() if value != getattr(standard, name)}
-        levels = {"rel": rel, "depth": depth}
-        chosen |= {name: f"{value:g}" for name, value in levels.items() if value is not None}
+        levels = {"rel": None if rel is None else f"{rel:g}", "depth": depth}
+        chosen |= {name: value for name, value in levels.items() if value is not None}
         return ", ".join(f"{name}={value}" for name, value in chosen.items())
 
 
