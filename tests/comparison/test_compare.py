@@ -380,3 +380,21 @@ def test_queries_beside_the_judgments_slice(tmp_path, place, capsys):
     (tmp_path / "queries.jsonl").unlink()
     with pytest.raises(InputError, match="--queries FILE"):
         sy.compare(qrels, [tmp_path / "one.run"], ["RR"], by="type")
+
+
+def test_files_are_compared_as_they_are_read_and_the_baseline_may_be_a_file_name(tmp_path, truth, runs):
+    paths = []
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+        for name in list(runs)[:2]:
+            sy.Run(runs[name], name="tag").write(tmp_path / folder / f"{name}.trec")
+            paths.append(tmp_path / folder / f"{name}.trec")
+    first, second = list(runs)[:2]
+    result = sy.compare(truth, paths[:2], ["AP"], baseline=f"{second}.trec")
+    assert set(result.runs) == {first, second}
+    assert result.plan.baseline == second
+    assert set(sy.compare(truth, paths, ["AP"]).runs) == set(map(str, paths))
+    with pytest.raises(PolicyError, match="'nobody' is not among the runs"):
+        sy.compare(truth, paths[:2], ["AP"], baseline="nobody")
+    with pytest.raises(InputError, match="two runs are called"):
+        sy.compare(truth, [sy.Run(runs[first], name="a"), sy.Run(runs[second], name="a")], ["AP"])

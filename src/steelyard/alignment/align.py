@@ -14,6 +14,7 @@ from steelyard.alignment.hits import Floats, Hits, JudgedDocs, Ordering
 from steelyard.alignment.scan_file import scan_file
 from steelyard.alignment.scan_mapping import scan_mapping
 from steelyard.errors import InputError
+from steelyard.formats.names import run_name
 from steelyard.judgments import Qrels
 from steelyard.runs import Run
 
@@ -40,7 +41,7 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
     if isinstance(run, (str, Path)):
         path = Path(run)
         hits = scan_file(path, qrels.judged, ordering) if path.is_file() else None
-        label = label or (hits.tag or path.stem if hits else None)
+        label = label or (hits.tag or run_name(path) if hits else None)
     elif isinstance(run, Mapping):
         hits = scan_mapping(run, qrels.judged, ordering)
     if hits is None:

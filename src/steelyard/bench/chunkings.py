@@ -238,7 +238,7 @@ def compare_chunkings(
     ]
     return Comparison.of(
         boards=boards,
-        plan=plan.checked(boards[0].runs),
+        plan=plan.checked().against(plan.baseline, boards[0].runs),
         weights=parts[0].weights,
         components=components,
         sliced=None if by is None else (by, column_values(queries, by)),

@@ -163,8 +163,11 @@ def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], st
         problems.append(
             (("evidence",), "evidence judges chunks; name chunkers too, as in `chunkers: [whole]`")
         )
-    plan = Plan(bench.test, bench.correction, baseline=bench.baseline if labels else None)
-    check(("baseline",) if bench.baseline is not None else (), lambda: plan.checked(labels))
+    plan = Plan(bench.test, bench.correction)
+    baseline = bench.baseline if labels else None
+    check(
+        ("baseline",) if bench.baseline is not None else (), lambda: plan.checked().against(baseline, labels)
+    )
     for number, rule in enumerate(bench.gate.rules):
         check(("gate", number), lambda rule=rule: parse_rule(rule))
     for number, k in enumerate(bench.at or []):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -31,6 +32,7 @@ from steelyard.datasets.files import queries_beside
 from steelyard.datasets.named import dataset_named
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
+from steelyard.formats.names import distinct_names
 from steelyard.judgments import Qrels
 from steelyard.measures.compute import reads_texts
 from steelyard.runs import Run
@@ -175,9 +177,9 @@ def compare(
             shared["queries"] = queries_beside(qrels)
         spoken = dialect_of(dialect)
         truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
-        held = _named(runs, named(columns, "--columns"))
-        if known is not None and reads_texts(map(spoken.measure, spoken.expand(measure or []))):
-            held = {name: Run(run, texts=dict(known.corpus)) for name, run in held.items()}
+        texts_of = reads_texts(map(spoken.measure, spoken.expand(measure or [])))
+        corpus = None if known is None or not texts_of else dict(known.corpus)
+        held = _given(runs, named(columns, "--columns"), corpus)
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
         result = compared(
             truth, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,
@@ -190,16 +192,14 @@ def compare(
         say(page_line(report, None))
 
 
-def _named(paths: list[Path], columns: dict[str, str]) -> dict[str, Run]:
-    """The runs by name; by file name where two of them share one."""
-    held = [read_run(path, columns, len(paths)) for path in followed(paths, lambda path: path.name)]
-    names = [run.name for run in held]
-    if len(set(names)) < len(names):
-        names = [path.stem for path in paths]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"two runs are called {twice!r}; rename one of the files.")
-    return dict(zip(names, held, strict=True))
+def _given(paths: list[Path], columns: dict[str, str], texts: dict[str, str] | None) -> Iterable[Run | Path]:
+    """The runs, read where columns are named or the documents have texts, else as the files they are."""
+    if not columns and texts is None:
+        return followed(paths, lambda path: path.name)
+    held = (read_run(path, columns, len(paths)) for path in followed(paths, lambda path: path.name))
+    read = list(held if texts is None else (Run(run, texts=texts) for run in held))
+    names = distinct_names([run.name for run in read], paths)
+    return [Run(run, name=name) for run, name in zip(read, names, strict=True)]
 
 
 def _texts(queries: Path) -> dict[str, object]:

@@ -92,7 +92,7 @@ def evaluate(
         )
         for run in followed(runs, lambda path: path.name)
     ]
-    names = _distinct([s.name for s in scores], runs)
+    names = _names(scores, runs)
 
     def data() -> dict[str, Any]:
         parts = [{**s.to_dict(per_query), "name": name} for s, name in zip(scores, names, strict=True)]
@@ -122,9 +122,13 @@ def _with_texts(run: Run | Path, texts: Mapping[str, str] | None) -> Run | Path:
     return run if texts is None else Run(Run.of(run), texts=texts)
 
 
-def _distinct(names: list[str], paths: list[Path]) -> list[str]:
-    """The runs' names, or their file names where two runs have one name."""
-    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+def _names(scores: list[Scores], paths: list[Path]) -> list[str]:
+    """What the runs are called, no two alike."""
+    if len(scores) == 1:
+        return [scores[0].name]
+    from steelyard.formats.names import distinct_names
+
+    return distinct_names([each.name for each in scores], paths)
 
 
 def _table(scores: list[Scores], names: list[str], per_query: bool, format: Format) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,19 @@ from steelyard.comparison.result import Comparison, Source
 from steelyard.comparison.score_table import TableOptions, board_of_table, column_of_table
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.weights import DEFAULT_CUTOFF, weights_of
-from steelyard.coverage import Coverage, refuse_strangers
+from steelyard.coverage import refuse_strangers
 from steelyard.datasets.files import queries_beside
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.document_ids import with_unknown_documents
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.evaluation import check_depth, scores_of, with_rel
+from steelyard.formats.names import distinct_names, names_file
 from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure
 from steelyard.policies import policies
 from steelyard.runs import Run
+from steelyard.scores import Scores
 from steelyard.wording import counted, worded
 
 Weights = Mapping[str, float] | str | Path | None
@@ -35,7 +37,7 @@ Weights = Mapping[str, float] | str | Path | None
 
 def compare(
     qrels: Any,
-    runs: Mapping[str, Any] | Sequence[Any],
+    runs: Mapping[str, Any] | Iterable[Any],
     measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     baseline: str | None = None,
@@ -59,7 +61,8 @@ def compare(
 ) -> Comparison:
     """Compare runs on the same judgments: which is best, by how much, and whether that is real.
 
-    `runs` is a mapping of name to run (anything `evaluate` takes), or a list of runs that have names.
+    `runs` is a mapping of name to run (anything `evaluate` takes), or a list of runs that have names, or of
+    files. `baseline` may be given as the name of its file, too.
     With a `baseline` every run is tested against it, otherwise every two runs. `composite` is a table
     of weights, a file of them, or "default". `at` gives a row for every run and cutoff. `by` slices the
     queries by a column of `queries` (a mapping, frame or file; of judgments from a dataset's folder its
@@ -79,8 +82,9 @@ def compare(
         unjudged=unjudged,
     )
     check_depth(depth, rules)
-    named = _named_runs(runs)
-    plan = Plan(test, correction, alpha, permutations, seed, baseline).checked(tuple(named))
+    plan = Plan(test, correction, alpha, permutations, seed).checked()
+    if baseline is not None and isinstance(runs, Mapping):
+        plan.against(baseline, list(map(str, runs)))
     texts = _texts(measures, spoken)
     weights = None if composite is None else weights_of(composite)
     cutoffs: list[int | None] = [None] if at is None else [_cutoff(k) for k in at]
@@ -91,22 +95,27 @@ def compare(
         for text in dict.fromkeys([*texts, *(weights or {})])
     }
     keys = {text if k is None else f"{text} at {k}": meant for (k, text), meant in wanted.items()}
-    matrices: list[Any] = []
-    covered: dict[str, Coverage] = {}
-    alignments: dict[str, Alignment] = {}
-    kept: list[Sequence[str]] = []
-    for name, run in named.items():
+    sources: list[Any] = []
+    alignments: list[Alignment] = []
+    scored: list[Scores] = []
+    for name, run in _runs_given(runs):
+        joined = with_unknown_documents(align(truth, run, rules.ordering, name), truth, run)
         try:
-            joined = with_unknown_documents(align(truth, run, rules.ordering, name), truth, run)
-            scores = scores_of(joined, keys, spoken, rules, rel, depth)
+            scored.append(scores_of(joined, keys, spoken, rules, rel, depth))
         except MeasureError as error:
-            raise MeasureError(f"run {name!r}: {error}") from None
-        matrices.append(scores.matrix)
-        alignments[name] = rules.lists(joined.alignment, depth)
-        covered[name] = scores.coverage
-        kept.append(scores.queries)
+            raise MeasureError(f"run {joined.name!r}: {error}") from None
+        sources.append(run)
+        alignments.append(rules.lists(joined.alignment, depth))
+    if not sources:
+        raise InputError("there is no run to compare; give at least one, best two.")
+    names = distinct_names([scores.name for scores in scored], sources)
+    if baseline is not None:
+        files = [name for name, run in zip(names, sources, strict=True) if names_file(baseline, run)]
+        plan = plan.against(files[0] if baseline not in names and len(files) == 1 else baseline, names)
+    covered = {name: scores.coverage for name, scores in zip(names, scored, strict=True)}
     refuse_strangers(covered)
-    asked, values, notes = _on_one_set(list(named), truth.queries, kept, matrices)
+    kept = [scores.queries for scores in scored]
+    asked, values, notes = _on_one_set(names, truth.queries, kept, [scores.matrix for scores in scored])
     boards, components = [], []
     width = len(wanted) // len(cutoffs)
     for block, k in enumerate(cutoffs):
@@ -115,7 +124,7 @@ def compare(
             for (at_k, text), meant in wanted.items()
             if at_k == k
         )
-        whole = Board(tuple(named), columns, asked, values[:, block * width : (block + 1) * width, :], k)
+        whole = Board(tuple(names), columns, asked, values[:, block * width : (block + 1) * width, :], k)
         components.append(whole.only(list(weights)) if weights else None)
         shown = whole.only(list(texts))
         boards.append(whole.with_composite(weights).only([COMPOSITE, *texts]) if weights else shown)
@@ -128,7 +137,9 @@ def compare(
         coverage=covered,
         notes=tuple(notes),
         dialect=spoken.name,
-        source=Source(truth, named, alignments),
+        source=Source(
+            truth, dict(zip(names, sources, strict=True)), dict(zip(names, alignments, strict=True))
+        ),
     )
     return replace(result, rel=rel, depth=depth)
 
@@ -159,7 +170,7 @@ def compare_scores(
     board, notes = board_of_table(source, wanted, where, missing)
     shown = list(measures) if measures else [column.key for column in board.columns if column.key != by]
     components = board.only(list(weights)) if weights else None
-    plan = Plan(test, correction, alpha, permutations, seed, baseline).checked(board.runs)
+    plan = Plan(test, correction, alpha, permutations, seed).checked().against(baseline, board.runs)
     whole = board.with_composite(weights).only([COMPOSITE, *shown]) if weights else board.only(shown)
     return Comparison.of(
         boards=[whole],
@@ -196,28 +207,13 @@ def _table_slices(source: Any, where: TableOptions, queries: Any, by: str) -> Ma
     return column_of_table(source, by, where) if queries is None else column_values(queries, by)
 
 
-def _named_runs(runs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """The runs by name; two runs with one name are refused."""
+def _runs_given(runs: Mapping[str, Any] | Iterable[Any]) -> Iterator[tuple[str | None, Any]]:
+    """The runs, each with the name it was given, if it was given one."""
     if isinstance(runs, (Run, str, Path)):
         raise InputError("compare takes several runs: a list of runs, or a mapping of name to run.")
     if isinstance(runs, Mapping):
-        named = {
-            str(name): Run.of(run, str(name)) if isinstance(run, Iterator) else run
-            for name, run in runs.items()
-        }
-    else:
-        named = {}
-        for run in runs:
-            held = Run.of(run)
-            if held.name in named:
-                raise InputError(
-                    f"two runs are called {held.name!r}; give them names of their own: "
-                    f"{{'{held.name}-1': ..., '{held.name}-2': ...}}."
-                )
-            named[held.name] = held
-    if not named:
-        raise InputError("there is no run to compare; give at least one, best two.")
-    return named
+        return ((str(name), run) for name, run in runs.items())
+    return ((None, run) for run in runs)
 
 
 def _texts(

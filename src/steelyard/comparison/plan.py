@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steelyard.errors import PolicyError, did_you_mean
 from steelyard.statistics import FAMILY_TESTS
@@ -41,7 +41,7 @@ class Plan(Testing):
         """What corrects for many tests: the test itself where it is one of a family, else the correction."""
         return self.test if self.test in FAMILY_TESTS else self.correction
 
-    def checked(self, runs: tuple[str, ...]) -> Plan:
+    def checked(self) -> Plan:
         """The plan, if it can be carried out."""
         self.check(TESTS, "there is no test")
         if not 0.0 < self.alpha < 1.0:
@@ -51,9 +51,13 @@ class Plan(Testing):
                 f"the {self.test} test corrects for all its pairs itself, and correction={self.correction} would have "
                 "no part in it; leave the correction out, or choose another test."
             )
-        if self.baseline is not None and self.baseline not in runs:
-            raise PolicyError(
-                f"the baseline {self.baseline!r} is not among the runs; there are {', '.join(runs)}."
-                f"{did_you_mean(self.baseline, runs)}"
-            )
         return self
+
+    def against(self, baseline: str | None, runs: Sequence[str]) -> Plan:
+        """The plan with a baseline, if it is one of the runs."""
+        if baseline is not None and baseline not in runs:
+            raise PolicyError(
+                f"the baseline {baseline!r} is not among the runs; there are {', '.join(runs)}."
+                f"{did_you_mean(baseline, runs)}"
+            )
+        return replace(self, baseline=baseline)
