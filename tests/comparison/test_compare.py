@@ -398,3 +398,9 @@ def test_files_are_compared_as_they_are_read_and_the_baseline_may_be_a_file_name
         sy.compare(truth, paths[:2], ["AP"], baseline="nobody")
     with pytest.raises(InputError, match="two runs are called"):
         sy.compare(truth, [sy.Run(runs[first], name="a"), sy.Run(runs[second], name="a")], ["AP"])
+
+
+def test_a_cutoff_of_its_own_beside_others_is_said(truth, runs):
+    noted = [note for note in sy.compare(truth, runs, ["P", "nDCG@10"], at=[1, 3]).notes if "cutoff" in note]
+    assert noted == ["nDCG@10 has a cutoff of its own: it is the same in every row of a run."]
+    assert not any("cutoff" in note for note in sy.compare(truth, runs, ["P", "RR"], at=[1, 3]).notes)

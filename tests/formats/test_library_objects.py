@@ -93,3 +93,8 @@ def test_run_of_takes_what_run_takes(tmp_path):
     assert sy.Run.of(run) is run
     judged = pl.DataFrame({"question": ["q1"], "doc_id": ["a"], "grade": [1]})
     assert sy.Qrels.of(judged, query_id="question").queries == ["q1"]
+
+
+def test_a_parameter_that_is_a_policy_here_says_so():
+    with pytest.raises(MeasureError, match="unjudged=remove .--unjudged remove."):
+        sy.evaluate(QRELS, RUN, "AP(judged_only=True)")

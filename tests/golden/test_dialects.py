@@ -138,7 +138,7 @@ def test_ranx_bpref_and_rbp():
     assert sy.evaluate(judged, run, ["bpref"], dialect="ranx")["bpref"] == pytest.approx(
         0.5833333333333333, abs=1e-9
     )
-    rbp = {"rbp.80": 0.29999999999999993, "rbp.80-l2": 0.16}
+    rbp = {"rbp.80": 0.29999999999999993, "rbp.80-l2": 0.16, "RBP": 0.29999999999999993}
     assert means("ranx", SCORED, rbp) == pytest.approx(rbp, abs=1e-9)
 
 

@@ -30,7 +30,7 @@ from steelyard.measures.grammar import Measure
 from steelyard.policies import policies
 from steelyard.runs import Run
 from steelyard.scores import Scores
-from steelyard.wording import counted, worded
+from steelyard.wording import counted, listed, worded
 
 Weights = Mapping[str, float] | str | Path | None
 
@@ -116,6 +116,7 @@ def compare(
     refuse_strangers(covered)
     kept = [scores.queries for scores in scored]
     asked, values, notes = _on_one_set(names, truth.queries, kept, [scores.matrix for scores in scored])
+    notes += _same_at_every_cutoff(texts, cutoffs, wanted)
     boards, components = [], []
     width = len(wanted) // len(cutoffs)
     for block, k in enumerate(cutoffs):
@@ -241,6 +242,23 @@ def _measure_at(text: str | Measure, k: int | None, spoken: Dialect, shown: bool
         return spoken.measure(f"{text}@{cut}")
     except MeasureError:
         return plain
+
+
+def _same_at_every_cutoff(
+    texts: Iterable[str], cutoffs: Sequence[int | None], wanted: Mapping[tuple[int | None, str], Measure]
+) -> list[str]:
+    """The note on measures that bring a cutoff along where rows are made for others."""
+    own = [
+        text
+        for text in texts
+        if cutoffs != [None] and {wanted[k, text].cutoff for k in cutoffs} - {None, *cutoffs}
+    ]
+    if not own:
+        return []
+    has, it = worded(len(own), "has a cutoff", "have cutoffs"), worded(len(own), "it is", "they are")
+    return [
+        f"{listed(own)} {has} of {worded(len(own), 'its', 'their')} own: {it} the same in every row of a run."
+    ]
 
 
 def _cutoff(k: int) -> int:

@@ -17,6 +17,11 @@ from steelyard.errors import MeasureError, did_you_mean
 from steelyard.measures.registry import Definition, Parameter, definitions, folded, names
 
 _FORM = re.compile(r"\s*([^\s(@][^(@]*?)\s*(\(.*\))?\s*(?:@\s*(\S+?))?\s*", re.DOTALL)
+_ELSEWHERE = {
+    "judged_only": " Condensed lists are a policy here: unjudged=remove (--unjudged remove); "
+    "the dialect ir_measures takes judged_only."
+}
+"""What other tools give a measure and Steelyard says elsewhere."""
 _SUFFIX = re.compile(r"(.+?)(?:_cut|_at)?[_.]([-+]?\d+(?:\.\d+)?)")
 
 
@@ -70,9 +75,8 @@ def build(definition: Definition, parameters: Mapping[str, Any], cutoff: int | f
     for name, value in parameters.items():
         if name not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise MeasureError(
-                f"{definition.name} has no parameter {name!r}; {takes}.{did_you_mean(name, known)}"
-            )
+            advice = _ELSEWHERE.get(name) or did_you_mean(name, known)
+            raise MeasureError(f"{definition.name} has no parameter {name!r}; {takes}.{advice}")
         checked[name] = _value(definition.name, known[name], value)
     given = tuple(
         (p.name, checked[p.name])
