@@ -243,3 +243,13 @@ def test_a_gate_of_another_shape_is_refused_with_its_keys(folder):
         benched(folder, "right", gate={"allow_fail": 1})
     with pytest.raises(InputError, match="allow_failed: Input should be greater than or equal to 0, got -1"):
         benched(folder, "right", gate={"allow_failed": -1})
+
+
+def test_a_retriever_with_ids_of_another_case_does_not_cost_the_others_their_result(folder):
+    (folder / "failing_engine.py").write_text(
+        MODULE + "\ndef upper(query, k):\n    return [right(query, k)[0].upper()]\n"
+    )
+    result = benched(folder, "right", "upper")
+    assert {row.run: row.means["RR"] for row in result.comparison.standings} == {"right": 1.0, "upper": 0.0}
+    assert any(line.startswith("upper returned 4 documents that are not") for line in result.remarks())
+    assert load_result(folder / "out").runs.keys() == {"right", "upper"}

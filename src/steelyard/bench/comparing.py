@@ -31,7 +31,8 @@ def compared(
     """The runs compared as the settings say, by their names in bench.yaml; what is None or absent has its default.
 
     `judgments` are those of every chunking, by its label, where `chunking_of` names each run's. `columns`
-    are the queries' own.
+    are the queries' own. A run whose documents are called otherwise than those of the corpus is no error here:
+    it must not cost the others their result.
     """
     chosen = {name: value for name, value in settings.items() if value is not None}
     tested = {name: chosen[name] for name in _TESTED if name in chosen}
@@ -40,6 +41,7 @@ def compared(
         "composite": composite,
         "by": by,
         "queries": columns if by in columns else None,
+        "strangers": "note",
         **{name: chosen[name] for name in _MEASURED if name in chosen},
     }
     measures = chosen.get("measures") or None

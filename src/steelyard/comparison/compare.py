@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -58,6 +58,7 @@ def compare(
     alpha: float = 0.05,
     permutations: int = 100_000,
     seed: int = 0,
+    strangers: Literal["error", "note"] = "error",
 ) -> Comparison:
     """Compare runs on the same judgments: which is best, by how much, and whether that is real.
 
@@ -66,7 +67,8 @@ def compare(
     With a `baseline` every run is tested against it, otherwise every two runs. `composite` is a table
     of weights, a file of them, or "default". `at` gives a row for every run and cutoff. `by` slices the
     queries by a column of `queries` (a mapping, frame or file; of judgments from a dataset's folder its
-    queries.jsonl, unless others are given), or by "complexity".
+    queries.jsonl, unless others are given), or by "complexity". A run that shares no query with the judgments,
+    or whose documents are called otherwise, is an error; with strangers="note", its coverage says so.
 
     >>> result = compare({"q1": ["a"], "q2": ["b"]}, {"x": {"q1": ["a"], "q2": ["c"]}, "y": {"q1": ["a"], "q2": ["b"]}}, ["RR"])
     >>> [row.run for row in result.standings], result.pairs["difference"].to_list()
@@ -113,7 +115,8 @@ def compare(
         files = [name for name, run in zip(names, sources, strict=True) if names_file(baseline, run)]
         plan = plan.against(files[0] if baseline not in names and len(files) == 1 else baseline, names)
     covered = {name: scores.coverage for name, scores in zip(names, scored, strict=True)}
-    refuse_strangers(covered)
+    if strangers == "error":
+        refuse_strangers(covered)
     kept = [scores.queries for scores in scored]
     asked, values, notes = _on_one_set(names, truth.queries, kept, [scores.matrix for scores in scored])
     notes += _same_at_every_cutoff(texts, cutoffs, wanted)

@@ -81,7 +81,7 @@ def charts_of(subject: Subject, looks: Sequence[Look]) -> list[Chart]:
         _trade(made.labelled(made.trade_rows(subject)), runs),
         _slices(made.labelled(made.slice_rows(subject, sliced)), columns, runs),
         _diversity(made.labelled(made.diversity_rows(comparison, looks)) if looks else [], runs),
-        _p_values(made.labelled(made.p_rows(comparison)) if paired else [], runs),
+        _p_values(made.labelled(made.p_rows(comparison)) if paired else [], runs, comparison.plan.baseline),
         _overlap(made.labelled(made.overlap_rows(comparison)) if paired else [], runs),
     ]
     return [chart for chart in drawn if chart is not None]
@@ -254,7 +254,7 @@ def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Cha
     )
 
 
-def _p_values(rows: list[Row], runs: Sequence[str]) -> Chart | None:
+def _p_values(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart | None:
     if not rows:
         return None
     base = _measured().encode(x=_runs_across("against", runs), y=_runs_down("run", runs))
@@ -275,7 +275,10 @@ def _p_values(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         .mark_text(fontSize=11)
         .encode(text="said:N", color=_ink(strong))
     )
-    about = "The p-value of every two runs, adjusted for the pairs of the measure: strong cells are differences the data can tell."
+    family = "the pairs of the measure"
+    if baseline is not None:
+        family = f"the pairs with {baseline}, as in the tables, and the others for the others"
+    about = f"The p-value of every two runs, adjusted for {family}: strong cells are differences the data can tell."
     return _chosen(
         "p-values", "Which differences are real", about, alt.layer(cells, text), rows, height=_square(runs)
     )
