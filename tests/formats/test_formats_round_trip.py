@@ -82,6 +82,7 @@ def named_formats(error: InputError) -> list[str]:
 @example(qrels=Qrels({"q1": {"d1": 2, "d9": -1}, "q2": {"d1": 0}}))
 @example(qrels=Qrels({"q 1": {"d,1": 0.5}, "q2": {}}))
 @example(qrels=Qrels({"q1": [["a", "b"], ["c"]]}))
+@example(qrels=Qrels({"[1]": {"{d}": 1}}))
 @fast
 def test_judgments_come_back(name: str, qrels: Qrels, tmp_path: Path) -> None:
     path = tmp_path / "judgments"

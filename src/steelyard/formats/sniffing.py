@@ -54,11 +54,17 @@ def detect(source: Source) -> Detected:
         )
     if head.startswith(b"PAR1"):
         return of_table(source.parquet.columns, "parquet", source)
-    if head.startswith((b"{", b"[")):
+    if head.startswith((b"{", b"[")) and not _is_columns(source):
         from steelyard.formats.sniff_json import detect_json
 
         return detect_json(source)
     return _text(source)
+
+
+def _is_columns(source: Source) -> bool:
+    """Whether every line is one of a TREC file, whatever its first id begins with."""
+    rows = [fields for line in source.head_lines[:_LOOKED_AT] if (fields := line.split())]
+    return {_shape(fields) for fields in rows} in ({"run"}, {"qrels"})
 
 
 def _ranx(source: Source) -> Detected:
