@@ -161,3 +161,15 @@ def test_a_dataset_with_judgments_of_a_name_of_its_own_is_one_thing_everywhere(
     bench.write_text(f"dataset: {named}\nretrievers: [bm25-okapi]\nmeasures: [RR]\nwarmup: 0\n")
     assert run(["bench", str(bench)]) == 0
     assert json.loads((tmp_path / "bench-result" / "result.json").read_text())["dataset"]["documents"] == 2
+
+
+def test_a_datasets_folder_stands_for_its_judgments_and_its_queries_without_an_answer(tmp_path, capsys):
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "x"}\n')
+    (tmp_path / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "?"}\n{"_id": "q2", "text": "?", "answerable": false}\n'
+    )
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")
+    (tmp_path / "a.json").write_text('{"q1": ["a"], "q2": ["a"]}')
+    for judged, mean in ((tmp_path, 0.5), (tmp_path / "qrels.tsv", 1.0)):
+        assert run(["evaluate", str(judged), str(tmp_path / "a.json"), "-m", "RR", "--format", "json"]) == 0
+        assert means(capsys)[0] == [{"RR": mean}]

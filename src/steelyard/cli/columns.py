@@ -9,6 +9,7 @@ from typing import Annotated
 from steelyard.cli.output import say
 from steelyard.cli.parsing import Option, UsageError
 from steelyard.errors import FixedColumnsError
+from steelyard.judgments import Qrels
 from steelyard.runs import Run
 
 RunColumns = Annotated[
@@ -47,6 +48,16 @@ def read_run(path: Path, columns: dict[str, str], among: int) -> Run:
             raise
         say(f"{error} --columns is taken to be for the other runs.")
         return Run.read(path)
+
+
+def read_qrels(path: Path, given: list[str] | None) -> Qrels:
+    """The judgments of a file, its columns named; of a dataset's folder, its queries without an answer with them."""
+    columns = named(given, "--qrels-columns")
+    if (path / "queries.jsonl").is_file() and not columns:
+        from steelyard.datasets.dataset import Dataset
+
+        return Dataset.read(path).qrels
+    return Qrels.read(path, **columns)
 
 
 def named(given: list[str] | None, option: str) -> dict[str, str]:

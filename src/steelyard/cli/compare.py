@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_run
+from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_qrels, read_run
 from steelyard.cli.comparison_output import print_comparison
 from steelyard.cli.options import (
     Depth,
@@ -33,13 +33,14 @@ from steelyard.datasets.named import dataset_named
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
 from steelyard.formats.names import distinct_names
-from steelyard.judgments import Qrels
 from steelyard.measures.compute import reads_texts
 from steelyard.runs import Run
 
 
 def compare(
-    qrels: Annotated[Path | None, Argument("QRELS", "The judgments (not with --scores).")] = None,
+    qrels: Annotated[
+        Path | None, Argument("QRELS", "The judgments, or a dataset's folder (not with --scores).")
+    ] = None,
     runs: Annotated[list[Path] | None, Argument("RUN", "Two or more runs.")] = None,
     measure: Measures = None,
     baseline: Annotated[
@@ -176,7 +177,7 @@ def compare(
         if by is not None and queries is None:
             shared["queries"] = queries_beside(qrels)
         spoken = dialect_of(dialect)
-        truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
+        truth = read_qrels(qrels, qrels_columns)
         texts_of = reads_texts(map(spoken.measure, spoken.expand(measure or [])))
         corpus = None if known is None or not texts_of else dict(known.corpus)
         held = _given(runs, named(columns, "--columns"), corpus)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_run
+from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_qrels, read_run
 from steelyard.cli.options import (
     Depth,
     DialectName,
@@ -26,7 +26,6 @@ from steelyard.cli.parsing import Argument, Option
 from steelyard.coverage import refuse_strangers
 from steelyard.evaluation import evaluate as evaluated
 from steelyard.inputs import Inputs, versions
-from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure
 from steelyard.report.tables import Cell, Table
 from steelyard.runs import Run
@@ -35,7 +34,9 @@ from steelyard.version import __version__
 
 
 def evaluate(
-    qrels: Annotated[Path, Argument("QRELS", "The judgments: TREC, BEIR, JSON, CSV, Parquet, ...")],
+    qrels: Annotated[
+        Path, Argument("QRELS", "The judgments: TREC, BEIR, JSON, CSV, Parquet, ...; or a dataset's folder.")
+    ],
     runs: Annotated[list[Path], Argument("RUN", "One or more runs, in any format.")],
     measure: Measures = None,
     dialect: DialectName = "steelyard",
@@ -69,7 +70,7 @@ def evaluate(
 
     steelyard evaluate qrels.csv dense.parquet --qrels-columns grade=label --columns doc_id=passage,score=sim
     """
-    truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
+    truth = read_qrels(qrels, qrels_columns)
     run_columns = named(columns, "--columns")
     texts = None if dataset is None else _texts(dataset)
     wanted = measure or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_run
+from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_qrels, read_run
 from steelyard.cli.options import Rel
 from steelyard.cli.output import Format, emit, followed, say, watched, write
 from steelyard.cli.parsing import Argument, Option, UsageError
@@ -15,7 +15,6 @@ from steelyard.fusion.methods import METHODS
 from steelyard.fusion.normalise import NORMS
 from steelyard.fusion.tune import tune as tuned
 from steelyard.fusion.tuned import Tuned
-from steelyard.judgments import Qrels
 from steelyard.report.tables import Cell, Table
 
 
@@ -86,7 +85,7 @@ def fuse(
             )
         if depth is not None:
             raise UsageError("--depth does not go with --tune; cut the lists afterwards.")
-        truth = Qrels.read(tune, **named(qrels_columns, "--qrels-columns"))
+        truth = read_qrels(tune, qrels_columns)
         with watched() as watch:
             result = tuned(
                 truth, held, method, measure, grid=_grid(grid), folds=folds, seed=seed, rel=rel, name=name, progress=watch

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.columns import QrelsColumns, RunColumns, named
+from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_qrels
 from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, format_for, write
 from steelyard.cli.parsing import Argument, Option, UsageError
 from steelyard.identification import Identification, identify
-from steelyard.judgments import Qrels
 from steelyard.reconciliation import Reconciliation
 from steelyard.reconciliation import reconcile as reconciled
 from steelyard.report.tables import Table
@@ -63,7 +62,7 @@ def reconcile(
             "name the metric and the dialects to hold side by side, as in -m MAP@5 --dialects trec_eval-9,multihop-rag, "
             "or give a number to look for, as in --value 0.4123."
         )
-    truth = Qrels.read(qrels, **named(qrels_columns, "--qrels-columns"))
+    truth = read_qrels(qrels, qrels_columns)
     roles = named(columns, "--columns")
     held = Run.read(run, **roles) if roles else run
     if value is not None:
