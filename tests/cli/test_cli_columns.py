@@ -173,3 +173,17 @@ def test_a_datasets_folder_stands_for_its_judgments_and_its_queries_without_an_a
     for judged, mean in ((tmp_path, 0.5), (tmp_path / "qrels.tsv", 1.0)):
         assert run(["evaluate", str(judged), str(tmp_path / "a.json"), "-m", "RR", "--format", "json"]) == 0
         assert means(capsys)[0] == [{"RR": mean}]
+
+
+def test_judgments_that_look_plain_are_read_as_what_they_are_said_to_be(tmp_path, capsys):
+    qrels, listed = tmp_path / "q.qrels", tmp_path / "a.json"
+    qrels.write_text("q1 1 a 1\nq1 2 b 1\nq1 2 c 1\n")
+    listed.write_text('{"q1": ["b", "c", "a"]}')
+    command = ["evaluate", str(qrels), str(listed), "-m", "R(per=target)@2", "--format", "json"]
+    assert run(command) == 0
+    plain, said = means(capsys)
+    assert "--qrels-format trec-diversity" in said
+    assert run([*command, "--qrels-format", "trec-diversity"]) == 0
+    assert (plain, means(capsys)[0]) == ([{"R(per=target)@2": 2 / 3}], [{"R(per=target)@2": 0.5}])
+    assert run([*command, "--qrels-format", "trec-divers"]) == 2
+    assert "trec-diversity" in capsys.readouterr().err

@@ -28,6 +28,10 @@ QrelsColumns = Annotated[
         "ROLE=NAME,...",
     ),
 ]
+QrelsFormat = Annotated[
+    str | None,
+    Option("What the judgments are, where that is not seen: trec-diversity, msmarco, ...", "FORMAT"),
+]
 FileColumns = Annotated[
     list[str] | None,
     Option(
@@ -50,14 +54,15 @@ def read_run(path: Path, columns: dict[str, str], among: int) -> Run:
         return Run.read(path)
 
 
-def read_qrels(path: Path, given: list[str] | None) -> Qrels:
-    """The judgments of a file, its columns named; of a dataset's folder, its queries without an answer with them."""
+def read_qrels(path: Path, given: list[str] | None, format: str | None) -> Qrels:
+    """The judgments of a file, its columns or its format named; of a dataset's folder, its queries without an
+    answer with them."""
     columns = named(given, "--qrels-columns")
-    if (path / "queries.jsonl").is_file() and not columns:
+    if (path / "queries.jsonl").is_file() and not columns and format is None:
         from steelyard.datasets.dataset import Dataset
 
         return Dataset.read(path).qrels
-    return Qrels.read(path, **columns)
+    return Qrels.read(path, format, **columns)
 
 
 def named(given: list[str] | None, option: str) -> dict[str, str]:

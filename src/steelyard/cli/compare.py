@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_qrels, read_run
+from steelyard.cli.columns import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
 from steelyard.cli.comparison_output import print_comparison
 from steelyard.cli.options import (
     Depth,
@@ -110,6 +110,7 @@ def compare(
     ] = None,
     columns: RunColumns = None,
     qrels_columns: QrelsColumns = None,
+    qrels_format: QrelsFormat = None,
     dialect: DialectName = "steelyard",
     missing: Missing = None,
     no_relevant: NoRelevant = None,
@@ -159,9 +160,9 @@ def compare(
     if scores is not None:
         if qrels is not None:
             raise InputError("give judgments and runs, or --scores, not both.")
-        if columns or qrels_columns:
+        if columns or qrels_columns or qrels_format:
             raise InputError(
-                "--columns and --qrels-columns are for runs and judgments; with --scores use --run-column, "
+                "--columns, --qrels-columns and --qrels-format are for runs and judgments; with --scores use --run-column, "
                 "--query-column and the like."
             )
         if repeats not in ("average", "blocks"):
@@ -177,7 +178,7 @@ def compare(
         if by is not None and queries is None:
             shared["queries"] = queries_beside(qrels)
         spoken = dialect_of(dialect)
-        truth = read_qrels(qrels, qrels_columns)
+        truth = read_qrels(qrels, qrels_columns, qrels_format)
         texts_of = reads_texts(map(spoken.measure, spoken.expand(measure or [])))
         corpus = None if known is None or not texts_of else dict(known.corpus)
         held = _given(runs, named(columns, "--columns"), corpus)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_qrels, read_run
+from steelyard.cli.columns import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
 from steelyard.cli.options import (
     Depth,
     DialectName,
@@ -50,6 +50,7 @@ def evaluate(
     per_query: Annotated[bool, Option("Show every query's values.")] = False,
     columns: RunColumns = None,
     qrels_columns: QrelsColumns = None,
+    qrels_format: QrelsFormat = None,
     dataset: Annotated[
         str | None,
         Option(
@@ -70,7 +71,7 @@ def evaluate(
 
     steelyard evaluate qrels.csv dense.parquet --qrels-columns grade=label --columns doc_id=passage,score=sim
     """
-    truth = read_qrels(qrels, qrels_columns)
+    truth = read_qrels(qrels, qrels_columns, qrels_format)
     run_columns = named(columns, "--columns")
     texts = None if dataset is None else _texts(dataset)
     wanted = measure or None

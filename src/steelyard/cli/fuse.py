@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_qrels, read_run
+from steelyard.cli.columns import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
 from steelyard.cli.options import Rel
 from steelyard.cli.output import Format, emit, followed, say, watched, write
 from steelyard.cli.parsing import Argument, Option, UsageError
@@ -49,6 +49,7 @@ def fuse(
     rel: Rel = None,
     columns: RunColumns = None,
     qrels_columns: QrelsColumns = None,
+    qrels_format: QrelsFormat = None,
     format: Annotated[Format, Option("--tune: how to print its table.")] = Format.table,
 ) -> None:  # fmt: skip
     """Make one run of several. Without -o the fused run goes to the terminal as TREC lines.
@@ -70,8 +71,12 @@ def fuse(
         key: value for key, value in (("k", k), ("phi", phi), ("sigma", sigma)) if value is not None
     }
     if tune is None:
-        if grid or qrels_columns:
-            option = "--grid says what --tune tries" if grid else "--qrels-columns are those of --tune"
+        if grid or qrels_columns or qrels_format:
+            option = (
+                "--grid says what --tune tries"
+                if grid
+                else "--qrels-columns and --qrels-format are of the judgments of --tune"
+            )
             raise UsageError(f"{option}; give --tune QRELS with it.")
         if format is not Format.table:
             raise UsageError(
@@ -85,7 +90,7 @@ def fuse(
             )
         if depth is not None:
             raise UsageError("--depth does not go with --tune; cut the lists afterwards.")
-        truth = read_qrels(tune, qrels_columns)
+        truth = read_qrels(tune, qrels_columns, qrels_format)
         with watched() as watch:
             result = tuned(
                 truth, held, method, measure, grid=_grid(grid), folds=folds, seed=seed, rel=rel, name=name, progress=watch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.columns import QrelsColumns, RunColumns, named, read_qrels
+from steelyard.cli.columns import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels
 from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, format_for, write
 from steelyard.cli.parsing import Argument, Option, UsageError
@@ -42,6 +42,7 @@ def reconcile(
     queries: Annotated[int, Option("How many of the queries that differ most to show.", "N")] = 5,
     columns: RunColumns = None,
     qrels_columns: QrelsColumns = None,
+    qrels_format: QrelsFormat = None,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:
@@ -62,7 +63,7 @@ def reconcile(
             "name the metric and the dialects to hold side by side, as in -m MAP@5 --dialects trec_eval-9,multihop-rag, "
             "or give a number to look for, as in --value 0.4123."
         )
-    truth = read_qrels(qrels, qrels_columns)
+    truth = read_qrels(qrels, qrels_columns, qrels_format)
     roles = named(columns, "--columns")
     held = Run.read(run, **roles) if roles else run
     if value is not None:

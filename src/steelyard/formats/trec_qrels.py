@@ -70,7 +70,7 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
         some = ", ".join(sorted(iterations)[:3])
         qrels.notes += (
             f"column 2 takes {len(iterations):,} values ({some}, ...) and was not used; "
-            "format='trec-diversity' reads it as subtopics",
+            "format='trec-diversity' (--qrels-format trec-diversity) reads it as subtopics",
         )
     return qrels
 
