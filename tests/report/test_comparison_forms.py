@@ -233,3 +233,15 @@ def test_two_columns_of_names_are_shortened_alike():
     pairs = [[NAMED[0], NAMED[1], 0.1], [NAMED[0], NAMED[2], 0.2], [NAMED[1], NAMED[2], 0.3]]
     (short,) = fitted(Table(["run", "against", "gap"], pairs, keys=2), 40)
     assert [row[:2] for row in short.rows] == [["…okapi…", "…plus…"], ["…okapi…", "…l…"], ["…plus…", "…l…"]]
+
+
+def test_latex_marks_the_way_of_a_difference_and_letters_without_a_baseline():
+    truth = {f"q{i}": ["a"] for i in range(20)}
+    good = {query: ["a"] for query in truth}
+    fair = {query: ["x", "a"] if i % 5 else ["a"] for i, query in enumerate(truth)}
+    poor = {query: ["x", "y", "z", "a"] if i % 10 else ["a"] for i, query in enumerate(truth)}
+    runs = {"good": good, "fair": fair, "poor": poor}
+    against = sy.compare(truth, runs, ["RR"], baseline="fair").to_latex()
+    assert r"good & \textbf{1.0000}$^{\uparrow***}$" in against
+    assert r"poor & 0.3250$^{\downarrow***}$" in against
+    assert r"poor & 0.3250$^{c}$" in sy.compare(truth, runs, ["RR"]).to_latex()

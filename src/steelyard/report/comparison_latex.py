@@ -12,7 +12,7 @@ from steelyard.report.tables import escaped_latex, latex, latex_comment
 if TYPE_CHECKING:
     from steelyard.comparison.result import Comparison
 
-_MARKS = {"***": r"$^{***}$", "**": r"$^{**}$", "*": r"$^{*}$"}
+_WAYS = {"better": r"\uparrow", "worse": r"\downarrow"}
 
 
 def comparison_latex(
@@ -30,14 +30,23 @@ def comparison_latex(
 
 
 def leaderboard_latex(comparison: Comparison) -> str:
-    """A booktabs table: the best of each column bold, stars where a run differs from the baseline."""
-    baseline = comparison.plan.baseline
+    """A booktabs table: the best of each column bold, and with each value what the tests say of it.
+
+    Against a baseline that is an arrow, up for better, and stars; without one, the letters of the run's
+    groups, on the measure that ranks the runs.
+    """
+    baseline, first = comparison.plan.baseline, comparison.keys[0]
     at = comparison.boards[0].k is not None
     marks = {
-        (pair.run, pair.measure): _MARKS.get(pair.stars, "")
+        (pair.run, pair.measure): f"$^{{{_WAYS.get(pair.verdict, '')}{pair.stars}}}$"
         for pair in comparison.tested
-        if pair.baseline == baseline
+        if pair.baseline == baseline and "*" in pair.stars
     }
+    if baseline is None and comparison.tested:
+        marks = {
+            (row.run, first if row.k is None else f"{first} at {row.k}"): f"$^{{{row.group}}}$"
+            for row in comparison.standings
+        }
     best = {
         (board.k, c.key): _best(board.means()[:, i], c.better)
         for board in comparison.boards
