@@ -11,6 +11,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats, Hits, Ints, JudgedDocs, Ordering
 from steelyard.errors import PolicyError
+from steelyard.wording import counted
 
 SHOWN_RUN_ONLY = 3
 """How many of the queries that only the run has are named."""
@@ -137,7 +138,7 @@ def rank_list(
 
 def repeat_error(repeats: int, query_id: str, doc_id: str) -> PolicyError:
     """What `duplicates="error"` raises: how many documents are repeated, and the first."""
-    count = "1 document comes" if repeats == 1 else f"{repeats:,} documents come"
+    count = counted(repeats, "document comes", "documents come")
     return PolicyError(
         f"{count} more than once in a query's list (duplicates=error), first: query {query_id!r}, document "
         f"{doc_id!r}.\nTake the repeats out, or choose duplicates=hold or duplicates=collapse."

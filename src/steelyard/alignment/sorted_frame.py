@@ -11,6 +11,7 @@ from steelyard.alignment.hits import Bools, Hits, Ints, JudgedDocs, Ordering
 from steelyard.alignment.ranking import SHOWN_RUN_ONLY
 from steelyard.errors import PolicyError, problem_report
 from steelyard.runs import Run
+from steelyard.wording import counted
 
 NEARLY = 0.9
 """Two texts nearly repeat each other when they share this much of their word 3-grams (Jaccard)."""
@@ -158,13 +159,16 @@ def _with_tokens(table: pl.DataFrame, run: Run) -> pl.DataFrame:
         )
     unknown = table.filter(pl.col("tokens").is_null())
     if unknown.height:
-        shown = unknown["doc_id"].unique(maintain_order=True).head(10).to_list()
+        shown, total = (
+            unknown["doc_id"].unique(maintain_order=True).head(10).to_list(),
+            unknown["doc_id"].n_unique(),
+        )
         raise PolicyError(
             problem_report(
-                f"{unknown['doc_id'].n_unique()} returned documents have no token count:",
+                f"{counted(total, 'returned document has', 'returned documents have')} no token count:",
                 [f"document {doc!r}" for doc in shown],
                 "A budget counts every document that comes back: give the run a length for each (tokens=, texts=).",
-                total=unknown["doc_id"].n_unique(),
+                total=total,
             )
         )
     return table.with_columns(pl.col("tokens").cum_sum().over("query").cast(pl.Int64).alias("tokens_through"))
@@ -196,7 +200,8 @@ def _repeat_error(repeats: pl.DataFrame) -> PolicyError:
     shown = repeats.select("query_id", "doc_id").head(10).iter_rows()
     return PolicyError(
         problem_report(
-            f"{repeats.height} documents come more than once in a query's list (duplicates=error):",
+            f"{counted(repeats.height, 'document comes', 'documents come')} more than once in a query's list "
+            "(duplicates=error):",
             [f"query {query!r}: document {doc!r}" for query, doc in shown],
             "Take the repeats out, or choose duplicates=hold or duplicates=collapse.",
             total=repeats.height,
