@@ -53,6 +53,7 @@ def test_ranx_is_known_by_its_module_and_read_by_its_to_dict():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # numba's, of ranx's own code
 def test_ranx_itself():
     ranx = pytest.importorskip("ranx")
     qrels, run = ranx.Qrels(QRELS), ranx.Run(RUN, name="mine")
