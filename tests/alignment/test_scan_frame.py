@@ -69,14 +69,15 @@ def test_ranks_that_are_named_are_the_order(rows, ties, duplicates):
     assert scan_frame(run, JUDGED, ordering).same_as(expected)
 
 
+@pytest.mark.parametrize("lists", [2, 70, 2000])
 @pytest.mark.parametrize("ties", TIES)
-def test_a_large_frame_of_ties(ties):
+def test_a_large_frame_of_ties(ties, lists):
     """Many documents to a score, lists out of order, queries between each other."""
     rng = np.random.default_rng(7)
     count = 20_000
     table = pl.DataFrame(
         {
-            "query_id": [f"q{number}" for number in rng.integers(0, 70, count)],
+            "query_id": [f"q{number}" for number in rng.integers(0, lists, count)],
             "doc_id": [f"d{number}" for number in rng.permutation(count)],
             "score": rng.integers(0, 9, count) / 4,
         }
@@ -84,7 +85,7 @@ def test_a_large_frame_of_ties(ties):
     docs = {query: part["doc_id"].to_list()[::7] for (query,), part in table.group_by("query_id")}
     judged, run, ordering = judged_docs(docs), Run(table), Ordering(ties)
     found = scan_frame(run, judged, ordering)
-    assert found.tie_size.max() > 20
+    assert found.tie_size.max() > 3
     assert found.same_as(hits_by_sorting(run, table, judged, ordering))
 
 

@@ -7,20 +7,25 @@ document, and runs whose measures need every row, go the plain way (`sorted_fram
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
-from steelyard.alignment.sorted_frame import answered_by, documents_of, hits_by_sorting, query_numbers
+from steelyard.alignment.sorted_frame import (
+    Words,
+    answered_by,
+    documents_of,
+    hits_by_sorting,
+    keys_of,
+    query_numbers,
+)
 from steelyard.runs import Run
 
-Words: TypeAlias = NDArray[np.uint64]
-
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number that spreads small ones over 64 bits, so that equal keys are equal documents of a query."""
+_LONG = 64
+"""Lists of so many rows on average are sorted one by one, shorter ones all together."""
 
 
 def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
@@ -29,7 +34,7 @@ def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
     if run.tokens is not None or run.texts is not None or "tokens" in table.columns:
         return hits_by_sorting(run, table, judged, ordering)
     lists = _lists_of(table, query_numbers(table, judged))
-    keys = _keys(lists.docs, lists.row_query)
+    keys = keys_of(lists.docs, lists.row_query)
     repeating = np.unique(lists.row_query[_rows_among(keys, _repeated(keys))])
     if not repeating.size:
         return _hits(lists, keys, run, judged, ordering)
@@ -89,12 +94,6 @@ def _begins(differs: Bools, length: int) -> Ints:
     return np.flatnonzero(np.concatenate([[True], differs])) if length else np.zeros(0, dtype=np.int64)
 
 
-def _keys(docs: pl.Series, queries: Ints) -> Words:
-    """A hash of each document and its query."""
-    keys: Words = docs.hash().to_numpy() ^ (queries.astype(np.uint64) * _SPREAD)
-    return keys
-
-
 def _repeated(keys: Words) -> Words:
     """The keys that come more than once."""
     rising = np.sort(keys)
@@ -118,7 +117,7 @@ def _hits(lists: _Lists, keys: Words, run: Run, judged: JudgedDocs, ordering: Or
     if len(lists.begins):
         top[lists.query] = np.fmax.reduceat(lists.scores, lists.begins)
     documents = documents_of(judged)
-    rows = _rows_among(keys, _keys(documents["doc_id"], documents["query"].to_numpy()))
+    rows = _rows_among(keys, keys_of(documents["doc_id"], documents["query"].to_numpy()))
     met = (
         pl.DataFrame({"query": lists.row_query[rows], "doc_id": lists.docs.gather(rows), "row": rows})
         .join(documents, on=["query", "doc_id"], how="inner")
@@ -188,6 +187,10 @@ def _by_score(lists: _Lists, scores: NDArray[Any]) -> Ints | None:
     if not uneven.size:
         return None
     order = np.arange(len(scores))
+    if lists.sizes[uneven].sum() >= _LONG * len(uneven):
+        for begin, size in zip(lists.begins[uneven].tolist(), lists.sizes[uneven].tolist(), strict=True):
+            order[begin : begin + size] = begin + np.argsort(-scores[begin : begin + size], kind="stable")
+        return order
     chosen = np.zeros(len(lists.begins), dtype=np.bool_)
     chosen[uneven] = True
     rows = np.flatnonzero(np.repeat(chosen, lists.sizes))

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from steelyard.alignment.hits import Bools, Hits, Ints, JudgedDocs, Ordering
 from steelyard.alignment.ranking import SHOWN_RUN_ONLY
 from steelyard.errors import PolicyError, problem_report
 from steelyard.runs import Run
 from steelyard.wording import counted
+
+Words: TypeAlias = NDArray[np.uint64]
+
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number that spreads small ones over 64 bits, so that equal keys are equal documents of a query."""
 
 NEARLY = 0.9
 """Two texts nearly repeat each other when they share this much of their word 3-grams (Jaccard)."""
@@ -26,6 +33,12 @@ def query_numbers(table: pl.DataFrame, judged: JudgedDocs) -> Ints:
     )
     found = table.select("query_id").join(numbers, on="query_id", how="left", maintain_order="left")
     return _ints(found.fill_null(-1), "query")
+
+
+def keys_of(docs: pl.Series, queries: Ints) -> Words:
+    """A hash of each document and its query."""
+    keys: Words = docs.hash().to_numpy() ^ (queries.astype(np.uint64) * _SPREAD)
+    return keys
 
 
 def documents_of(judged: JudgedDocs) -> pl.DataFrame:
@@ -106,9 +119,15 @@ def hits_by_sorting(run: Run, table: pl.DataFrame, judged: JudgedDocs, ordering:
 
 
 def _split_repeats(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The rows whose document comes for the first time in its list, and the others."""
-    again = pl.int_range(pl.len()).over("query", "doc_id") > 0
-    return table.filter(~again), table.filter(again)
+    """The rows whose document comes for the first time in its list, and the others.
+
+    Only rows whose key is not alone can be repeats: a few as a rule, and only they are compared.
+    """
+    alone = ~pl.Series(keys_of(table["doc_id"], _ints(table, "query"))).is_duplicated()
+    again = table.filter(~alone).filter(pl.int_range(pl.len()).over("query", "doc_id") > 0)
+    if not again.height:
+        return table, again
+    return table.join(again.select("row"), on="row", how="anti", maintain_order="left"), again
 
 
 def _in_order(table: pl.DataFrame, ordering: Ordering, ordered: bool) -> pl.DataFrame:
