@@ -13,15 +13,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
-from steelyard.alignment.sorted_frame import (
+from steelyard.alignment.frame_rows import (
     Words,
     answered_by,
     documents_of,
-    hits_by_sorting,
+    group_begins,
     keys_of,
     query_numbers,
 )
+from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
+from steelyard.alignment.sorted_frame import hits_by_sorting
 from steelyard.runs import Run
 
 _LONG = 64
@@ -86,12 +87,7 @@ def _lists_of(table: pl.DataFrame, numbers: Ints) -> _Lists:
 
 
 def _lists(numbers: Ints, docs: pl.Series, scores: Floats) -> _Lists:
-    return _Lists(numbers, docs, scores, _begins(numbers[1:] != numbers[:-1], len(numbers)))
-
-
-def _begins(differs: Bools, length: int) -> Ints:
-    """The first of each group of rows, given where a row differs from the one before it."""
-    return np.flatnonzero(np.concatenate([[True], differs])) if length else np.zeros(0, dtype=np.int64)
+    return _Lists(numbers, docs, scores, group_begins(numbers[1:] != numbers[:-1], len(numbers)))
 
 
 def _repeated(keys: Words) -> Words:
@@ -158,7 +154,7 @@ def _places(lists: _Lists, rows: Ints, ordering: Ordering) -> tuple[Ints, Ints, 
         scores, rows = scores[order], places[rows]
     differs = scores[1:] != scores[:-1]
     differs[lists.begins[1:] - 1] = True
-    groups = np.append(_begins(differs, len(scores)), len(scores))
+    groups = np.append(group_begins(differs, len(scores)), len(scores))
     group = np.searchsorted(groups, rows, side="right") - 1
     first = groups[group]
     count = groups[group + 1] - first

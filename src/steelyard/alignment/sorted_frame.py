@@ -2,73 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
-
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from steelyard.alignment.frame_rows import (
+    answered_by,
+    documents_of,
+    group_begins,
+    ints,
+    keys_of,
+    query_numbers,
+)
 from steelyard.alignment.hits import Bools, Hits, Ints, JudgedDocs, Ordering
-from steelyard.alignment.ranking import SHOWN_RUN_ONLY
 from steelyard.errors import PolicyError, problem_report
 from steelyard.runs import Run
 from steelyard.wording import counted
 
-Words: TypeAlias = NDArray[np.uint64]
-
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number that spreads small ones over 64 bits, so that equal keys are equal documents of a query."""
-
 NEARLY = 0.9
 """Two texts nearly repeat each other when they share this much of their word 3-grams (Jaccard)."""
-
-
-def query_numbers(table: pl.DataFrame, judged: JudgedDocs) -> Ints:
-    """The number of each row's query; -1 where nobody judged it."""
-    size = len(judged.query_ids)
-    numbers = pl.DataFrame(
-        {"query_id": _texts(judged.query_ids), "query": np.arange(size)},
-        schema={"query_id": pl.String, "query": pl.Int64},
-    )
-    found = table.select("query_id").join(numbers, on="query_id", how="left", maintain_order="left")
-    return _ints(found.fill_null(-1), "query")
-
-
-def keys_of(docs: pl.Series, queries: Ints) -> Words:
-    """A hash of each document and its query."""
-    keys: Words = docs.hash().to_numpy() ^ (queries.astype(np.uint64) * _SPREAD)
-    return keys
-
-
-def documents_of(judged: JudgedDocs) -> pl.DataFrame:
-    """The judged documents: query, doc_id and doc, their number."""
-    return pl.DataFrame(
-        {
-            "query": np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts)),
-            "doc_id": _texts(judged.doc_ids),
-            "doc": np.arange(len(judged.doc_ids)),
-        },
-        schema={"query": pl.Int64, "doc_id": pl.String, "doc": pl.Int64},
-    )
-
-
-def _texts(ids: Sequence[str]) -> list[str | None]:
-    """Ids as a frame can hold them: one that has no UTF-8 form is in no frame."""
-    try:
-        "".join(ids).encode()
-    except UnicodeEncodeError:
-        return [None if any("\ud800" <= letter <= "\udfff" for letter in text) else text for text in ids]
-    return list(ids)
-
-
-def answered_by(run: Run, judged: JudgedDocs) -> tuple[Bools, int, tuple[str, ...]]:
-    """Which judged queries the run has; how many others it has, and the first of those."""
-    came, known = run.queries, set(judged.query_ids)
-    answered = set(came)
-    only_run = [query for query in came if query not in known]
-    found = np.fromiter((query in answered for query in judged.query_ids), np.bool_, len(judged.query_ids))
-    return found, len(only_run), tuple(only_run[:SHOWN_RUN_ONLY])
 
 
 def hits_by_sorting(run: Run, table: pl.DataFrame, judged: JudgedDocs, ordering: Ordering) -> Hits:
@@ -79,7 +30,7 @@ def hits_by_sorting(run: Run, table: pl.DataFrame, judged: JudgedDocs, ordering:
     table = _with_ranks(_in_order(table, ordering, run.ordered))
     top = np.full(size, np.nan)
     best = table.group_by("query").agg(pl.col("score").max())
-    top[_ints(best, "query")] = best["score"].fill_null(float("nan")).to_numpy()
+    top[ints(best, "query")] = best["score"].fill_null(float("nan")).to_numpy()
     firsts, repeats = _split_repeats(table)
     if ordering.duplicates == "error" and repeats.height:
         raise _repeat_error(repeats)
@@ -100,21 +51,21 @@ def hits_by_sorting(run: Run, table: pl.DataFrame, judged: JudgedDocs, ordering:
     near = _near_repeats(table, run.texts)
     answered, run_only, examples = answered_by(run, judged)
     return Hits(
-        retrieved=np.bincount(_ints(table, "query"), minlength=size).astype(np.int64),
+        retrieved=np.bincount(ints(table, "query"), minlength=size).astype(np.int64),
         answered=answered,
         top_score=top,
-        query=_ints(hits, "query"),
-        doc=_ints(hits, "doc"),
-        rank=_ints(hits, "rank"),
-        tie_first=_ints(hits, "tie_first"),
-        tie_size=_ints(hits, "tie_size"),
-        repeat_query=_ints(repeats, "query"),
-        repeat_rank=_ints(repeats, "rank"),
+        query=ints(hits, "query"),
+        doc=ints(hits, "doc"),
+        rank=ints(hits, "rank"),
+        tie_first=ints(hits, "tie_first"),
+        tie_size=ints(hits, "tie_size"),
+        repeat_query=ints(repeats, "query"),
+        repeat_rank=ints(repeats, "rank"),
         run_only_queries=run_only,
         run_only_examples=examples,
-        tokens_through=_ints(hits, "tokens_through") if "tokens_through" in hits.columns else None,
-        near_query=None if near is None else _ints(near, "query"),
-        near_rank=None if near is None else _ints(near, "rank"),
+        tokens_through=ints(hits, "tokens_through") if "tokens_through" in hits.columns else None,
+        near_query=None if near is None else ints(near, "query"),
+        near_rank=None if near is None else ints(near, "rank"),
     )
 
 
@@ -123,7 +74,7 @@ def _split_repeats(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
     Only rows whose key is not alone can be repeats: a few as a rule, and only they are compared.
     """
-    alone = ~pl.Series(keys_of(table["doc_id"], _ints(table, "query"))).is_duplicated()
+    alone = ~pl.Series(keys_of(table["doc_id"], ints(table, "query"))).is_duplicated()
     again = table.filter(~alone).filter(pl.int_range(pl.len()).over("query", "doc_id") > 0)
     if not again.height:
         return table, again
@@ -144,26 +95,26 @@ def _in_order(table: pl.DataFrame, ordering: Ordering, ordered: bool) -> pl.Data
 
 def _with_ranks(table: pl.DataFrame) -> pl.DataFrame:
     """The place of each row in its list; the rows of a query stand together, best first."""
-    query = _ints(table, "query")
+    query = ints(table, "query")
     first = _first_of_group(query[1:] != query[:-1], len(query))
     return table.with_columns(pl.Series("rank", np.arange(len(query)) - first + 1, dtype=pl.Int64))
 
 
 def _with_ties(table: pl.DataFrame, ordered: bool) -> pl.DataFrame:
     """The ranks that each row's group of equal scores holds: itself alone where the order is the run's own."""
-    rank = _ints(table, "rank")
+    rank = ints(table, "rank")
     size = np.ones(len(rank), dtype=np.int64)
     if not ordered and len(rank):
-        query, key = _ints(table, "query"), table["key"].to_numpy()
+        query, key = ints(table, "query"), table["key"].to_numpy()
         first = _first_of_group((query[1:] != query[:-1]) | (key[1:] != key[:-1]), len(rank))
         rank, size = rank[first], np.bincount(first, minlength=len(first))[first]
     return table.with_columns(pl.Series("tie_first", rank), pl.Series("tie_size", size, dtype=pl.Int64))
 
 
-def _first_of_group(begins: Bools, length: int) -> Ints:
+def _first_of_group(differs: Bools, length: int) -> Ints:
     """For every row the first row of its group, given where a row differs from the one before it."""
-    starts = np.flatnonzero(np.concatenate([[True], begins])) if length else np.zeros(0, dtype=np.int64)
-    return np.repeat(starts, np.diff(np.append(starts, length))).astype(np.int64)
+    begins = group_begins(differs, length)
+    return np.repeat(begins, np.diff(begins, append=length))
 
 
 def _with_tokens(table: pl.DataFrame, run: Run) -> pl.DataFrame:
@@ -226,7 +177,3 @@ def _repeat_error(repeats: pl.DataFrame) -> PolicyError:
             total=repeats.height,
         )
     )
-
-
-def _ints(frame: pl.DataFrame, column: str) -> Ints:
-    return frame[column].to_numpy().astype(np.int64)
