@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from steelyard.cli.columns import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
 from steelyard.cli.comparison_output import print_comparison
 from steelyard.cli.options import (
     Depth,
@@ -23,6 +22,7 @@ from steelyard.cli.options import (
 )
 from steelyard.cli.output import Format, followed, format_for, say
 from steelyard.cli.parsing import Argument, Option
+from steelyard.cli.reading import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
 from steelyard.cli.report import page_line
 from steelyard.comparison.compare import compare as compared
 from steelyard.comparison.compare import compare_scores

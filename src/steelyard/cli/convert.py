@@ -6,9 +6,9 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from steelyard.cli.columns import FileColumns, named
 from steelyard.cli.output import say
 from steelyard.cli.parsing import Argument, Option
+from steelyard.cli.reading import FileColumns, named
 from steelyard.errors import InputError
 from steelyard.formats import convert as converted
 from steelyard.formats import formats

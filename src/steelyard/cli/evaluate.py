@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from steelyard.cli.columns import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
 from steelyard.cli.options import (
     Depth,
     DialectName,
@@ -23,6 +22,7 @@ from steelyard.cli.options import (
 )
 from steelyard.cli.output import Format, emit, followed, format_for, say
 from steelyard.cli.parsing import Argument, Option
+from steelyard.cli.reading import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
 from steelyard.coverage import refuse_strangers
 from steelyard.evaluation import evaluate as evaluated
 from steelyard.inputs import Inputs, versions

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from steelyard.cli.columns import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
 from steelyard.cli.options import Rel
 from steelyard.cli.output import Format, emit, followed, say, watched, write
 from steelyard.cli.parsing import Argument, Option, UsageError
+from steelyard.cli.reading import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
 from steelyard.formats.trec_run import run_bytes
 from steelyard.fusion.fuse import fuse as fused
 from steelyard.fusion.methods import METHODS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.columns import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels
 from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, format_for, write
 from steelyard.cli.parsing import Argument, Option, UsageError
+from steelyard.cli.reading import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels
 from steelyard.identification import Identification, identify
 from steelyard.reconciliation import Reconciliation
 from steelyard.reconciliation import reconcile as reconciled

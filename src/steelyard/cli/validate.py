@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.columns import FileColumns, named
 from steelyard.cli.options import Output, TableFormat
 from steelyard.cli.output import Format, emit, followed, format_for, write
 from steelyard.cli.parsing import Argument, Option, UsageError
+from steelyard.cli.reading import FileColumns, named
 from steelyard.errors import SteelyardError
 from steelyard.formats import validate_file
 from steelyard.report.tables import Table

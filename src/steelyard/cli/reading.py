@@ -1,4 +1,4 @@
-"""What the columns of a table are called: --columns and --qrels-columns, as Run.read and Qrels.read take them."""
+"""Reading runs and judgments as the command line names them: --columns, --qrels-columns, --qrels-format, folders."""
 
 from __future__ import annotations
 
