@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any
@@ -23,7 +23,7 @@ from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, build
 from steelyard.measures.needs import Held
 from steelyard.policies import Policies, policies
-from steelyard.runs import Run
+from steelyard.runs import Run, readable_again
 from steelyard.scores import Scores
 from steelyard.wording import counted
 
@@ -77,7 +77,7 @@ def evaluate(
         rolled = roll_up if isinstance(roll_up, RollUp) else RollUp(roll_up)
         run = rolled(Run.of(run, name))
     truth = Qrels.of(qrels)
-    run = Run.of(run, name) if isinstance(run, Iterator) else run
+    run = readable_again(run)
     aligned = with_unknown_documents(align(truth, run, rules.ordering, name), truth, run)
     return scores_of(aligned, wanted, spoken, rules, rel, depth, Inputs.of(qrels, truth, run))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,6 +184,12 @@ class Run:
 
 _CARRIED = ("seconds", "tokens", "texts")
 """What a run carries beside its lists."""
+
+
+def readable_again(source: Any) -> Any:
+    """A run as it was given, but one that can be gone through once only, which is read."""
+    return Run(source) if isinstance(source, Iterator) else source
+
 
 _SCHEMA: dict[str, Any] = {"query_id": str, "doc_id": str, "score": float}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import namedtuple
 
 import numpy as np
 import polars as pl
@@ -401,6 +402,15 @@ def test_files_are_compared_as_they_are_read_and_the_baseline_may_be_a_file_name
 
 
 def test_a_cutoff_of_its_own_beside_others_is_said(truth, runs):
-    noted = [note for note in sy.compare(truth, runs, ["P", "nDCG@10"], at=[1, 3]).notes if "cutoff" in note]
-    assert noted == ["nDCG@10 has a cutoff of its own: it is the same in every row of a run."]
+    for own in ("nDCG@10", "nDCG@3"):
+        noted = [note for note in sy.compare(truth, runs, ["P", own], at=[1, 3]).notes if "cutoff" in note]
+        assert noted == [f"{own} has a cutoff of its own: it is the same in every row of a run."]
     assert not any("cutoff" in note for note in sy.compare(truth, runs, ["P", "RR"], at=[1, 3]).notes)
+
+
+def test_runs_that_can_be_gone_through_once_are_kept(truth):
+    row = namedtuple("row", "query_id doc_id score")
+    rows = [row(query, "x", 1.0) for query in truth]
+    result = sy.compare(truth, {"once": iter(rows), "listed": rows}, ["RR"])
+    assert len(result.source.run("once")) == len(truth)
+    assert result.coverage["once"] == result.coverage["listed"]

@@ -28,7 +28,7 @@ from steelyard.formats.names import distinct_names, names_file
 from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure
 from steelyard.policies import policies
-from steelyard.runs import Run
+from steelyard.runs import Run, readable_again
 from steelyard.scores import Scores
 from steelyard.wording import counted, listed, worded
 
@@ -86,6 +86,7 @@ def compare(
     check_depth(depth, rules)
     plan = Plan(test, correction, alpha, permutations, seed).checked()
     if baseline is not None and isinstance(runs, Mapping):
+        # A name that is wrong is told before anything is read.
         plan.against(baseline, list(map(str, runs)))
     texts = _texts(measures, spoken)
     weights = None if composite is None else weights_of(composite)
@@ -216,8 +217,8 @@ def _runs_given(runs: Mapping[str, Any] | Iterable[Any]) -> Iterator[tuple[str |
     if isinstance(runs, (Run, str, Path)):
         raise InputError("compare takes several runs: a list of runs, or a mapping of name to run.")
     if isinstance(runs, Mapping):
-        return ((str(name), run) for name, run in runs.items())
-    return ((None, run) for run in runs)
+        return ((str(name), readable_again(run)) for name, run in runs.items())
+    return ((None, readable_again(run)) for run in runs)
 
 
 def _texts(
@@ -254,7 +255,7 @@ def _same_at_every_cutoff(
     own = [
         text
         for text in texts
-        if cutoffs != [None] and {wanted[k, text].cutoff for k in cutoffs} - {None, *cutoffs}
+        if any(k is not None and wanted[k, text].cutoff not in (None, k) for k in cutoffs)
     ]
     if not own:
         return []
