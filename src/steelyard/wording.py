@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 SHOWN_NAMES = 6
 """Names that a sentence lists; of more it lists the first ones and counts the others."""
@@ -37,3 +37,19 @@ def listed(names: Sequence[str], most: int | None = None) -> str:
     if most is not None and len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1:,} others"
     return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def said_once(notes: Mapping[str, Iterable[str]]) -> dict[tuple[str, ...], list[str]]:
+    """What is said of each name, turned round: for the names that the same is said of, all of that.
+
+    >>> said_once({"a": ["is late", "is long"], "b": ["is late", "is long"], "c": ["is late"]})
+    {('a', 'b', 'c'): ['is late'], ('a', 'b'): ['is long']}
+    """
+    names: dict[str, list[str]] = {}
+    for name, said in notes.items():
+        for note in said:
+            names.setdefault(note, []).append(name)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for note, of in names.items():
+        alike.setdefault(tuple(of), []).append(note)
+    return alike

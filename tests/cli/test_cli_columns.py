@@ -173,6 +173,11 @@ def test_a_datasets_folder_stands_for_its_judgments_and_its_queries_without_an_a
     for judged, mean in ((tmp_path, 0.5), (tmp_path / "qrels.tsv", 1.0)):
         assert run(["evaluate", str(judged), str(tmp_path / "a.json"), "-m", "RR", "--format", "json"]) == 0
         assert means(capsys)[0] == [{"RR": mean}]
+    (tmp_path / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "?", "type": "x"}\n{"_id": "q2", "text": "?", "type": "y", "answerable": false}\n'
+    )
+    assert run(["compare", str(tmp_path), str(tmp_path / "a.json"), "-m", "RR", "--by", "type"]) == 0
+    assert "RR by type" in capsys.readouterr().out
 
 
 def test_judgments_that_look_plain_are_read_as_what_they_are_said_to_be(tmp_path, capsys):

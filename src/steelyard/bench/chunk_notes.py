@@ -13,7 +13,7 @@ from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset
 from steelyard.measures.grammar import Measure, parse
 from steelyard.runs import Run
-from steelyard.wording import counted, listed, worded
+from steelyard.wording import counted, listed, said_once, worded
 
 
 def chunk_notes(
@@ -58,13 +58,7 @@ def _shown(queries: Sequence[str]) -> str:
 
 def _border_notes(chunkings: Sequence[Chunking]) -> list[str]:
     """What became of the key on each chunking: a line for all chunkings that the same is said of."""
-    said: dict[str, list[str]] = {}
-    for chunking in chunkings:
-        for note in chunking.qrels.notes:
-            said.setdefault(note, []).append(str(chunking.label))
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for note, labels in said.items():
-        alike.setdefault(tuple(labels), []).append(note.rstrip("."))
+    alike = said_once({str(c.label): [note.rstrip(".") for note in c.qrels.notes] for c in chunkings})
     return [
         f"{'Every chunking' if len(labels) == len(chunkings) > 1 else listed(labels)}: {'; '.join(notes)}."
         for labels, notes in alike.items()

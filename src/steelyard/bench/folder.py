@@ -14,6 +14,7 @@ from steelyard.bench.chunkings import own_judgments
 from steelyard.bench.comparing import compared
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
+from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
 from steelyard.judgments import Qrels
 from steelyard.report.page.subject import Subject
@@ -237,8 +238,8 @@ def read_frame(file: Path) -> pl.DataFrame | None:
 
 
 def _needs_texts(record: Mapping[str, Any]) -> bool:
-    texts = [str(text).lower() for text in record["settings"]["measures"]]
-    return any("repeats" in text or "budget" in text for text in texts)
+    settings = record["settings"]
+    return dialect(settings.get("dialect") or "steelyard").reads_texts(settings["measures"])
 
 
 def _compared(

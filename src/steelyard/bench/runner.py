@@ -21,7 +21,6 @@ from steelyard.datasets import Dataset, validate_dataset
 from steelyard.datasets.named import dataset_named
 from steelyard.dialects import dialect
 from steelyard.errors import InputError
-from steelyard.measures.compute import reads_texts
 from steelyard.runs import Run
 
 CACHE = "cache"
@@ -162,7 +161,7 @@ def _gathered(
 ) -> tuple[dict[str, Run], list[Row]]:
     """A Run and a row of costs for every retriever, in the order they were written."""
     by_label = {c.spec.label: c for c in contestants}
-    texts = dict(chunking.corpus) if _needs_texts(made) else None
+    texts = dict(chunking.corpus) if dialect(made.dialect).reads_texts(made.measures) else None
     known = set(chunking.corpus)
     runs: dict[str, Run] = {}
     rows: list[Row] = []
@@ -200,8 +199,3 @@ def _lists(answers: Answers) -> dict[str, Any]:
     if whole:
         return dict(answers.lists)
     return {query: [doc for doc, _ in listed] for query, listed in answers.lists.items()}
-
-
-def _needs_texts(made: Bench) -> bool:
-    spoken = dialect(made.dialect)
-    return reads_texts(spoken.measure(text) for text in spoken.expand(made.measures))

@@ -33,7 +33,6 @@ from steelyard.datasets.named import dataset_named
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
 from steelyard.formats.names import distinct_names
-from steelyard.measures.compute import reads_texts
 from steelyard.runs import Run
 
 
@@ -179,8 +178,7 @@ def compare(
             shared["queries"] = queries_beside(qrels)
         spoken = dialect_of(dialect)
         truth = read_qrels(qrels, qrels_columns, qrels_format)
-        texts_of = reads_texts(map(spoken.measure, spoken.expand(measure or [])))
-        corpus = None if known is None or not texts_of else dict(known.corpus)
+        corpus = dict(known.corpus) if known is not None and spoken.reads_texts(measure or []) else None
         held = _given(runs, named(columns, "--columns"), corpus)
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
         result = compared(

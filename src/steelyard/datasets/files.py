@@ -24,8 +24,10 @@ def required_file(folder: Path, name: str) -> Path:
 
 
 def queries_beside(qrels: Path) -> Path | None:
-    """The queries of the dataset that judgments belong to: beside their file, or above a folder `qrels`."""
-    path = (qrels.parent.parent if qrels.parent.name == "qrels" else qrels.parent) / "queries.jsonl"
+    """The queries of the dataset that judgments belong to: beside their file, above a folder `qrels`, or in the
+    dataset's folder where that is what was given."""
+    beside = qrels.parent.parent if qrels.parent.name == "qrels" else qrels.parent
+    path = (qrels if qrels.is_dir() else beside) / "queries.jsonl"
     return path if path.is_file() else None
 
 

@@ -122,6 +122,12 @@ class Dialect:
                 listed.append(text)
         return list(dict.fromkeys(listed))
 
+    def reads_texts(self, wanted: Sequence[str | Measure]) -> bool:
+        """Whether any of the measures asked for looks at the documents' texts, or at how long they are."""
+        from steelyard.measures.compute import reads_texts
+
+        return any(reads_texts(self.measure(text)) for text in self.expand(wanted))
+
     def _at_each_cutoff(self, text: str) -> list[str]:
         """`P.5,10` as a tool that has both `P.{k}` and `P_{k}` takes it: P_5 and P_10, the lowest first."""
         found = _CUTOFFS.fullmatch(text.strip())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment, MissingDataError
@@ -68,12 +66,10 @@ def summary(measure: Measure, per_query: Floats) -> float:
     return float(kept.mean())
 
 
-def reads_texts(measures: Iterable[Measure]) -> bool:
+def reads_texts(measure: Measure) -> bool:
     """Whether a measure looks at the documents' texts, or at how long they are: near-repeats, or a budget."""
-    return any(
-        m.parameters.get("budget") is not None or m.parameters.get("near", False) is not False
-        for m in measures
-    )
+    given = measure.parameters
+    return given.get("budget") is not None or given.get("near", False) is not False
 
 
 def averaged(measure: Measure) -> bool:

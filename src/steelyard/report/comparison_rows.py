@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from steelyard.comparison.board import COMPOSITE
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import FAMILY_TESTS, shown_p
-from steelyard.wording import SHOWN_NAMES, listed
+from steelyard.wording import SHOWN_NAMES, listed, said_once
 
 if TYPE_CHECKING:
     from steelyard.comparison.board import Board, Column
@@ -283,13 +283,7 @@ def _groups(comparison: Comparison, shown: bool) -> str:
 
 def _coverage(comparison: Comparison) -> list[str]:
     """What coverage has to say, once for all runs that it says the same of."""
-    said: dict[str, list[str]] = {}
-    for name, covered in comparison.coverage.items():
-        for sentence in replace(covered, unjudged=0).sentences():
-            said.setdefault(sentence, []).append(name)
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for sentence, names in said.items():
-        alike.setdefault(tuple(names), []).append(sentence)
+    alike = said_once({name: replace(c, unjudged=0).sentences() for name, c in comparison.coverage.items()})
     everyone = tuple(comparison.coverage)
     lines = [
         f"{'All runs' if names == everyone else listed(names, SHOWN_NAMES)}: {' '.join(alike[names])}"
