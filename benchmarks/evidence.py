@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from steelyard.bench.memory import PeakMemory
+from steelyard.bench.runner import PeakMemory
 from steelyard.evidence import Evidence
 
 WORDS = 50_000

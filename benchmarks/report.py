@@ -21,10 +21,10 @@ import numpy as np
 import polars as pl
 
 from steelyard.comparison.compare import compare
-from steelyard.judgments import Qrels
+from steelyard.qrels import Qrels
 from steelyard.report.page import write_page
 from steelyard.report.page.subject import Subject
-from steelyard.runs import Run
+from steelyard.run import Run
 
 MEASURES = ["nDCG@10", "AP", "RR@10", "R@100", "P@10", "Hit@1", "DR@20"]
 WORDS = 5_000

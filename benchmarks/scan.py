@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import JudgedDocs, Ordering
-from steelyard.alignment.native import native_available
-from steelyard.alignment.scan_file import scan_file
-from steelyard.alignment.scan_mapping import scan_mapping
+from steelyard.alignment.mappings import scan_mapping
+from steelyard.native import native_available
 
 
 def judged_of(path: Path) -> JudgedDocs:

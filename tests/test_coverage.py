@@ -3,7 +3,7 @@
 import pytest
 
 import steelyard as sy
-from steelyard.formats import validate_file
+from steelyard.io import validate_file
 
 QRELS = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
 LISTS = {"q1": ["a"], "q2": []}

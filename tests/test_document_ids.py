@@ -7,7 +7,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.cli import run as cli
-from steelyard.document_ids import difference
+from steelyard.coverage import difference
 from steelyard.errors import InputError
 
 QRELS = {"q1": {"doc1": 1, "doc2": 0}, "q2": {"doc3": 1}}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import steelyard as sy
-from steelyard import inputs
+from steelyard import scores
 from steelyard.cli import run as cli
 from steelyard.errors import PolicyError
 
@@ -98,7 +98,7 @@ def test_what_is_in_memory_is_told_by_its_content_unless_that_is_dear(monkeypatc
     assert sy.evaluate(qrels, {"q": ["a", "b"]}, "AP").to_dict()["inputs"] == {
         "judgments": known["judgments"]
     }
-    monkeypatch.setattr(inputs, "MOST_HASHED", 1)
+    monkeypatch.setattr(scores, "MOST_HASHED", 1)
     large = sy.Run({"q": ["a", "b"]})
     assert sy.evaluate(qrels, large, "AP").to_dict()["inputs"] == {"judgments": known["judgments"]}
 

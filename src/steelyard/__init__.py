@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from steelyard.comparison.compare import compare_scores as compare_scores
     from steelyard.comparison.result import Comparison as Comparison
     from steelyard.datasets import Dataset as Dataset
+    from steelyard.dialects.explain import explain as explain
+    from steelyard.dialects.identify import identify as identify
+    from steelyard.dialects.reconcile import reconcile as reconcile
     from steelyard.errors import SteelyardError as SteelyardError
     from steelyard.evaluation import evaluate as evaluate
     from steelyard.evidence.evidence import Evidence as Evidence
-    from steelyard.explanation import explain as explain
     from steelyard.fusion.fuse import fuse as fuse
     from steelyard.fusion.tune import Tuned as Tuned
     from steelyard.fusion.tune import tune as tune
-    from steelyard.identification import identify as identify
-    from steelyard.judgments import Qrels as Qrels
     from steelyard.measures.grammar import Measure as Measure
     from steelyard.measures.grammar import parse as parse
-    from steelyard.reconciliation import reconcile as reconcile
-    from steelyard.runs import Run as Run
+    from steelyard.qrels import Qrels as Qrels
+    from steelyard.run import Run as Run
     from steelyard.scores import Scores as Scores
 
 _PACKAGES = ("bench", "dialects", "gate", "measures", "retrievers")
@@ -44,19 +44,19 @@ _HOMES = {
     "Comparison": "steelyard.comparison.result",
     "Evidence": "steelyard.evidence.evidence",
     "Measure": "steelyard.measures.grammar",
-    "Qrels": "steelyard.judgments",
-    "Run": "steelyard.runs",
+    "Qrels": "steelyard.qrels",
+    "Run": "steelyard.run",
     "Scores": "steelyard.scores",
     "SteelyardError": "steelyard.errors",
     "Tuned": "steelyard.fusion.tune",
     "compare": "steelyard.comparison.compare",
     "compare_scores": "steelyard.comparison.compare",
     "evaluate": "steelyard.evaluation",
-    "explain": "steelyard.explanation",
+    "explain": "steelyard.dialects.explain",
     "fuse": "steelyard.fusion.fuse",
-    "identify": "steelyard.identification",
+    "identify": "steelyard.dialects.identify",
     "parse": "steelyard.measures.grammar",
-    "reconcile": "steelyard.reconciliation",
+    "reconcile": "steelyard.dialects.reconcile",
     "tune": "steelyard.fusion.tune",
 }
 

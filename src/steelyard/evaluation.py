@@ -9,22 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.align import Aligned, align
-from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.alignment import Aligned, Alignment, align
 from steelyard.alignment.hits import Floats
-from steelyard.coverage import Levels, coverage_of, faintest_grade, level_of, without_relevant
+from steelyard.coverage import (
+    Levels,
+    coverage_of,
+    faintest_grade,
+    level_of,
+    with_unknown_documents,
+    without_relevant,
+)
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
-from steelyard.document_ids import with_unknown_documents
 from steelyard.errors import MeasureError, PolicyError, problem_report
-from steelyard.inputs import Inputs
-from steelyard.judgments import Qrels
-from steelyard.measures.compute import values
+from steelyard.measures.compute import Held, values
 from steelyard.measures.grammar import Measure, build
-from steelyard.measures.needs import Held
-from steelyard.policies import Policies, policies
-from steelyard.runs import Run, readable_again
-from steelyard.scores import Scores
+from steelyard.options import Policies, policies
+from steelyard.qrels import Qrels
+from steelyard.run import Run, readable_again
+from steelyard.scores import Inputs, Scores
 from steelyard.wording import counted
 
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10", "R@100", "P@10")
@@ -72,7 +75,7 @@ def evaluate(
         unjudged=unjudged,
     )
     if roll_up is not None:
-        from steelyard.evidence.roll_up import RollUp
+        from steelyard.evidence.chunks import RollUp
 
         rolled = roll_up if isinstance(roll_up, RollUp) else RollUp(roll_up)
         run = rolled(Run.of(run, name))

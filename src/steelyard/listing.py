@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     import polars as pl
 
+
 Entry = TypeVar("Entry")
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
-from steelyard.alignment.native import native_available
-from steelyard.alignment.scan_file import scan_file
-from steelyard.alignment.scan_mapping import scan_mapping
+from steelyard.alignment.mappings import scan_mapping
+from steelyard.native import native_available
 
 READERS = [
     pytest.param(

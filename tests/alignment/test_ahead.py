@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from steelyard import Qrels
-from steelyard.alignment import ahead, scan_file
+from steelyard.alignment import ahead
+from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Hits, Ordering
-from steelyard.alignment.native import kernel, native_available, options
+from steelyard.native import kernel, native_available, options
 
 pytestmark = pytest.mark.skipif(not native_available(), reason="the native kernel was not built")
 
@@ -33,7 +34,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def asked(qrels: Path, run: Path, ordering: Ordering) -> Hits:
-    found = scan_file.scan_file(run, Qrels.read(qrels).judged, ordering)
+    found = scan_file(run, Qrels.read(qrels).judged, ordering)
     assert found is not None
     return found
 
@@ -81,9 +82,9 @@ def test_what_is_not_a_clean_run_is_left_to_the_readers(
     run = tmp_path / "odd.run"
     run.write_text(text)
     judged = Qrels.read(qrels).judged
-    plain = scan_file.scan_file(run, judged, Ordering())
+    plain = scan_file(run, judged, Ordering())
     ahead.read_ahead(str(qrels), str(run), options(Ordering()))
-    found = scan_file.scan_file(run, judged, Ordering())
+    found = scan_file(run, judged, Ordering())
     assert (found is None) == (plain is None)
     assert plain is None or (found is not None and found.same_as(plain))
 

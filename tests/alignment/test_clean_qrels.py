@@ -12,7 +12,7 @@ from readers import BUILT, READERS, reader_named
 
 from steelyard import Qrels
 from steelyard.errors import InputError
-from steelyard.formats.clean_qrels import read_clean_qrels
+from steelyard.io.clean_qrels import read_clean_qrels
 
 FIELDS = {
     "query": st.sampled_from(["q1", "q2", "é", "#q", "7"]),

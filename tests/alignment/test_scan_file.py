@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from readers import BUILT, DUPLICATES, READERS, TIES, reader_named, scan_text
 from reference import judged_docs, reference_hits
 
+from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Ordering
-from steelyard.alignment.scan_file import scan_file
 from steelyard.errors import InputError, PolicyError
 
 JUDGED = judged_docs({"q1": ["a", "d1", "d10", "é"], "q2": ["x", "d2"], "q3": [], "q4": ["d1"]})

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from readers import DUPLICATES, TIES
 from reference import judged_docs, reference_hits
 
+from steelyard.alignment.frames import hits_by_sorting, scan_frame
 from steelyard.alignment.hits import Hits, Ordering
-from steelyard.alignment.scan_frame import scan_frame
-from steelyard.alignment.sorted_frame import hits_by_sorting
 from steelyard.errors import PolicyError
-from steelyard.runs import Run
+from steelyard.run import Run
 
 JUDGED = judged_docs(
     {"q1": ["a", "d1", "é", "\ud800"], "q2": ["x", "d2"], "q3": [], "q4": ["d1"], "q5": ["a"]}

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import steelyard as sy
-from steelyard.bench.located_yaml import read_located
+from steelyard.bench.specs import read_located
 from steelyard.errors import InputError
 
 CORPUS = {f"d{i}": f"text number {i}" for i in range(6)}

@@ -219,8 +219,7 @@ def test_real_spans_three_chunkings_two_retrievers(tmp_path: Path) -> None:
 
 
 def test_the_page_holds_every_chunkings_lists_with_its_own_ranks(dataset: sy.Dataset, tmp_path: Path) -> None:
-    from steelyard.report.page.failures import PARTLY, looks_of
-    from steelyard.report.page.lists import _Judgments, lists_of
+    from steelyard.report.page.queries import PARTLY, _Judgments, lists_of, looks_of
 
     result = bench(dataset, tmp_path, chunkers=CHUNKERS[1:])
     subject = load_result(tmp_path).subject()

@@ -205,17 +205,17 @@ def test_in_a_pipe_every_retriever_has_a_line_when_it_is_begun(folder, capsys):
 def test_what_takes_long_is_told_in_a_pipe(monkeypatch, capsys):
     import time
 
-    from steelyard.cli import progress
+    from steelyard.cli import output
 
-    monkeypatch.setattr(progress, "PATIENCE", 0.04)
-    with progress.bench_watched() as watch:
+    monkeypatch.setattr(output, "PATIENCE", 0.04)
+    with output.bench_watched() as watch:
         watch("asking slow", 3, 9)
         time.sleep(0.3)
     assert "still asking slow, 3 of 9 done: no progress for" in capsys.readouterr().err
 
 
 def test_the_plain_page_is_called_so_with_what_makes_the_whole_one(folder, capsys, monkeypatch):
-    monkeypatch.setattr("steelyard.report.page.making._EXTRA", ("steelyard_nothing_of_the_kind",))
+    monkeypatch.setattr("steelyard.report.page.page._EXTRA", ("steelyard_nothing_of_the_kind",))
     assert command(written(folder, "right")) == 0
     said = capsys.readouterr().err
     assert "out/report.html is the plain page, as steelyard_nothing_of_the_kind is not installed." in said

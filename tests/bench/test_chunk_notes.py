@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import steelyard as sy
-from steelyard.bench.chunk_notes import chunk_notes
-from steelyard.bench.chunkings import chunkings_of, compare_chunkings
-from steelyard.comparison.plan import Plan
+from steelyard.bench.chunkers import chunk_notes, chunkings_of, compare_chunkings
+from steelyard.comparison.tests import Plan
 
 TEXTS = {
     "a": "Gold is weighed here. A balance is never wrong. Boats are for rivers and lakes.",

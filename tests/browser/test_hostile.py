@@ -195,7 +195,7 @@ def test_a_megabyte_of_text_is_cut_and_said_so_or_shown_whole(attacked, opened, 
 
 
 def test_the_page_without_the_extra_is_plain_and_safe(attacked, chromium, tmp_path):
-    from steelyard.report.page.making import plain_page
+    from steelyard.report.page.page import plain_page
 
     path = tmp_path / "plain.html"
     path.write_text(

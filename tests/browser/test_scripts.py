@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.report.page.embedding import page_script
+from steelyard.report.page.subject import page_script
 
 EXPORTS = "readState, writeState, DEFAULTS, terms, parts, excerpt, visible, weigh, readWeights, choose, winner, number, signed, labelled, missing"
 

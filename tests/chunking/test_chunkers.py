@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.chunking import Fixed, Recursive, Sentence, Whole, chunk_documents, chunker
-from steelyard.chunking.tokens import token_counts, token_starts
+from steelyard.chunking import (
+    Fixed,
+    Recursive,
+    Sentence,
+    Whole,
+    chunk_documents,
+    chunker,
+    token_counts,
+    token_starts,
+)
 from steelyard.errors import InputError
 
 texts = st.lists(

@@ -238,7 +238,7 @@ def test_wrong_commands_exit_with_2_and_one_message(arguments, said, capsys):
 
 
 def test_something_inside_broke_is_3_with_a_log(monkeypatch, capsys, tmp_path):
-    import steelyard.cli.explain as verb
+    import steelyard.cli.listings as verb
 
     def broken(*_):
         raise RuntimeError("unforeseen")

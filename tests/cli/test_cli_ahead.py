@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from steelyard.alignment.hits import Ordering
-from steelyard.alignment.native import options
 from steelyard.cli import ahead
+from steelyard.native import options
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from steelyard.cli import run
-from steelyard.runs import Run
+from steelyard.run import Run
 
 NAMED = ["--columns", "query_id=question,doc_id=passage,score=how near"]
 NAMED_QRELS = ["--qrels-columns", "query_id=question,doc_id=passage", "--qrels-columns", "grade=worth"]

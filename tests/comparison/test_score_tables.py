@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import steelyard as sy
-from steelyard.comparison.score_table import TableOptions
+from steelyard.comparison.scores import TableOptions
 from steelyard.errors import InputError, PolicyError
 
 WIDE = pl.DataFrame(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.datasets import Dataset
-from steelyard.datasets.named import dataset_named
+from steelyard.datasets.reading import dataset_named
 from steelyard.errors import InputError
 
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.datasets import Corpus, Dataset, Queries
-from steelyard.datasets.packed import PackedIds, PackedTexts
+from steelyard.datasets.corpus import PackedIds, PackedTexts
 from steelyard.errors import InputError
-from steelyard.judgments import Qrels
+from steelyard.qrels import Qrels
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 IDS = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=6)

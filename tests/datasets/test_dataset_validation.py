@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.datasets import Dataset, near_duplicates, validate_dataset
-from steelyard.datasets.near_duplicates import shingles
+from steelyard.datasets.checks import shingles
 from steelyard.errors import InputError
 
 LONG = "the lift at the upper station is closed for repair from monday until the first of may"
@@ -66,7 +66,7 @@ def test_a_sound_dataset_has_nothing_to_report() -> None:
 
 
 def test_distractors_of_another_target_are_found_in_judgments_made_by_hand() -> None:
-    from steelyard.judgments import Qrels
+    from steelyard.qrels import Qrels
 
     qrels = Qrels.from_rows([("q1", "d1", 1, "a"), ("q1", "d1", -1, "b")])
     (finding,) = validate_dataset(Dataset.of({"d1": LONG}, {"q1": "open?"}, qrels))

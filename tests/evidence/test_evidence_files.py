@@ -12,7 +12,7 @@ from plain_projection import judged
 
 import steelyard as sy
 from steelyard.errors import InputError
-from steelyard.evidence.readers import read_chunks
+from steelyard.evidence.files import read_chunks
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 needs_spans = pytest.mark.skipif(

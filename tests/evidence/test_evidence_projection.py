@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from plain_projection import contains, judged
 
 import steelyard as sy
-from steelyard.evidence import fact_match, span_join, text_hash
-from steelyard.evidence.fact_match import find_facts
-from steelyard.evidence.normalise import Matching
-from steelyard.evidence.span_join import Intervals, overlaps
+from steelyard.evidence import facts as fact_matching
+from steelyard.evidence import projection, text_hash
+from steelyard.evidence.facts import Matching, find_facts
+from steelyard.evidence.projection import Intervals, overlaps
 
 BOOK = "The balance weighs gold. A boat floats, a stone sinks; the balance does not care."
 
@@ -216,8 +216,8 @@ def test_facts_found_equal_a_loop(
     texts: list[str], facts: list[str], share: float, case: bool, spaces: Any, piece: int, batch: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fact_match, "PIECE", piece)
-        patch.setattr(fact_match, "BATCH", batch)
+        patch.setattr(fact_matching, "PIECE", piece)
+        patch.setattr(fact_matching, "BATCH", batch)
         found = find_facts(
             facts, [share] * len(facts), pl.Series(texts, dtype=pl.String), Matching(case=case, spaces=spaces)
         )
@@ -240,7 +240,7 @@ def test_spans_joined_equal_a_loop(spans: list[Any], chunks: list[Any], block: i
 
     a, b = arrays(spans, 1), arrays(chunks, 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(span_join, "BLOCK", block)
+        patch.setattr(projection, "BLOCK", block)
         found = overlaps(a, b)
     wanted = [
         (i, j, int(shared))

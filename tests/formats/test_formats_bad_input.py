@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from steelyard.errors import InputError
-from steelyard.formats import compression, formats, read_qrels, read_run, sniff
-from steelyard.formats.compression import open_chunks, read_bytes
-from steelyard.judgments import Qrels
-from steelyard.runs import Run
+from steelyard.io import files, formats, read_qrels, read_run, sniff
+from steelyard.io.files import open_chunks, read_bytes
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 
 RUN = "".join(
     f"q{query} Q0 d{doc} {doc} {10 - doc / 7} bm25\n" for query in range(300) for doc in range(1, 9)
@@ -73,7 +73,7 @@ class TestCompression:
 
     @pytest.mark.parametrize("kind", ["zstd", "lz4"])
     def test_frames(self, file: Path, kind: str) -> None:
-        packed = compression.compress(RUN.encode(), kind)
+        packed = files.compress(RUN.encode(), kind)
         file.write_bytes(packed + packed)
         assert read_bytes(file) == (RUN * 2).encode()
         assert b"".join(open_chunks(file, 100)) == (RUN * 2).encode()
@@ -88,7 +88,7 @@ class TestCompression:
     def test_zstandard_without_the_package(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         import sys
 
-        file.write_bytes(compression.compress(RUN.encode(), "zstd"))
+        file.write_bytes(files.compress(RUN.encode(), "zstd"))
         monkeypatch.setitem(sys.modules, "compression", None)
         monkeypatch.setitem(sys.modules, "zstandard", None)
         with pytest.raises(InputError, match=r"pip install 'steelyard\[zstd\]'"):
@@ -296,7 +296,7 @@ def test_reading_judgments_leaves_polars_alone(file: Path) -> None:
 
     file.write_text("q1 0 d1 1\n# note\nq1 0 d2 0\n")
     code = (
-        "import sys; from steelyard.judgments import Qrels; Qrels.read(sys.argv[1]); "
+        "import sys; from steelyard.qrels import Qrels; Qrels.read(sys.argv[1]); "
         "print(sorted({'polars', 'scipy', 'csv', 'gzip'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)

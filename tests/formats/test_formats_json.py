@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from steelyard.errors import InputError
-from steelyard.formats import sniff
-from steelyard.judgments import Qrels
-from steelyard.runs import Run
+from steelyard.io import sniff
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 
 SCORED = Run({"q1": {"a": 2.5, "b": 1.5}, "q2": {"a": 1.0}})
 RANKED = Run({"q1": [("b", 1.5), ("a", 2.5)], "q2": [("a", 1.0)]})

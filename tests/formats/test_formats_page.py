@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from steelyard.formats import formats
+from steelyard.io import formats
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.formats import sniff, validate_file
-from steelyard.judgments import Qrels
-from steelyard.runs import Run
+from steelyard.io import sniff, validate_file
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

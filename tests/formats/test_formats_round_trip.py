@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
-from steelyard.formats import formats, read_qrels, read_run, write_qrels, write_run
-from steelyard.judgments import Qrels
-from steelyard.runs import Run
+from steelyard.io import formats, read_qrels, read_run, write_qrels, write_run
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 
 QRELS_WRITERS = [entry.name for entry in formats() if "qrels" in entry.writes]
 RUN_WRITERS = [entry.name for entry in formats() if "run" in entry.writes]

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from steelyard.errors import InputError
-from steelyard.formats import sniff
-from steelyard.judgments import Qrels
-from steelyard.runs import Run
+from steelyard.io import sniff
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 
 
 def put(path: Path, content: str) -> Path:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
-from steelyard.formats import sniff, trec_qrels, trec_run, white_space
-from steelyard.formats.text import line_blocks
-from steelyard.formats.white_space import number
-from steelyard.judgments import Qrels
-from steelyard.runs import Run
+from steelyard.io import sniff, trec_qrels, trec_run, white_space
+from steelyard.io.files import line_blocks
+from steelyard.io.white_space import number
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 
 RUN = "q1 Q0 d1 1 12.5 bm25\nq1 Q0 d2 2 9.25 bm25\nq2 Q0 d1 1 3 bm25\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d9 -1\n"
@@ -253,7 +253,7 @@ def test_both_readers_agree_on_what_a_number_is(field: str) -> None:
 @given(st.lists(st.text("q01 \tQdx.-#\n", max_size=12), min_size=1, max_size=6))
 def test_a_block_passes_when_each_of_its_lines_does(pieces: list[str]) -> None:
     """The check of whole blocks and the check of lines are two writings of one rule."""
-    from steelyard.formats.white_space import _block_frame, _one_separator, _without_comments
+    from steelyard.io.white_space import _block_frame, _one_separator, _without_comments
 
     block = "".join(f"q1 Q0 d1 1 {piece}\n{piece} 1 2 t\n" for piece in pieces).encode()
     body, separator = _one_separator(block)

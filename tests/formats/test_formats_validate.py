@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from steelyard.errors import InputError
-from steelyard.formats import Converted, convert, validate_file
-from steelyard.judgments import Qrels
-from steelyard.runs import Run
+from steelyard.io import Converted, convert, validate_file
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 
 
 def found(path: Path, severity: str) -> list[str]:

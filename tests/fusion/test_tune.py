@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import steelyard as sy
-from steelyard.alignment.align import align
+from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Ordering
-from steelyard.fusion.grid import recipes, simplex
-from steelyard.fusion.judged_pool import judged_pool
+from steelyard.fusion.candidates import pool_runs
 from steelyard.fusion.methods import recipe
-from steelyard.fusion.pooled import pool_runs
+from steelyard.fusion.tune import judged_pool, recipes, simplex
 
 
 def collection(seed, queries=40, signals=(0.8, 0.3)):

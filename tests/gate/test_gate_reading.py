@@ -14,7 +14,7 @@ from steelyard.bench import load_result
 from steelyard.cli import run as steelyard
 from steelyard.errors import InputError, PolicyError
 from steelyard.gate import check, save_baseline
-from steelyard.gate.reading import measured
+from steelyard.gate.inputs import measured
 
 
 @pytest.fixture(scope="module", autouse=True)

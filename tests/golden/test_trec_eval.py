@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import steelyard as sy
-from steelyard.alignment.align import align
+from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Ordering
 from steelyard.dialects import dialect
 

@@ -8,8 +8,8 @@ import pytest
 
 import steelyard as sy
 from steelyard.cli import run
+from steelyard.dialects import identify as identification
 from steelyard.errors import InputError, MeasureError
-from steelyard.identification import means
 
 QRELS = {"Q1": ["A", "B", "C"], "Q2": ["D", "E"], "Q3": ["G", "H", "I"]}
 RUN = {"Q1": ["A", "D", "B", "E", "F"], "Q2": ["D", "E", "F", "G", "H"], "Q3": ["A", "B", "C", "D", "E"]}
@@ -77,8 +77,8 @@ def test_a_run_is_joined_once_per_ordering(monkeypatch):
         orderings.append(ordering)
         return align(qrels, given, ordering, *more)
 
-    align = means.align
-    monkeypatch.setattr(means, "align", counted)
+    align = identification.align
+    monkeypatch.setattr(identification, "align", counted)
     found = sy.identify(QRELS, RUN, "0.6111")
     assert found.tried > 500
     assert len(orderings) == 1

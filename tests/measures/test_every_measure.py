@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
-from steelyard.alignment.align import align
+from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Ordering
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
-from steelyard.alignment.align import align
+from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Ordering
 from steelyard.errors import MeasureError
 from steelyard.measures.compute import values

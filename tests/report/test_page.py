@@ -15,11 +15,10 @@ import pytest
 
 import steelyard as sy
 from steelyard.comparison.compare import compare_scores
-from steelyard.comparison.ranked_rows import ranked_rows
+from steelyard.comparison.movers import ranked_rows
 from steelyard.errors import InputError
-from steelyard.report.page import making
-from steelyard.report.page.embedding import SCRIPTS, embedded_json, packed, page_script, visible
-from steelyard.report.page.failures import (
+from steelyard.report.page import page as page_module
+from steelyard.report.page.queries import (
     DISTRACTED,
     LOW,
     MISSED,
@@ -28,10 +27,17 @@ from steelyard.report.page.failures import (
     REPEATED,
     UNANSWERED,
     UNJUDGED,
+    interesting_order,
     looks_of,
 )
-from steelyard.report.page.lists import interesting_order
-from steelyard.report.page.subject import comparison_subject
+from steelyard.report.page.subject import (
+    SCRIPTS,
+    comparison_subject,
+    embedded_json,
+    packed,
+    page_script,
+    visible,
+)
 
 pytest.importorskip("altair", reason="the extra `report` is not installed")
 
@@ -184,8 +190,8 @@ def large(queries=60):
 
 def test_a_page_keeps_its_size_and_says_what_it_leaves_out(tmp_path, monkeypatch):
     compared, dataset = large()
-    fixed = len(making._vega()) + len(page_script())
-    monkeypatch.setattr(making, "PAGE_LIMIT", fixed + 380_000)
+    fixed = len(page_module._vega()) + len(page_script())
+    monkeypatch.setattr(page_module, "PAGE_LIMIT", fixed + 380_000)
     compared.to_html(tmp_path / "page.html", dataset)
     page = (tmp_path / "page.html").read_text()
     assert (tmp_path / "page.html").stat().st_size <= fixed + 380_000
@@ -203,7 +209,7 @@ def test_a_page_keeps_its_size_and_says_what_it_leaves_out(tmp_path, monkeypatch
 
 def test_the_very_largest_results_keep_some_of_their_queries(tmp_path, monkeypatch):
     compared, dataset = large()
-    monkeypatch.setattr(making, "SUMMARY_LIMIT", 3_000)
+    monkeypatch.setattr(page_module, "SUMMARY_LIMIT", 3_000)
     compared.to_html(tmp_path / "page.html", dataset)
     page = (tmp_path / "page.html").read_text()
     kept = embedded(page, "summary-data")["queries"]
@@ -239,13 +245,13 @@ def test_one_run_has_a_page(tmp_path):
 
 
 def test_without_the_extra_a_plain_page_says_how_to_have_the_whole(comparison, tmp_path, monkeypatch):
-    monkeypatch.setattr(making, "find_spec", lambda name: None if name == "jinja2" else object())
+    monkeypatch.setattr(page_module, "find_spec", lambda name: None if name == "jinja2" else object())
     comparison.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "pip install &#x27;steelyard[report]&#x27;" in page
     assert "<table>" in page
     with pytest.raises(InputError, match="charts need jinja2"):
-        making.chart_files(comparison_subject(comparison), tmp_path / "charts")
+        page_module.chart_files(comparison_subject(comparison), tmp_path / "charts")
 
 
 def test_the_fragment_for_notebooks_needs_no_extra():
@@ -314,7 +320,7 @@ def test_the_page_says_where_interval_and_p_disagree_below_the_differences(tmp_p
 
 
 def test_long_names_are_shown_in_charts_without_what_they_share():
-    from steelyard.report.charts.drawing import charts_of
+    from steelyard.report.charts.charts import charts_of
 
     def labels(names):
         runs = {name: sy.Run(RUN if number else OTHER) for number, name in enumerate(names)}

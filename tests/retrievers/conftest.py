@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.alignment.native import kernel
+from steelyard.native import kernel
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

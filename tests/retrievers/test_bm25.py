@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
-from steelyard.alignment.native import kernel
 from steelyard.errors import InputError, SteelyardError
+from steelyard.native import kernel
 from steelyard.retrievers import BM25, RetrieverError
 
 RANK_BM25 = {"okapi": "BM25Okapi", "plus": "BM25Plus", "l": "BM25L"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import steelyard as sy
 from steelyard.retrievers import Dense, RetrieverError
-from steelyard.retrievers.lsa import fit
+from steelyard.retrievers.embeddings import fit
 
 CORPUS = {
     "d1": "The ship left the harbour at dawn",
@@ -102,7 +102,7 @@ def test_both_ways_to_the_singular_vectors_agree(dimensions: int, monkeypatch: p
     draw = np.random.default_rng(4)
     texts = [" ".join(f"w{n}" for n in draw.zipf(1.5, 30) if n < 300) for _ in range(120)]
     _, whole = fit(texts, str.split, dimensions)
-    monkeypatch.setattr("steelyard.retrievers.lsa._SMALL", 0)
+    monkeypatch.setattr("steelyard.retrievers.embeddings._SMALL", 0)
     _, sparse = fit(texts, str.split, dimensions)
     assert sparse.shape == whole.shape == (120, dimensions)
     assert sparse @ sparse.T == pytest.approx(whole @ whole.T, abs=1e-4)

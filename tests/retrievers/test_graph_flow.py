@@ -11,8 +11,7 @@ import pytest
 from steelyard.datasets.corpus import Corpus
 from steelyard.errors import SteelyardError
 from steelyard.retrievers import Dense, GraphFlow, retriever
-from steelyard.retrievers.graph import from_links
-from steelyard.retrievers.graph_walks import draw, query_draws, visits
+from steelyard.retrievers.graph import draw, from_links, query_draws, visits
 
 TEXTS = {
     "fox": "the red fox sleeps in its den",
@@ -117,7 +116,7 @@ def test_the_same_seed_and_query_give_the_same_list_in_any_batch():
 def test_blocks_do_not_change_answers(monkeypatch):
     questions = [f"fox {number} night" for number in range(20)]
     whole = GraphFlow().index(CORPUS).retrieve(questions, 6)
-    monkeypatch.setattr("steelyard.retrievers.graph_index._BLOCK_CELLS", 1)
+    monkeypatch.setattr("steelyard.retrievers.graph._BLOCK_CELLS", 1)
     assert GraphFlow().index(CORPUS).retrieve(questions, 6) == whole
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from steelyard.retrievers.own_code import code_of, own_files
+from steelyard.retrievers.adapters.python import code_of, own_files
 from steelyard.retrievers.tokenizers import describe_callable
 
 FILES = {

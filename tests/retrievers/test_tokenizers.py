@@ -7,8 +7,7 @@ import random
 import pytest
 
 from steelyard.retrievers.base import RetrieverError
-from steelyard.retrievers.stemming import stem
-from steelyard.retrievers.tokenizers import default, describe_tokenizer, ngrams, tokenizer_of, words
+from steelyard.retrievers.tokenizers import default, describe_tokenizer, ngrams, stem, tokenizer_of, words
 
 PIECES = (
     "a e i o u y b c d ll tt s ed ing eed ly li ation ational ness ful ive ous al ic able ment ent ion st t er past "

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.retrievers.topk import top_k
+from steelyard.retrievers.base import top_k
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.5, -1.0, 7.0]), min_size=1, max_size=40), st.integers(1, 50))

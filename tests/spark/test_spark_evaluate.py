@@ -13,7 +13,7 @@ import steelyard as sy
 from steelyard.dialects import dialects
 from steelyard.measures.grammar import Measure, parse
 from steelyard.measures.registry import definitions
-from steelyard.policies import policies
+from steelyard.options import policies
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark

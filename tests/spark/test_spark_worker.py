@@ -10,16 +10,19 @@ from spark_data import judgments, run
 import steelyard as sy
 from steelyard.dialects import dialect
 from steelyard.evaluation import named_measures
-from steelyard.policies import Policies
+from steelyard.options import Policies
 
 pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.spark
 
-from steelyard.spark.faults import Fault, Kind  # noqa: E402
-from steelyard.spark.tally import Tally, total  # noqa: E402
-from steelyard.spark.task import Task  # noqa: E402
-from steelyard.spark.worker import whole_queries  # noqa: E402
+from steelyard.spark.plan import Task  # noqa: E402
+from steelyard.spark.rows import Fault, Kind  # noqa: E402
+from steelyard.spark.worker import (  # noqa: E402
+    Tally,
+    total,
+    whole_queries,
+)
 
 MEASURES = ["nDCG@10", "AP", "ERR", "NumRet"]
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from steelyard.errors import InputError
 from steelyard.statistics import adjust, max_t, permutation_test, t_test, tukey
-from steelyard.statistics.families import FamilyResult
+from steelyard.statistics.corrections import FamilyResult
 
 FAMILIES = [tukey, max_t]
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from steelyard.errors import InputError, PolicyError
 from steelyard.statistics import INTERVAL_METHODS, difference_interval, mean_interval, mean_intervals
-from steelyard.statistics.quantiles import normal_quantile, student_quantile
+from steelyard.statistics.arrays import normal_quantile, student_quantile
 
 Shape = Callable[[np.random.Generator, int], np.ndarray]
 RANK_CHANCES = np.array([0.35, 0.12, 0.07, 0.05, 0.03, 0.025, 0.02, 0.015, 0.01, 0.01])

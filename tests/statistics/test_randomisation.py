@@ -16,14 +16,12 @@ from steelyard.statistics import (
     max_t,
     permutation_test,
     permutation_tests,
-    products,
     resampling,
     t_test,
     tukey,
 )
-from steelyard.statistics.exact import whole_numbers
-from steelyard.statistics.permutation import monte_carlo_p
-from steelyard.statistics.resampling import SignVectors, resampled_sums, tally_signed_sums
+from steelyard.statistics.arrays import whole_numbers
+from steelyard.statistics.resampling import SignVectors, monte_carlo_p, resampled_sums, tally_signed_sums
 
 
 def brute_force_p(d: np.ndarray) -> float:
@@ -90,7 +88,7 @@ def test_the_same_bits_for_any_number_of_threads_and_any_tiling(monkeypatch: pyt
         drawn = resampled_sums(np.rint(d.T * 1e6), 200, 3)
     with threads.threadpool_limits(2):
         assert permutation_tests(d, permutations=3000, seed=11) == alone
-    monkeypatch.setattr(products, "processors", lambda: 1)
+    monkeypatch.setattr(arrays, "processors", lambda: 1)
     monkeypatch.setattr(resampling, "VECTORS_PER_BLOCK", 64)
     monkeypatch.setattr(resampling, "BYTES_PER_TILE", 24)
     monkeypatch.setattr(resampling, "RESAMPLED_PER_BLOCK", 4096)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 
-from steelyard.alignment.native import PIECE, kernel
+from steelyard.native import PIECE, kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from steelyard.callable_module import CallableModule
-from steelyard.lazy_names import loader
+from steelyard.lazy import CallableModule, loader
 
 if TYPE_CHECKING:
     from steelyard.bench.config import Bench as Bench

@@ -1,29 +1,123 @@
-"""A result folder read back: what a bench wrote, as the report and the gate want it."""
+"""What an earlier bench wrote into a result folder, and the new result no longer needs."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.bench.chunk_notes import with_notes
-from steelyard.bench.chunkings import own_judgments
-from steelyard.bench.comparing import compared
+from steelyard.bench.chunkers import compare_chunkings, own_judgments, with_notes
+from steelyard.comparison.compare import compare
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
+from steelyard.comparison.tests import Plan
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
-from steelyard.judgments import Qrels
+from steelyard.options import Policies
+from steelyard.qrels import Qrels
 from steelyard.report.page.subject import Subject
-from steelyard.runs import Run
+from steelyard.run import Run
 from steelyard.version import __version__
 from steelyard.wording import counted, worded
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+_ANSWERS = re.compile(r"[0-9a-f]{20}\.jsonl")
+
+
+def earlier_record(folder: Path) -> Mapping[str, Any]:
+    """The record of the result that is there; empty where there is none that can be read."""
+    try:
+        record = json.loads((folder / "result.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def leftovers(
+    folder: Path, cache: Path, earlier: Mapping[str, Any], runs: Collection[str], answers: Collection[str]
+) -> list[Path]:
+    """Files that a bench wrote and that neither the new result nor the next bench will read.
+
+    Runs that the earlier result names and the new one does not. Answers that neither of the two
+    used: a retriever that is taken out and put back again is not asked anew.
+    """
+    named = [row for row in earlier.get("runs", []) if isinstance(row, dict)]
+    kept = {name.lower() for name in runs}
+    gone = [str(row.get("file")) for row in named if str(row.get("file")).lower() not in kept]
+    used = {*answers, *(row.get("answers") for row in named)}
+    old = [path for path in sorted(cache.glob("*.jsonl")) if path.name not in used and _is_ours(path)]
+    return [
+        folder / "runs" / name
+        for name in gone
+        if Path(name).name == name and (folder / "runs" / name).is_file()
+    ] + old
+
+
+def removed(paths: Collection[Path]) -> list[Path]:
+    """Remove the files; those that are gone. One that cannot be removed stays, and does no harm."""
+    gone = []
+    for path in paths:
+        try:
+            path.unlink()
+        except OSError:
+            continue
+        gone.append(path)
+    return gone
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is a bench's answers: by its name and by what its first line holds."""
+    if not _ANSWERS.fullmatch(path.name) or not path.is_file():
+        return False
+    try:
+        with path.open(encoding="utf-8") as lines:
+            first = json.loads(next(lines, ""))
+    except (OSError, ValueError):
+        return False
+    return isinstance(first, dict) and bool({"cost", "query"} & set(first))
+
+
+POLICIES = tuple(name for name in vars(Policies()) if name != "single")
+"""The policies that a bench may choose."""
+
+_TESTED = ("baseline", "test", "correction", "seed")
+_MEASURED = ("at", "dialect", *POLICIES)
+
+
+def compared(
+    settings: Mapping[str, Any],
+    composite: Any,
+    judgments: Qrels | Mapping[str, Qrels],
+    runs: Mapping[str, Run],
+    chunking_of: Mapping[str, str],
+    columns: Mapping[str, Mapping[str, Any]],
+) -> Comparison:
+    """The runs compared as the settings say, by their names in bench.yaml; what is None or absent has its default.
+
+    `judgments` are those of every chunking, by its label, where `chunking_of` names each run's. `columns`
+    are the queries' own. A run whose documents are called otherwise than those of the corpus is no error here:
+    it must not cost the others their result.
+    """
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    tested = {name: chosen[name] for name in _TESTED if name in chosen}
+    by = chosen.get("by")
+    options: dict[str, Any] = {
+        "composite": composite,
+        "by": by,
+        "queries": columns if by in columns else None,
+        "strangers": "note",
+        **{name: chosen[name] for name in _MEASURED if name in chosen},
+    }
+    measures = chosen.get("measures") or None
+    if isinstance(judgments, Mapping):
+        return compare_chunkings(judgments, runs, chunking_of, measures, Plan(**tested), **options)
+    return compare(judgments, runs, measures, **tested, **options)
 
 
 @dataclass(frozen=True, eq=False)

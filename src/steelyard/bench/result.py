@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.bench.answers import Answers
+from steelyard.bench.cache import Answers
 from steelyard.bench.config import Bench
 from steelyard.bench.folder import failed_of, subject_of
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset
-from steelyard.formats.atomic import write_file
+from steelyard.io.files import write_file
 from steelyard.report.page import write_page
 from steelyard.report.page.subject import Subject
 from steelyard.report.tables import Cell, Table, markdown
-from steelyard.runs import Run
+from steelyard.run import Run
 from steelyard.version import __version__
 from steelyard.wording import counted
 

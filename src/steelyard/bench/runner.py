@@ -1,27 +1,200 @@
-"""bench(): a question set and retrievers in, a leaderboard out."""
+"""How much memory a piece of work took at its peak, where the system can tell."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
+from types import TracebackType
 from typing import Any
 
-from steelyard.bench.answers import Answers, AnswerStore, key_of
-from steelyard.bench.asking import Contestant, Watch, ask_all, index_all, throughput
-from steelyard.bench.chunk_notes import chunk_notes, with_notes
-from steelyard.bench.chunkings import Chunking, chunkings_of, joined
-from steelyard.bench.comparing import compared
+from steelyard.bench.cache import Answers, AnswerStore, key_of
+from steelyard.bench.chunkers import Chunking, chunk_notes, chunkings_of, joined, with_notes
 from steelyard.bench.config import Bench, check_bench, read_bench
-from steelyard.bench.leftovers import earlier_record, leftovers, removed
+from steelyard.bench.folder import compared, earlier_record, leftovers, removed
 from steelyard.bench.result import BenchResult, Row, run_files
 from steelyard.bench.specs import Spec
 from steelyard.datasets import Dataset, validate_dataset
-from steelyard.datasets.named import dataset_named
+from steelyard.datasets.reading import dataset_named
 from steelyard.dialects import dialect
-from steelyard.errors import InputError
-from steelyard.runs import Run
+from steelyard.errors import InputError, SteelyardError
+from steelyard.retrievers.adapters.python import list_hint
+from steelyard.retrievers.base import Retriever
+from steelyard.run import Run
+
+_STATM = Path("/proc/self/statm")
+_PAGE = 4096
+_EVERY = 0.01
+
+
+class PeakMemory:
+    """Samples the process's resident memory while it is open; `bytes` is the most above the start."""
+
+    def __init__(self) -> None:
+        self.bytes: int | None = None
+
+    def __enter__(self) -> PeakMemory:
+        self._stop = threading.Event()
+        self._start = _resident()
+        self._peak = self._start
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        now = _resident()
+        if self._start is not None and self._peak is not None and now is not None:
+            self.bytes = max(self._peak, now) - self._start
+
+    def _sample(self) -> None:
+        while self._start is not None and not self._stop.wait(_EVERY):
+            self._peak = max(self._peak or 0, _resident() or 0)
+
+
+def _resident() -> int | None:
+    try:
+        return int(_STATM.read_text().split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+Watch = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+
+@dataclass
+class Contestant:
+    """A retriever that takes part: its answers so far, and where they are kept."""
+
+    spec: Spec
+    retriever: Retriever
+    corpus: Mapping[str, str]
+    answers: Answers
+    store: AnswerStore
+    broken: str | None = None
+
+    def waiting(self, queries: Sequence[str]) -> list[str]:
+        """The queries it has not been asked."""
+        return [query for query in queries if not self.answers.done(query)]
+
+
+def index_all(contestants: Sequence[Contestant], watch: Watch) -> None:
+    """Index every retriever, one after the other; note time, size and peak memory."""
+    for number, contestant in enumerate(contestants):
+        watch(f"indexing {contestant.spec.label}", number, len(contestants))
+        with PeakMemory() as memory:
+            start = perf_counter()
+            contestant.broken = _indexed(contestant)
+            taken = perf_counter() - start
+        if contestant.broken is not None:
+            continue
+        cost = {
+            "index_seconds": taken,
+            "index_bytes": contestant.retriever.size_in_bytes(),
+            "peak_bytes": memory.bytes,
+        }
+        contestant.answers.cost.update(cost)
+        contestant.store.add({"cost": cost})
+
+
+def ask_all(
+    contestants: Sequence[Contestant], queries: Mapping[str, str], depth: int, warmup: int, watch: Watch
+) -> None:
+    """Ask every waiting query of every retriever in turn; who goes first changes with every query."""
+    texts = list(queries.values())
+    for contestant in contestants:
+        if contestant.broken is not None:
+            contestant.answers.errors |= dict.fromkeys(contestant.waiting(list(queries)), contestant.broken)
+    contestants = [contestant for contestant in contestants if contestant.broken is None]
+    for contestant in contestants:
+        watch(f"asking {contestant.spec.label}", 0, len(queries))
+        for text in texts[:warmup]:
+            _ask(contestant, text, depth)
+    waiting = {id(contestant): set(contestant.waiting(list(queries))) for contestant in contestants}
+    try:
+        for number, (query, text) in enumerate(queries.items()):
+            turn = number % len(contestants)
+            for contestant in [*contestants[turn:], *contestants[:turn]]:
+                if query in waiting[id(contestant)]:
+                    watch(f"asking {contestant.spec.label}", number, len(queries))
+                    _note(contestant, query, text, depth)
+    finally:
+        for contestant in contestants:
+            _look_for_ids(contestant)
+            contestant.store.close()
+
+
+def throughput(
+    contestants: Sequence[Contestant], queries: Mapping[str, str], depth: int, watch: Watch
+) -> None:
+    """Queries a second when all are asked at once; of a retriever that failed on some there is no saying."""
+    for number, contestant in enumerate(c for c in contestants if not c.answers.errors):
+        watch(f"asking {contestant.spec.label} all at once", number, len(contestants))
+        start = perf_counter()
+        try:
+            contestant.retriever.retrieve(list(queries.values()), depth)
+        except Exception:
+            continue
+        cost = {"queries_per_second": len(queries) / max(perf_counter() - start, 1e-9)}
+        contestant.answers.cost.update(cost)
+        contestant.store.add({"cost": cost})
+        contestant.store.close()
+
+
+def _note(contestant: Contestant, query: str, text: str, depth: int) -> None:
+    start = perf_counter()
+    answer, error = _ask(contestant, text, depth)
+    taken = perf_counter() - start
+    if error is not None:
+        contestant.answers.errors[query] = error
+        contestant.store.add({"query": query, "error": error})
+        return
+    contestant.answers.errors.pop(query, None)
+    contestant.answers.lists[query] = answer
+    contestant.answers.seconds[query] = taken
+    contestant.store.add({"query": query, "seconds": taken, "list": answer})
+
+
+def _look_for_ids(contestant: Contestant) -> None:
+    """Where documents that came are not in the corpus, note by what other `id` they would be."""
+    look = getattr(contestant.retriever, "ids_elsewhere", None)
+    listed = contestant.answers.lists.values()
+    if look is None or all(doc in contestant.corpus for answer in listed for doc, _ in answer):
+        return
+    contestant.answers.id_hint = look(contestant.corpus)
+    contestant.store.add({"id_hint": contestant.answers.id_hint})
+
+
+def _indexed(contestant: Contestant) -> str | None:
+    """Index the corpus; what went wrong, if anything did."""
+    try:
+        contestant.retriever.index(contestant.corpus)
+    except Exception as error:
+        return f"indexing failed: {_told(error, contestant.spec)}"
+    return None
+
+
+def _ask(contestant: Contestant, text: str, depth: int) -> tuple[list[tuple[str, float | None]], str | None]:
+    """One answer, or what went wrong: a retriever's failure is a result, not the end of the bench."""
+    try:
+        return list(contestant.retriever.retrieve([text], depth)[0]), None
+    except Exception as error:
+        return [], _told(error, contestant.spec)
+
+
+def _told(error: Exception, spec: Spec) -> str:
+    """What a retriever's error says; where a list among its `arguments` is the likely cause, that too."""
+    said = str(error) if isinstance(error, SteelyardError) else f"{type(error).__name__}: {error}"
+    hint = list_hint(error, spec.settings.get("arguments"))
+    return f"{said.rstrip('.')}. {hint}" if hint else said
+
 
 CACHE = "cache"
 LOG = logging.getLogger("steelyard.bench")

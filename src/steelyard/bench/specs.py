@@ -1,17 +1,129 @@
-"""The retrievers of a bench: what was written, spread into a grid, each with its label."""
+"""YAML with the line of every value, so that a message can say where."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from steelyard.bench.grids import Point, points_of
-from steelyard.errors import SteelyardError, did_you_mean
-from steelyard.formats.frames import RUN_ROLES
+import yaml
+
+from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
+from steelyard.io.tables import RUN_ROLES
 from steelyard.retrievers.base import Retriever
 from steelyard.retrievers.registry import RUN, from_object, is_target, retriever, retriever_settings
+
+Place = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Located:
+    """A document's value and the line of each of its parts."""
+
+    value: Any
+    lines: dict[Place, int]
+
+    def line(self, place: Place) -> int | None:
+        """The line of a part, or of the nearest part around it."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place)
+
+
+def read_located(path: Path) -> Located:
+    """Read a YAML file; keys given twice are an error, as they hide what was meant."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start}).") from None
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not YAML: {error}") from None
+    lines: dict[Place, int] = {}
+    twice: list[str] = []
+    loader = yaml.SafeLoader("")
+    value = _built(node, (), lines, twice, loader) if node is not None else None
+    if twice:
+        raise InputError(problem_report(f"{path}: keys given twice:", twice, "Keep one of each."))
+    return Located(value, lines)
+
+
+def _built(node: Any, place: Place, lines: dict[Place, int], twice: list[str], loader: Any) -> Any:
+    lines[place] = node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        built: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = loader.construct_object(key_node, deep=True)
+            if key in built:
+                twice.append(f"line {key_node.start_mark.line + 1}: {key}")
+            built[key] = _built(value_node, (*place, key), lines, twice, loader)
+            lines[place + (key,)] = key_node.start_mark.line + 1
+        return built
+    if isinstance(node, yaml.SequenceNode):
+        return [
+            _built(item, (*place, number), lines, twice, loader) for number, item in enumerate(node.value)
+        ]
+    return loader.construct_object(node, deep=True)
+
+
+NAME = "name"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination: the settings it stands for, and what tells it from the others; "" where it is the only one."""
+
+    settings: dict[str, Any]
+    said: str
+
+    def label(self, given: str) -> str:
+        """A label with what tells this point from the others.
+
+        >>> Point({"k1": 0.9}, "k1=0.9").label("bm25-okapi")
+        'bm25-okapi k1=0.9'
+        """
+        return f"{given} {self.said}".rstrip()
+
+
+def points_of(settings: Mapping[str, Any], whole: Collection[str] = ()) -> list[Point]:
+    """Every combination of the settings that were given as lists; those in `whole` are lists by nature.
+
+    Of mappings in a list, what differs between them is said.
+
+    >>> [point.said for point in points_of({"k1": [0.9, 1.2], "b": 0.4})]
+    ['k1=0.9', 'k1=1.2']
+    >>> [point.said for point in points_of({"arguments": [{"n": 3, "at": "x"}, {"n": 4, "at": "x"}]})]
+    ['n=3', 'n=4']
+    """
+    lists = {key: value for key, value in settings.items() if isinstance(value, list) and key not in whole}
+    for key, values in lists.items():
+        if not values:
+            raise InputError(f"`{key}` is an empty list; expected a value, or a list of values to try.")
+    combinations = [dict(zip(lists, chosen, strict=True)) for chosen in product(*lists.values())]
+    alone = len(combinations) == 1 and NAME in settings
+    return [Point({**settings, **chosen}, "" if alone else _said(chosen, lists)) for chosen in combinations]
+
+
+def _said(chosen: Mapping[str, Any], lists: Mapping[str, Sequence[Any]]) -> str:
+    parts = []
+    for key, value in chosen.items():
+        if isinstance(value, Mapping):
+            parts += [f"{inner}={held}" for inner, held in value.items() if _differs(inner, lists[key])]
+        elif key != NAME:
+            parts.append(f"{key}={value}")
+    return " ".join(parts)
+
+
+def _differs(key: Any, among: Sequence[Any]) -> bool:
+    """Whether the mappings of a list have other values under a key."""
+    held = [repr(each.get(key)) if isinstance(each, Mapping) else "" for each in among]
+    return len(among) == 1 or len(set(held)) > 1
+
 
 LISTS = frozenset({"of", "weights"})
 """Settings that are lists by nature: they do not spread into a grid."""

@@ -29,6 +29,19 @@ VERBS = {
     "judge": "evidence (spans, facts) as judgments of chunks",
 }
 
+_MODULES = {
+    "convert": "files",
+    "demo": "bench",
+    "dialects": "listings",
+    "explain": "listings",
+    "init": "bench",
+    "judge": "evidence",
+    "measures": "listings",
+    "retrievers": "listings",
+    "validate": "files",
+}
+"""The modules of verbs that share one; another verb is in the module of its name."""
+
 DONE, WRONG_INPUT, BROKE, STOPPED = 0, 2, 3, 130
 
 _HELP = """\
@@ -86,7 +99,7 @@ def _run(arguments: list[str]) -> int:
 
         print(f"steelyard {__version__}")
         return DONE
-    from steelyard.cli.parsing import UsageError, parsed
+    from steelyard.cli.arguments import UsageError, parsed
     from steelyard.errors import did_you_mean
 
     verb = arguments[0]
@@ -94,7 +107,7 @@ def _run(arguments: list[str]) -> int:
         raise UsageError(
             f"there is no verb {verb!r}.{did_you_mean(verb, VERBS)} There are {', '.join(VERBS)}."
         )
-    function = getattr(import_module(f"steelyard.cli.{verb}"), verb)
+    function = getattr(import_module(f"steelyard.cli.{_MODULES.get(verb, verb)}"), verb)
     try:
         given = parsed(verb, function, arguments[1:])
     except SystemExit:

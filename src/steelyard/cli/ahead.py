@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from steelyard.alignment.ahead import read_ahead
-from steelyard.alignment.native import kernel_options
+from steelyard.native import kernel_options
 
 
 def begin(arguments: list[str]) -> None:
@@ -28,7 +28,7 @@ def _options(arguments: list[str]) -> tuple[int, bool, bool] | None:
         return kernel_options()
     from steelyard.dialects import dialect
     from steelyard.errors import SteelyardError
-    from steelyard.policies import policies
+    from steelyard.options import policies
 
     try:
         rules = policies(dialect(chosen.pop("dialect") or "steelyard").policies, **chosen)

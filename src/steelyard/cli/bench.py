@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
+from steelyard.bench.config import write_starter
 from steelyard.bench.result import BenchResult
 from steelyard.bench.runner import bench as benched
-from steelyard.cli.comparison_output import print_comparison
-from steelyard.cli.options import RESULT_FOLDER, Fresh, TableFormat
-from steelyard.cli.output import Format, print_tables, say, write
-from steelyard.cli.parsing import Argument, Option
-from steelyard.cli.progress import bench_watched
+from steelyard.cli.arguments import RESULT_FOLDER, Argument, Fresh, Option, TableFormat
+from steelyard.cli.output import Format, bench_watched, print_comparison, print_tables, say, write
 from steelyard.cli.report import page_line
 
 WRONG_INPUT = 2
@@ -70,3 +69,29 @@ def _failures(result: BenchResult) -> int:
         f"{'it' if len(result.broken) == 1 else 'them'}; the errors are above and in the result."
     )
     return WRONG_INPUT
+
+
+def demo(
+    output: Annotated[Path, RESULT_FOLDER] = Path("steelyard-demo"),
+    fresh: Fresh = False,
+    format: TableFormat = Format.table,
+) -> int:
+    """Run the bundled benchmark: a leaderboard here, a report in ./steelyard-demo.
+
+    Example: steelyard demo
+
+    115 questions about a small railway, 267 passages of its handbook, no network needed.
+    """
+    with as_file(files("steelyard.demo") / "bench.yaml") as config, bench_watched() as watch:
+        result = benched(config, output, fresh=fresh, watch=watch)
+    return print_result(result, format)
+
+
+def init(
+    folder: Annotated[Path, Argument("DIR", "The folder to write bench.yaml into.")] = Path(),
+) -> None:
+    """Write a bench.yaml that runs as it is and explains itself.
+
+    Example: steelyard init my-bench && steelyard bench my-bench/bench.yaml
+    """
+    say(f"{write_starter(folder)} is written; run it with: steelyard bench {folder / 'bench.yaml'}")

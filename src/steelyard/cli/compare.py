@@ -6,34 +6,38 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from steelyard.cli.comparison_output import print_comparison
-from steelyard.cli.options import (
+from steelyard.cli.arguments import (
+    Argument,
     Depth,
     DialectName,
     Duplicates,
     Measures,
     Missing,
     NoRelevant,
+    Option,
     Output,
+    QrelsColumns,
+    QrelsFormat,
     Rel,
+    RunColumns,
     TableFormat,
     Ties,
     Unjudged,
+    named,
+    read_qrels,
+    read_run,
 )
-from steelyard.cli.output import Format, followed, format_for, say
-from steelyard.cli.parsing import Argument, Option
-from steelyard.cli.reading import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
+from steelyard.cli.output import Format, followed, format_for, print_comparison, say
 from steelyard.cli.report import page_line
 from steelyard.comparison.compare import compare as compared
 from steelyard.comparison.compare import compare_scores
-from steelyard.comparison.score_table import TableOptions
+from steelyard.comparison.scores import TableOptions
 from steelyard.comparison.slices import column_values
-from steelyard.datasets.files import queries_beside
-from steelyard.datasets.named import dataset_named
+from steelyard.datasets.reading import dataset_named, queries_beside
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
-from steelyard.formats.names import distinct_names
-from steelyard.runs import Run
+from steelyard.io.files import distinct_names
+from steelyard.run import Run
 
 
 def compare(

@@ -7,29 +7,34 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from steelyard.cli.options import (
+from steelyard.cli.arguments import (
+    Argument,
     Depth,
     DialectName,
     Duplicates,
     Measures,
     Missing,
     NoRelevant,
+    Option,
     Output,
+    QrelsColumns,
+    QrelsFormat,
     Rel,
+    RunColumns,
     TableFormat,
     Ties,
     Unjudged,
+    named,
+    read_qrels,
+    read_run,
 )
 from steelyard.cli.output import Format, emit, followed, format_for, say
-from steelyard.cli.parsing import Argument, Option
-from steelyard.cli.reading import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
 from steelyard.coverage import refuse_strangers
 from steelyard.evaluation import evaluate as evaluated
-from steelyard.inputs import Inputs, versions
 from steelyard.measures.grammar import Measure
 from steelyard.report.tables import Cell, Table
-from steelyard.runs import Run
-from steelyard.scores import Scores
+from steelyard.run import Run
+from steelyard.scores import Inputs, Scores, versions
 from steelyard.version import __version__
 
 
@@ -114,7 +119,7 @@ def evaluate(
 
 def _texts(dataset: str) -> dict[str, str]:
     """The texts of a dataset's documents."""
-    from steelyard.datasets.named import dataset_named
+    from steelyard.datasets.reading import dataset_named
 
     return dict(dataset_named(dataset).corpus)
 
@@ -128,7 +133,7 @@ def _names(scores: list[Scores], paths: list[Path]) -> list[str]:
     """What the runs are called, no two alike."""
     if len(scores) == 1:
         return [scores[0].name]
-    from steelyard.formats.names import distinct_names
+    from steelyard.io.files import distinct_names
 
     return distinct_names([each.name for each in scores], paths)
 

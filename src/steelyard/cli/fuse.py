@@ -5,16 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from steelyard.cli.options import Rel
+from steelyard.cli.arguments import (
+    Argument,
+    Option,
+    QrelsColumns,
+    QrelsFormat,
+    Rel,
+    RunColumns,
+    UsageError,
+    named,
+    read_qrels,
+    read_run,
+)
 from steelyard.cli.output import Format, emit, followed, say, watched, write
-from steelyard.cli.parsing import Argument, Option, UsageError
-from steelyard.cli.reading import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels, read_run
-from steelyard.formats.trec_run import run_bytes
 from steelyard.fusion.fuse import fuse as fused
 from steelyard.fusion.methods import METHODS
 from steelyard.fusion.normalise import NORMS
+from steelyard.fusion.tune import Tuned
 from steelyard.fusion.tune import tune as tuned
-from steelyard.fusion.tuned import Tuned
+from steelyard.io.trec_run import run_bytes
 from steelyard.report.tables import Cell, Table
 
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.options import Output, TableFormat
+from steelyard.cli.arguments import Argument, Option, Output, TableFormat, UsageError
 from steelyard.cli.output import Format, emit, format_for, say, write
-from steelyard.cli.parsing import Argument, Option, UsageError
 from steelyard.comparison.rules import Rule, read_rules
 from steelyard.errors import SteelyardError
-from steelyard.gate.advice import as_flags
+from steelyard.gate.baseline import as_flags
 from steelyard.gate.baseline import save_baseline as saved
 from steelyard.gate.check import check
-from steelyard.gate.junit import junit_error
-from steelyard.gate.markdown import markdown_error
-from steelyard.gate.measured import Measured
-from steelyard.gate.reading import measured
-from steelyard.gate.result import GateResult
+from steelyard.gate.inputs import Measured, measured
+from steelyard.gate.result import GateResult, junit_error, markdown_error
 from steelyard.wording import SHOWN_NAMES, counted, listed
 
 FAILED = 1

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal, TypeVar
 
+from steelyard.comparison.result import Comparison
+from steelyard.report.comparison import comparison_tables
+from steelyard.report.rows import is_long, movers_lines, remarks
 from steelyard.report.tables import Table, comma_separated, fitted, latex, markdown, plain
 
 Item = TypeVar("Item")
@@ -66,7 +72,7 @@ def write(text: str, output: Path | None) -> None:
     if output is None:
         print(text)
         return
-    from steelyard.formats.atomic import write_file
+    from steelyard.io.files import write_file
 
     write_file(output, (text + "\n").encode())
 
@@ -139,3 +145,101 @@ def _print_rich(tables: Sequence[Table]) -> None:
         if part.note:
             console.print(Text(part.note))
     console.print()
+
+
+PATIENCE = 60.0
+"""Seconds after which a pipe is told that the same thing is still being done."""
+
+
+@contextmanager
+def bench_watched() -> Iterator[Callable[[str, int, int], None]]:
+    """What to tell of a bench's progress. What the bench logs meanwhile is said."""
+    handler = _Saying()
+    log = logging.getLogger("steelyard.bench")
+    log.addHandler(handler)
+    try:
+        with watched() if sys.stderr.isatty() else _lines() as watch:
+            yield watch
+    finally:
+        log.removeHandler(handler)
+
+
+class _Saying(logging.Handler):
+    """Says what is logged."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+@contextmanager
+def _lines() -> Iterator[Callable[[str, int, int], None]]:
+    """A line for every new thing that is done, and one for each that takes longer than one should wait in silence."""
+    begun: set[str] = set()
+    now: tuple[str, float] = ("", monotonic())
+    over = threading.Event()
+
+    def watch(what: str, done: int, total: int) -> None:
+        nonlocal now
+        now = f"{what}, {done:,} of {total:,} done" if total > 1 else what, monotonic()
+        if what not in begun:
+            begun.add(what)
+            say(what)
+
+    def remind() -> None:
+        while not over.wait(PATIENCE / 4):
+            what, since = now
+            if what and monotonic() - since >= PATIENCE:
+                say(f"still {what}: no progress for {monotonic() - since:.0f} s")
+                over.wait(PATIENCE * 3 / 4)
+
+    thread = threading.Thread(target=remind, daemon=True)
+    thread.start()
+    try:
+        yield watch
+    finally:
+        over.set()
+        thread.join()
+
+
+def print_comparison(
+    result: Comparison,
+    format: Format,
+    output: Path | None,
+    movers: int = 0,
+    texts: Mapping[str, object] | None = None,
+) -> None:
+    """Print a comparison in the format asked for: tables to stdout, what to know about them to stderr."""
+    format = format_for(format, output)
+    if format is Format.json:
+        write(result.to_json(movers), output)
+    elif format is Format.markdown:
+        write(result.to_markdown(movers, texts), output)
+    elif format is Format.latex:
+        write(result.to_latex(movers, texts), output)
+        say(result.verdict)
+    elif format is Format.csv:
+        write(result.to_csv(), output)
+        _say_all(result)
+    elif output is not None:
+        write(result.to_text(movers, texts), output)
+    else:
+        _print_tables(result, movers, texts)
+
+
+def _print_tables(result: Comparison, movers: int, texts: Mapping[str, object] | None) -> None:
+    say(result.verdict)
+    print_tables(comparison_tables(result))
+    for line in remarks(result, short=is_long(result)):
+        say(line)
+    if movers:
+        print("\n" + "\n".join(movers_lines(result, movers, texts)))
+
+
+def _say_all(result: Comparison) -> None:
+    """What is to be known of a comparison whose table cannot say it."""
+    for line in (result.verdict, *remarks(result, tables=False)):
+        say(line)
+    if result.plan.baseline is None and result.tested:
+        say(
+            "The tests of every two runs are in the JSON; with --baseline NAME, the differences from it are columns here."
+        )

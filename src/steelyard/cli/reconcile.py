@@ -5,15 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.options import Output, TableFormat
+from steelyard.cli.arguments import (
+    Argument,
+    Option,
+    Output,
+    QrelsColumns,
+    QrelsFormat,
+    RunColumns,
+    TableFormat,
+    UsageError,
+    named,
+    read_qrels,
+)
 from steelyard.cli.output import Format, emit, format_for, write
-from steelyard.cli.parsing import Argument, Option, UsageError
-from steelyard.cli.reading import QrelsColumns, QrelsFormat, RunColumns, named, read_qrels
-from steelyard.identification import Identification, identify
-from steelyard.reconciliation import Reconciliation
-from steelyard.reconciliation import reconcile as reconciled
+from steelyard.dialects.identify import Identification, identify
+from steelyard.dialects.reconcile import Reconciliation
+from steelyard.dialects.reconcile import reconcile as reconciled
 from steelyard.report.tables import Table
-from steelyard.runs import Run
+from steelyard.run import Run
 
 
 def reconcile(

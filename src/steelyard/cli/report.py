@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from steelyard.bench.folder import load_result
+from steelyard.cli.arguments import Argument, Option
 from steelyard.cli.output import say
-from steelyard.cli.parsing import Argument, Option
-from steelyard.report.page.making import missing_extra
+from steelyard.report.page.page import missing_extra
 
 
 def report(

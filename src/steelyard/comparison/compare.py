@@ -9,26 +9,31 @@ from typing import Any, Literal
 
 import numpy as np
 
-from steelyard.alignment.align import align
-from steelyard.alignment.alignment import Alignment
-from steelyard.comparison.board import COMPOSITE, Board, Column
-from steelyard.comparison.plan import Plan
+from steelyard.alignment.alignment import Alignment, align
 from steelyard.comparison.result import Comparison, Source
-from steelyard.comparison.score_table import TableOptions, board_of_table, column_of_table
+from steelyard.comparison.scores import (
+    COMPOSITE,
+    DEFAULT_CUTOFF,
+    Board,
+    Column,
+    TableOptions,
+    board_of_table,
+    column_of_table,
+    weights_of,
+)
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
-from steelyard.comparison.weights import DEFAULT_CUTOFF, weights_of
-from steelyard.coverage import refuse_strangers
-from steelyard.datasets.files import queries_beside
+from steelyard.comparison.tests import Plan
+from steelyard.coverage import refuse_strangers, with_unknown_documents
+from steelyard.datasets.reading import queries_beside
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
-from steelyard.document_ids import with_unknown_documents
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.evaluation import check_depth, scores_of, with_rel
-from steelyard.formats.names import distinct_names, names_file
-from steelyard.judgments import Qrels
+from steelyard.io.files import distinct_names, names_file
 from steelyard.measures.grammar import Measure
-from steelyard.policies import policies
-from steelyard.runs import Run, readable_again
+from steelyard.options import policies
+from steelyard.qrels import Qrels
+from steelyard.run import Run, readable_again
 from steelyard.scores import Scores
 from steelyard.wording import counted, listed, worded
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.comparison.board import COMPOSITE, Board
 from steelyard.comparison.pairs import Pair, apart
-from steelyard.comparison.plan import Plan
+from steelyard.comparison.scores import COMPOSITE, Board
+from steelyard.comparison.tests import Plan
 from steelyard.statistics import groups_of, mean_intervals, rank_intervals
 
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.board import Board, Column
-from steelyard.comparison.plan import Plan
+from steelyard.comparison.scores import Board, Column
+from steelyard.comparison.tests import Plan
 from steelyard.statistics import (
     FAMILY_TESTS,
     adjust,
@@ -22,12 +22,14 @@ from steelyard.statistics import (
     paired_tests,
     power_analysis,
     relative_change,
+    shown_p,
     stars,
     tally,
     tukey,
 )
 from steelyard.statistics.corrections import Correction
-from steelyard.statistics.tests import PairedTest
+from steelyard.statistics.paired import PairedTest
+from steelyard.wording import SHOWN_NAMES, counted, listed
 
 
 @dataclass(frozen=True)
@@ -249,3 +251,84 @@ def _family_tests(asked: Sequence[_Asked], plan: Plan) -> tuple[Floats, list[str
         for number in numbers:
             reasons[number] = result.reason
     return p_values, reasons
+
+
+def untested(tested: Sequence[Pair]) -> list[str]:
+    """A note for every reason that pairs have no test; measures that no pair was tested on go before single pairs."""
+    reasons: dict[str, list[Pair]] = {}
+    for pair in tested:
+        if pair.p != pair.p:
+            reasons.setdefault(pair.reason, []).append(pair)
+    return [note for reason, pairs in reasons.items() for note in _notes(reason, pairs, tested)]
+
+
+def _notes(reason: str, pairs: Sequence[Pair], tested: Sequence[Pair]) -> list[str]:
+    measures = list(dict.fromkeys(pair.measure for pair in tested))
+    whole = [m for m in measures if all(pair in pairs for pair in tested if pair.measure == m)]
+    if len(whole) == len(measures):
+        return [f"No test of {_couple(pairs[0]) if _one_couple(tested) else 'any two runs'}: {reason}."]
+    notes = [f"No test of any two runs on {listed(whole, SHOWN_NAMES)}: {reason}."] if whole else []
+    single: dict[tuple[str, ...], list[str]] = {}
+    couples: dict[str, list[str]] = {}
+    for pair in pairs:
+        if pair.measure not in whole:
+            couples.setdefault(_couple(pair), []).append(pair.measure)
+    for couple, on in couples.items():
+        single.setdefault(tuple(on), []).append(couple)
+    notes += [
+        f"No test of {listed(names, SHOWN_NAMES)} on {listed(on, SHOWN_NAMES)}: {reason}."
+        for on, names in single.items()
+    ]
+    return notes
+
+
+def _couple(pair: Pair) -> str:
+    return f"{pair.run} against {pair.baseline}"
+
+
+def _one_couple(tested: Sequence[Pair]) -> bool:
+    return len({(pair.run, pair.baseline) for pair in tested}) == 1
+
+
+MOST_NAMED = 10
+"""Pairs that the note names; it counts the others."""
+
+
+def disagreement(tested: Sequence[Pair], plan: Plan) -> list[str]:
+    """One note that names the pairs whose interval and p disagree, and says why; none where all agree."""
+    odd = [pair for pair in tested if pair.at_odds(plan.alpha)]
+    if not odd:
+        return []
+    measures = list(dict.fromkeys(pair.measure for pair in tested))
+    odd.sort(key=lambda pair: measures.index(pair.measure))
+    more = f"; and {len(odd) - MOST_NAMED:,} more" if len(odd) > MOST_NAMED else ""
+    return [
+        f"Interval and p disagree on {counted(len(odd), 'pair')}: {_named(odd[:MOST_NAMED], plan.alpha)}{more}. "
+        f"The 95 % interval is a bootstrap of each pair alone; p is by the {_tested(tested, plan)}. "
+        "The verdicts go by p."
+    ]
+
+
+def _named(odd: Sequence[Pair], alpha: float) -> str:
+    """The pairs, those of one measure and one baseline together."""
+    alike: dict[tuple[bool, str, str], list[Pair]] = {}
+    for pair in sorted(odd, key=lambda pair: pair.p_adjusted < alpha):
+        alike.setdefault((pair.p_adjusted < alpha, pair.measure, pair.baseline), []).append(pair)
+    said = []
+    for (below, measure, baseline), pairs in alike.items():
+        how = "the interval holds 0" if below else "the interval leaves out 0"
+        runs = listed([pair.run for pair in pairs])
+        each = ", ".join(shown_p(pair.p_adjusted) for pair in pairs)
+        said.append(f"{runs} against {baseline} on {measure} ({how}, p is {each})")
+    return "; ".join(said)
+
+
+def _tested(tested: Sequence[Pair], plan: Plan) -> str:
+    """The test, what it was corrected for, and alpha where the interval's level is another."""
+    pairs = sum(pair.measure == tested[0].measure for pair in tested)
+    said = f"paired {plan.test} test"
+    if pairs > 1 and plan.test in FAMILY_TESTS:
+        said += ", which corrects for all pairs of a measure"
+    elif pairs > 1 and plan.correction != "none":
+        said += f", corrected by {plan.correction} for the {pairs:,} pairs of a measure"
+    return said if plan.alpha == 0.05 else f"{said}, and held against alpha {plan.alpha:g}"

@@ -9,24 +9,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from steelyard.alignment.alignment import Alignment
-from steelyard.comparison.board import Board
-from steelyard.comparison.disagreement import disagreement
 from steelyard.comparison.leaderboard import Standing, order_of, standings
 from steelyard.comparison.movers import Lists, Moved, Mover, moved, movers
-from steelyard.comparison.pairs import Pair, pairs_of
-from steelyard.comparison.plan import Plan
+from steelyard.comparison.pairs import Pair, apart, disagreement, pairs_of, untested
+from steelyard.comparison.scores import COMPOSITE, Board
 from steelyard.comparison.slices import Slice, reversals, slices_of
-from steelyard.comparison.untested import untested
+from steelyard.comparison.tests import Plan
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError, did_you_mean
-from steelyard.inputs import known_by, versions
-from steelyard.judgments import Qrels
-from steelyard.policies import Policies
-from steelyard.runs import Run
-from steelyard.scores import policies_of, settings_of
-from steelyard.statistics import Stability, rank_stability
+from steelyard.options import Policies
+from steelyard.qrels import Qrels
+from steelyard.run import Run
+from steelyard.scores import known_by, policies_of, settings_of, versions
+from steelyard.statistics import Stability, power_analysis, rank_stability
 from steelyard.version import __version__
+from steelyard.wording import SHOWN_NAMES, listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -205,8 +205,6 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Which run leads, on what, by how much, and whether the data can tell; one sentence or two."""
-        from steelyard.comparison.verdict import verdict
-
         return verdict(self)
 
     def stability(self, draws: int = 10_000) -> Stability | None:
@@ -296,7 +294,7 @@ class Comparison:
 
     def to_text(self, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
         """The verdict, the tables and the notes as plain text; `movers` and `texts` as in `to_markdown`."""
-        from steelyard.report.comparison_text import comparison_text
+        from steelyard.report.comparison import comparison_text
 
         return comparison_text(self, movers, texts)
 
@@ -305,19 +303,19 @@ class Comparison:
 
         With `movers`, so many queries that every run lost and won most, with their `texts` by id.
         """
-        from steelyard.report.comparison_markdown import comparison_markdown
+        from steelyard.report.comparison import comparison_markdown
 
         return comparison_markdown(self, movers, texts)
 
     def to_latex(self, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
         """Booktabs tables: the means with stars, the pairs, the slices and the `movers`; the notes as comments."""
-        from steelyard.report.comparison_latex import comparison_latex
+        from steelyard.report.comparison import comparison_latex
 
         return comparison_latex(self, movers, texts)
 
     def to_csv(self) -> str:
         """One row a run (and cutoff): `leaderboard`, the differences from the baseline, and the slices' means."""
-        from steelyard.report.comparison_csv import comparison_csv
+        from steelyard.report.comparison import comparison_csv
 
         return comparison_csv(self)
 
@@ -329,7 +327,7 @@ class Comparison:
         The page shows the texts of the `dataset`, where it is given, and ids where it is not. It
         keeps within 15 MB and says what it leaves out; `everything` lifts that.
         """
-        from steelyard.report.comparison_html import comparison_html
+        from steelyard.report.comparison import comparison_html
 
         if path is not None:
             from steelyard.report.page import write_page
@@ -367,3 +365,42 @@ _PAIR_SCHEMA: dict[str, Any] = {
     "reason": str,
     "verdict": str,
 }
+
+
+def verdict(comparison: Comparison) -> str:
+    """Which run leads, on what, by how much, and whether the data can tell.
+
+    Where several cutoffs were compared, it speaks of the first.
+    """
+    board = comparison.boards[0]
+    rows = [row for row in comparison.standings if row.k == board.k]
+    column = board.columns[0]
+    what = "the composite score" if column.key == COMPOSITE else column.key
+    at = "" if board.k is None else f" at {board.k}"
+    top = rows[0]
+    if len(rows) == 1:
+        return f"{top.run} scores {top.means[column.key]:.4f} on {what}{at}; there is no other run to hold it against."
+    values = board.of(column.key)
+    place = {run: number for number, run in enumerate(board.runs)}
+    mine = values[place[top.run]]
+    same = [row.run for row in rows if np.array_equal(values[place[row.run]], mine, equal_nan=True)]
+    rest = [row for row in rows if row.run not in same]
+    score = f"{top.means[column.key]:.4f}"
+    if not rest:
+        each = "both have" if len(same) == 2 else "all have"
+        return f"{listed(same)} {each} {score} on {what}{at}: no difference on any query."
+    second = rest[0]
+    lead = abs(top.means[column.key] - second.means[column.key])
+    sure = apart(board, comparison.plan, comparison.tested)
+    others = [row.run for row in rest if not sure[place[top.run], place[row.run]] < comparison.plan.alpha]
+    if len(same) == 1:
+        said, them = f"{top.run} leads on {what}{at} with {score}", "it"
+    else:
+        said = f"{listed(same)} lead on {what}{at} with {score}, no difference between them on any query"
+        them = "them"
+    said = f"{said}, {lead:.4f} ahead of {second.run}"
+    if not others:
+        return f"{said}; the data can tell {them} from every other run."
+    power = power_analysis(mine - values[place[second.run]], alpha=comparison.plan.alpha, separated=False)
+    which = "" if len(same) == 1 else " that differ"
+    return f"{said}, but the data cannot tell {them} from {listed(others, SHOWN_NAMES)}. Of the first two{which}: {power.sentence}"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.comparison.board import Board
 from steelyard.comparison.leaderboard import order_of
+from steelyard.comparison.scores import Board
 from steelyard.errors import InputError, did_you_mean
-from steelyard.judgments import Qrels
+from steelyard.qrels import Qrels
 from steelyard.statistics import tally
 from steelyard.wording import counted
 
@@ -188,8 +188,7 @@ def column_values(
         return dict(source)
     import polars as pl
 
-    from steelyard.formats.columns import as_polars
-    from steelyard.formats.roles import find_name
+    from steelyard.io.columns import as_polars, find_name
 
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
     ids = (

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from steelyard.datasets.checks import near_duplicates, validate_dataset
 from steelyard.datasets.corpus import Corpus
 from steelyard.datasets.dataset import Dataset
-from steelyard.datasets.findings import Finding
-from steelyard.datasets.near_duplicates import near_duplicates
+from steelyard.datasets.fields import Finding
 from steelyard.datasets.queries import Queries
-from steelyard.datasets.validation import validate_dataset
 
 __all__ = ["Corpus", "Dataset", "Finding", "Queries", "near_duplicates", "validate_dataset"]

@@ -8,15 +8,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.datasets.assembly import assemble
 from steelyard.datasets.corpus import CorpusBuilder
-from steelyard.datasets.files import listing, required_file
+from steelyard.datasets.dataset import assemble
 from steelyard.datasets.queries import QueriesBuilder
+from steelyard.datasets.reading import listing, required_file
 from steelyard.errors import InputError, did_you_mean, problem_report
-from steelyard.formats.autorag import targets
-from steelyard.formats.source import Source
 from steelyard.ids import kind_of
-from steelyard.judgments import Qrels
+from steelyard.io.autorag import targets
+from steelyard.io.files import Source
+from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
 if TYPE_CHECKING:

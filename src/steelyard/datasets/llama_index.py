@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.datasets.assembly import assemble
 from steelyard.datasets.corpus import CorpusBuilder
+from steelyard.datasets.dataset import assemble
 from steelyard.datasets.fields import as_id
 from steelyard.datasets.queries import QueriesBuilder
 from steelyard.errors import InputError, problem_report
-from steelyard.formats.source import Source
 from steelyard.ids import kind_of
-from steelyard.judgments import Qrels
+from steelyard.io.files import Source
+from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.datasets.assembly import assemble
 from steelyard.datasets.corpus import CorpusBuilder
-from steelyard.datasets.files import find_file, listing, required_file
+from steelyard.datasets.dataset import assemble
 from steelyard.datasets.queries import QueriesBuilder
+from steelyard.datasets.reading import find_file, listing, required_file
 from steelyard.errors import InputError, did_you_mean
-from steelyard.formats.names import bare_name
-from steelyard.judgments import Qrels
+from steelyard.io.files import bare_name
+from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _split_of(path: Path, kind: str) -> str:
 
 
 def _read_rows(path: Path, use: Callable[[list[str]], None], expected: str) -> None:
-    from steelyard.formats.text import bad_lines, line_blocks
+    from steelyard.io.files import bad_lines, line_blocks
 
     problems: list[tuple[int, str]] = []
     number = 0

@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.datasets.assembly import Row, assemble, qrels_of_rows
 from steelyard.datasets.corpus import CorpusBuilder
-from steelyard.datasets.files import find_file, listing, required_file
+from steelyard.datasets.dataset import Row, assemble, qrels_of_rows
 from steelyard.datasets.queries import QueriesBuilder
+from steelyard.datasets.reading import find_file, listing, required_file
 from steelyard.errors import InputError, problem_report
-from steelyard.formats.names import bare_name
-from steelyard.formats.source import Source
 from steelyard.ids import kind_of
+from steelyard.io.files import Source, bare_name
 from steelyard.wording import counted
 
 if TYPE_CHECKING:

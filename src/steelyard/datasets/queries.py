@@ -9,8 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from steelyard.datasets.corpus import repeated_ids
-from steelyard.datasets.fields import take_id, take_rest, take_text
-from steelyard.datasets.findings import Finding
+from steelyard.datasets.fields import Finding, take_id, take_rest, take_text
 from steelyard.errors import InputError, did_you_mean
 from steelyard.wording import counted
 

@@ -1,4 +1,4 @@
-"""Which layout a dataset is in, and the reader for it."""
+"""Files of a dataset's folder, found by name, compressed or not."""
 
 from __future__ import annotations
 
@@ -8,12 +8,49 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.datasets.files import find_file, listing
+from steelyard.datasets.corpus import CorpusBuilder
+from steelyard.datasets.dataset import Dataset, Row, assemble, qrels_of_rows
+from steelyard.datasets.queries import QueriesBuilder
 from steelyard.errors import InputError, did_you_mean
-from steelyard.formats.names import bare_name
+from steelyard.io.files import bare_name
 
 if TYPE_CHECKING:
     from steelyard.datasets.dataset import Dataset
+
+
+_ENDINGS = ("", ".gz", ".gzip", ".zst", ".zstd", ".lz4")
+
+
+def find_file(folder: Path, name: str) -> Path | None:
+    """The file of that name, or its compressed form."""
+    candidates = (folder / f"{name}{ending}" for ending in _ENDINGS)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def required_file(folder: Path, name: str) -> Path:
+    """The file of that name, or its compressed form; an error that shows what is there where it is not."""
+    found = find_file(folder, name)
+    if found is None:
+        raise InputError(f"{folder} has no {name}; it holds {listing(folder)}.")
+    return found
+
+
+def queries_beside(qrels: Path) -> Path | None:
+    """The queries of the dataset that judgments belong to: beside their file, above a folder `qrels`, or in the
+    dataset's folder where that is what was given."""
+    beside = qrels.parent.parent if qrels.parent.name == "qrels" else qrels.parent
+    path = (qrels if qrels.is_dir() else beside) / "queries.jsonl"
+    return path if path.is_file() else None
+
+
+def listing(folder: Path) -> str:
+    """The names in a folder, the first ten of them, for a message."""
+    if not folder.is_dir():
+        return "nothing: it is not a folder"
+    names = sorted(f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir())
+    more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
+    return ", ".join(names[:10]) + more if names else "nothing"
+
 
 IR_DATASETS = "ir_datasets:"
 _READERS = {
@@ -23,7 +60,7 @@ _READERS = {
     "llama-index": ("llama_index", "read_llama_index"),
     "msmarco": ("msmarco", "read_msmarco"),
     "csv": ("table", "read_table_dataset"),
-    "ir_datasets": ("ir_datasets_ids", "read_ir_datasets"),
+    "ir_datasets": ("reading", "read_ir_datasets"),
 }
 _LAYOUTS = (
     "corpus.jsonl, queries.jsonl and qrels.tsv (beir); qa.parquet and corpus.parquet (autorag); MultiHopRAG.json "
@@ -116,9 +153,105 @@ def _file_format(path: Path) -> str:
 
 
 def _json_format(path: Path) -> str:
-    from steelyard.formats.source import Source
+    from steelyard.io.files import Source
 
     head = Source(path).head.lstrip()
     if head.startswith(b"\xef\xbb\xbf"):
         head = head[3:].lstrip()
     return "multihop-rag" if head.startswith(b"[") else "llama-index"
+
+
+FORMS = "demo, ir_datasets:ID, a path, or a path with options, as in {path: data, qrels: judged.tsv}"
+
+
+def dataset_named(named: Any, folder: Path = Path(), judged: bool = True) -> Dataset:
+    """The dataset that is meant; paths are taken from `folder`, and `judged` is as in Dataset.read.
+
+    A text that begins with { is a mapping in YAML, written as bench.yaml has it. A file of judgments
+    (`qrels`) is looked for in the dataset first, as other files of its options, then in `folder`.
+
+    >>> dataset_named("{path: demo, unjudged: drop}")
+    Dataset 'demo': 267 documents, 115 queries, 572 judgments, 152 targets
+    """
+    if isinstance(named, Dataset):
+        return named
+    path, options = path_and_options(named)
+    place = path if path == "demo" or not (folder / path).exists() else folder / path
+    qrels = options.get("qrels")
+    if isinstance(qrels, str) and not (Path(place) / qrels).exists() and (folder / qrels).exists():
+        options["qrels"] = str((folder / qrels).resolve())
+    return Dataset.read(place, **{"judged": judged, **options})
+
+
+def path_and_options(named: Any) -> tuple[str | Path, dict[str, Any]]:
+    """The path or name of a dataset, and its options."""
+    if isinstance(named, str) and named.lstrip().startswith("{"):
+        named = _mapping(named)
+    if isinstance(named, (str, Path)):
+        return named, {}
+    options = {str(key): value for key, value in named.items()} if isinstance(named, Mapping) else {}
+    path = options.pop("path", None)
+    if not isinstance(path, (str, Path)):
+        raise InputError(f"the dataset is {named!r}; expected {FORMS}.")
+    return path, options
+
+
+def _mapping(text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"the dataset {text!r} is not YAML ({reason}); expected {FORMS}.") from None
+
+
+_DOCUMENT_TEXTS = ("text", "body", "abstract", "contents")
+_QUERY_TEXTS = ("text", "title", "query")
+
+
+def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
+    """Documents, queries and judgments of one id, as `beir/scifact/test`."""
+    try:
+        ir_datasets = import_module("ir_datasets")
+    except ImportError:
+        raise InputError(
+            f"ir_datasets:{name} needs the package ir_datasets: pip install ir_datasets, or read a folder."
+        ) from None
+    try:
+        source = ir_datasets.load(name)
+    except KeyError:
+        known = list(getattr(ir_datasets, "registry", []))
+        raise InputError(f"ir_datasets has no dataset {name!r}.{did_you_mean(name, known)}") from None
+    lacking = [part for part in ("docs", "queries", "qrels") if not getattr(source, f"has_{part}")()]
+    if lacking:
+        raise InputError(
+            f"ir_datasets:{name} has no {' and no '.join(lacking)}; name a subset that has them, as {name}/test."
+        )
+    documents, asked = CorpusBuilder(), QueriesBuilder()
+    for doc in source.docs_iter():
+        title = getattr(doc, "title", "") or ""
+        documents.add(doc.doc_id, _text(doc, _DOCUMENT_TEXTS), title)
+    for query in source.queries_iter():
+        asked.add(query.query_id, _text(query, _QUERY_TEXTS))
+    qrels, found = qrels_of_rows([_row(judgment) for judgment in source.qrels_iter()])
+    return assemble(name, documents, asked, qrels, unjudged, (), found)
+
+
+def _text(record: Any, names: tuple[str, ...]) -> str:
+    """The text under the first of these names that is there, or what the package takes for it."""
+    for name in names:
+        value = getattr(record, name, None)
+        if isinstance(value, str):
+            return value
+    return str(record.default_text())
+
+
+def _row(judgment: Any) -> Row:
+    subtopic = getattr(judgment, "subtopic_id", None)
+    return (
+        judgment.query_id,
+        judgment.doc_id,
+        float(judgment.relevance),
+        None if subtopic is None else str(subtopic),
+    )

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.datasets.assembly import Row, assemble, qrels_of_rows
 from steelyard.datasets.corpus import CorpusBuilder
+from steelyard.datasets.dataset import Row, assemble, qrels_of_rows
 from steelyard.datasets.queries import QueriesBuilder
 from steelyard.errors import InputError, did_you_mean, problem_report
-from steelyard.formats.lists import list_of
-from steelyard.formats.names import bare_name
-from steelyard.formats.roles import NAMES
+from steelyard.io.columns import NAMES
+from steelyard.io.files import bare_name
+from steelyard.io.lists import list_of
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def read_table_dataset(
     `columns`: what to keep of each query, to slice scores by. `empty`: what an empty cell of a
     document reads as; by default nothing, and the cell is left out.
     """
-    from steelyard.formats.delimited import read_table
-    from steelyard.formats.source import Source
+    from steelyard.io.files import Source
+    from steelyard.io.tables import read_table
 
     frame = read_table(Source(path), "\t" if bare_name(path).suffix.lower() == ".tsv" else ",")
     asked = {"queries": queries, "document": document, "id": id, "title": title, "columns": columns}

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.datasets.assembly import assemble, qrels_of_rows
 from steelyard.datasets.corpus import CorpusBuilder
-from steelyard.datasets.files import find_file, listing, required_file
-from steelyard.datasets.findings import Finding
+from steelyard.datasets.dataset import assemble, qrels_of_rows
+from steelyard.datasets.fields import Finding
 from steelyard.datasets.queries import QueriesBuilder
+from steelyard.datasets.reading import find_file, listing, required_file
 from steelyard.errors import InputError, did_you_mean
-from steelyard.formats.names import bare_name
-from steelyard.judgments import Qrels
+from steelyard.io.files import bare_name
+from steelyard.qrels import Qrels
 
 if TYPE_CHECKING:
     from steelyard.datasets.dataset import Dataset
@@ -57,7 +57,7 @@ def read_trio(
 
 def read_objects(path: Path, use: Callable[[dict[str, Any]], None], expected: str) -> None:
     """Hand every JSON object of the lines to `use`; what is not one, or what `use` refuses, is reported by line."""
-    from steelyard.formats.text import bad_lines, line_blocks
+    from steelyard.io.files import bad_lines, line_blocks
 
     decoder = json.JSONDecoder(object_pairs_hook=_named_once)
     problems: list[tuple[int, str]] = []
@@ -87,8 +87,8 @@ def read_objects(path: Path, use: Callable[[dict[str, Any]], None], expected: st
 
 def read_judgments(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:
     """The judgments of a table with a header, or of any other format that `Qrels.read` knows."""
-    from steelyard.formats.roles import known_roles
-    from steelyard.formats.source import Source
+    from steelyard.io.columns import known_roles
+    from steelyard.io.files import Source
 
     source = Source(path)
     lines = [line for line in source.head_lines if line.strip()]
@@ -97,8 +97,8 @@ def read_judgments(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:
         return Qrels.read(path), ()
     if len(lines) == 1 and source.whole_head:
         return Qrels({}), ()
-    from steelyard.formats.columns import judgment_frame
-    from steelyard.formats.delimited import read_table
+    from steelyard.io.columns import judgment_frame
+    from steelyard.io.tables import read_table
 
     try:
         frame, notes = judgment_frame(
@@ -119,9 +119,8 @@ def read_judgments(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:
 
 def write_trio(dataset: Dataset, folder: Path) -> None:
     """Write the trio; each file is the old one or the new one whatever happens on the way."""
-    from steelyard.formats.atomic import write_file
-    from steelyard.formats.delimited import table_bytes
-    from steelyard.formats.frames import qrels_table
+    from steelyard.io.files import write_file
+    from steelyard.io.tables import qrels_table, table_bytes
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

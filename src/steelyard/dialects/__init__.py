@@ -19,8 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from steelyard.callable_module import CallableModule
 from steelyard.errors import MeasureError, did_you_mean
+from steelyard.lazy import CallableModule
 from steelyard.listing import Listing
 from steelyard.measures.grammar import Measure, build, find, parse, split
 from steelyard.measures.registry import definitions, folded

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from steelyard.evidence.chunks import RollUp, roll_up
 from steelyard.evidence.evidence import Evidence
-from steelyard.evidence.normalise import text_hash
-from steelyard.evidence.readers import read_chunks
-from steelyard.evidence.roll_up import RollUp, roll_up
+from steelyard.evidence.facts import text_hash
+from steelyard.evidence.files import read_chunks
 from steelyard.evidence.span_scores import SpanScores, span_scores
 
 __all__ = ["Evidence", "RollUp", "SpanScores", "read_chunks", "roll_up", "span_scores", "text_hash"]

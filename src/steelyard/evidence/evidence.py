@@ -1,27 +1,320 @@
-"""Evidence: what a chunk must contain to answer a query, whatever the chunks are."""
+"""What a chunk must meet to satisfy a target, or to be a distractor: a set of conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from steelyard.errors import InputError
-from steelyard.evidence.answer_key import Answer, Targets, answers_of
-from steelyard.evidence.normalise import Matching
-from steelyard.ids import kind_of
+from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.evidence.facts import Matching, normalised
+from steelyard.ids import kind_of, text_ids
 from steelyard.wording import counted, worded
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from steelyard.evidence.alternatives import Alternative, Ways
-    from steelyard.evidence.chunk_table import Parent
+    from steelyard.evidence.chunks import Parent
     from steelyard.evidence.projection import Overlap, Projection
-    from steelyard.judgments import Qrels
+    from steelyard.qrels import Qrels
+
+
+_NAMES = {
+    "chunk_id": "chunk_id",
+    "doc_id": "doc_id",
+    "document": "doc_id",
+    "document_id": "doc_id",
+    "parent": "parent",
+    "parent_id": "parent",
+    "page": "page",
+    "start": "start",
+    "start_index": "start",
+    "end": "end",
+    "end_index": "end",
+    "content": "content",
+    "fact": "fact",
+    "share": "share",
+    "hash": "hash",
+    "text_hash": "hash",
+    "sha256": "hash",
+    "sha1": "hash",
+    "md5": "hash",
+    "grade": "grade",
+    "distractor": "distractor",
+}
+_DIGESTS = {64: "sha256", 40: "sha1", 32: "md5"}
+MISLEADING = -1.0
+"""The grade of a distractor that has no grade of its own."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to satisfy a target; with a grade below 0, a distractor. Conditions that are given must all hold.
+
+    `start` and `end` are characters of the document `doc_id`, end exclusive, and `content` is what
+    stands there, for checking. `fact` is looked for in the chunk's text; `share` is the share of its
+    words that must be there, where it differs from the rest. `hash` is a digest of the chunk's text.
+    """
+
+    chunk_id: str | None = None
+    doc_id: str | None = None
+    parent: str | None = None
+    page: str | None = None
+    start: int | None = None
+    end: int | None = None
+    content: str | None = None
+    fact: str | None = None
+    share: float | None = None
+    hash: str | None = None
+    grade: float = 1.0
+
+    @property
+    def is_span(self) -> bool:
+        """Whether it is a character span."""
+        return self.start is not None
+
+    @property
+    def misleads(self) -> bool:
+        """Whether it is a distractor: what meets it is known to mislead."""
+        return self.grade < 0
+
+    @property
+    def kind(self) -> str:
+        """The condition that it is told by: span, fact, hash, page, parent, document or chunk."""
+        if self.is_span:
+            return "span"
+        given = (
+            ("fact", self.fact),
+            ("hash", self.hash),
+            ("page", self.page),
+            ("parent", self.parent),
+            ("document", self.doc_id),
+        )
+        return next((name for name, value in given if value is not None), "chunk")
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm of its hash, told by the length."""
+        return _DIGESTS[len(self.hash or "")]
+
+    def __str__(self) -> str:
+        if self.is_span:
+            return f"characters {self.start:,} to {self.end:,} of document {self.doc_id!r}"
+        if self.fact is not None:
+            return f"fact {shortened(self.fact)!r}"
+        named = (("chunk", self.chunk_id), ("parent", self.parent), ("document", self.doc_id))
+        parts = [
+            f"{what} {value!r}" for what, value in (*named, ("page", self.page), ("hash", self.hash)) if value
+        ]
+        return " and ".join(parts)
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Every alternative of every target, one entry each: its query, and its target's number there.
+
+    A distractor has the number 0: it is of no target.
+    """
+
+    query: Sequence[str]
+    target: Sequence[int]
+    way: Sequence[Alternative]
+
+
+def shortened(text: str, width: int = 60) -> str:
+    """The beginning of a text, for a message."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def alternative_of(given: Any, distractor: bool = False) -> Alternative:
+    """One way to satisfy a target, or a distractor, from a dict.
+
+    >>> print(alternative_of({"doc_id": "book", "start": 10, "end": 90}))
+    characters 10 to 90 of document 'book'
+    >>> alternative_of({"fact": "Gold floats.", "distractor": True}).grade
+    -1.0
+    """
+    if isinstance(given, Alternative):
+        if distractor and not given.misleads:
+            raise InputError(f"{given}: a distractor has a grade below 0")
+        return given
+    if not isinstance(given, Mapping):
+        raise InputError(f"{given!r:.60} is {kind_of(given)}, not a dict")
+    fields: dict[str, Any] = {}
+    for key, value in given.items():
+        name = _NAMES.get(str(key))
+        if name is None:
+            raise InputError(f"there is no condition {key!r}.{did_you_mean(str(key), _NAMES)}")
+        if value is not None:
+            fields[name] = value
+    for name in ("chunk_id", "doc_id", "parent", "page"):
+        if name in fields:
+            (fields[name],) = text_ids([fields[name]], name, "a target")
+    for name in ("fact", "hash", "content"):
+        if name in fields and not isinstance(fields[name], str):
+            raise InputError(f"{name} is {kind_of(fields[name])}, not text")
+    _check_span(fields)
+    _check_rest(fields)
+    fields["grade"] = _grade(fields, distractor)
+    if not set(fields) - {"grade", "share"}:
+        raise InputError("a dict without a condition")
+    return Alternative(**fields)
+
+
+def _check_span(fields: dict[str, Any]) -> None:
+    if "start" not in fields and "end" not in fields:
+        if "content" in fields:
+            raise InputError("content is what stands in a span, and there is no start and end")
+        return
+    if "start" not in fields or "end" not in fields:
+        raise InputError("a span has a start and an end; one of them is missing")
+    for name in ("start", "end"):
+        number = fields[name]
+        whole = hasattr(number, "__index__") or (isinstance(number, float) and number.is_integer())
+        if isinstance(number, bool) or not whole:
+            raise InputError(f"{name} is {number!r}, not a whole number of characters")
+        fields[name] = int(number)
+    start, end = fields["start"], fields["end"]
+    if "doc_id" not in fields:
+        raise InputError(f"the span {start} to {end} names no document (doc_id)")
+    if start < 0:
+        raise InputError(
+            f"the span {start} to {end} of document {fields['doc_id']!r} is out of range: it starts below 0"
+        )
+    if end <= start:
+        kind = "empty" if end == start else "reversed"
+        raise InputError(f"the span {start} to {end} of document {fields['doc_id']!r} is {kind}")
+
+
+def _check_rest(fields: dict[str, Any]) -> None:
+    if "fact" in fields and not normalised(fields["fact"]):
+        raise InputError("a fact is empty")
+    if "share" in fields:
+        share = fields["share"]
+        if (
+            "fact" not in fields
+            or isinstance(share, bool)
+            or not isinstance(share, (int, float))
+            or not 0 < share <= 1
+        ):
+            raise InputError(f"share is {share!r}; expected a share of a fact's words above 0 and up to 1")
+    if "hash" in fields:
+        fields["hash"] = fields["hash"].lower().rpartition(":")[2]
+        if len(fields["hash"]) not in _DIGESTS or set(fields["hash"]) - set("0123456789abcdef"):
+            raise InputError(f"hash {fields['hash']!r} is not a sha256, sha1 or md5 in hexadecimal digits")
+
+
+def _grade(fields: dict[str, Any], distractor: bool) -> float:
+    """The grade; of a distractor, told by its place or by its own word, one below 0."""
+    said = fields.pop("distractor", distractor)
+    if not isinstance(said, bool):
+        raise InputError(f"distractor is {said!r}; expected true or false")
+    misleads = said or distractor
+    grade = fields.get("grade", MISLEADING if misleads else 1.0)
+    number = isinstance(grade, (int, float)) and not isinstance(grade, bool)
+    if not number or grade == 0 or not abs(grade) < float("inf"):
+        raise InputError(
+            f"grade is {grade!r}; what satisfies a target has a grade above 0, a distractor one below"
+        )
+    if misleads and grade > 0:
+        raise InputError(f"grade is {grade!r}; a distractor has a grade below 0")
+    return float(grade)
+
+
+Targets = tuple[tuple[Alternative, ...], ...]
+
+PARTS = ("targets", "distractors")
+_EXPECTED = (
+    "Expected targets, each one thing or a list of things that satisfy it: "
+    "{'doc_id': ..}, {'doc_id': .., 'start': .., 'end': ..}, {'fact': ..}, {'parent': ..}, "
+    "{'page': ..}, {'hash': ..}; conditions in one dict must all hold. "
+    "Beside targets there may be distractors: {'targets': [..], 'distractors': [..]}, or a grade below 0."
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One query's part of the key: its targets (none: nothing answers it), and what is known to mislead."""
+
+    targets: Targets = ()
+    distractors: tuple[Alternative, ...] = ()
+
+
+def answers_of(source: Mapping[Any, Any], null: Iterable[str]) -> dict[str, Answer]:
+    """Every query's targets and distractors, checked; a query marked null (or given None) has no targets."""
+    queries = text_ids(source, "query id", "the evidence", unique=True)
+    without = set(text_ids(null, "query id", "null"))
+    problems = [
+        f"query {query!r} is marked null and has no entry" for query in sorted(without - set(queries))
+    ]
+    found: dict[str, Answer] = {}
+    for query, value in zip(queries, source.values(), strict=True):
+        answer = _answer(query, value, query in without, problems)
+        if answer.targets and query in without:
+            problems.append(f"query {query!r} is marked null and has evidence")
+        found[query] = answer
+    if problems:
+        heading = f"the evidence has {counted(len(problems), 'problem')}:"
+        raise InputError(problem_report(heading, problems, _EXPECTED))
+    return found
+
+
+def _answer(query: str, value: Any, null: bool, problems: list[str]) -> Answer:
+    """The answer of one query; what is wrong with it goes into `problems`."""
+    in_parts = isinstance(value, Mapping) and value and set(value) <= set(PARTS)
+    wanted = value.get("targets") if in_parts else value
+    misleading = (value.get("distractors") or ()) if in_parts else ()
+    null, wanted = null or wanted is None, () if wanted is None else wanted
+    if not _is_list(wanted):
+        problems.append(f"query {query!r}: {kind_of(wanted)}, not a list of targets")
+        return Answer()
+    if not _is_list(misleading):
+        problems.append(f"query {query!r}: its distractors are {kind_of(misleading)}, not a list of dicts")
+        return Answer()
+    if not wanted and not misleading and not null:
+        problems.append(
+            f"query {query!r}: no evidence, and not marked null (null=[...], or None for its list)"
+        )
+    targets: list[tuple[Alternative, ...]] = []
+    distractors: list[Alternative] = []
+    for number, target in enumerate(wanted, start=1):
+        where = f"query {query!r}, target {number}"
+        ways = _ways(target, where, problems)
+        mislead = [way for way in ways if way.misleads]
+        if mislead and len(mislead) < len(ways):
+            problems.append(f"{where}: a distractor among what satisfies it ({mislead[0]}); list it apart")
+        elif mislead:
+            distractors += mislead
+        else:
+            targets.append(ways)
+    for number, way in enumerate(misleading, start=1):
+        distractors += _ways(way, f"query {query!r}, distractor {number}", problems, distractor=True)
+    return Answer(tuple(targets), tuple(distractors))
+
+
+def _ways(given: Any, where: str, problems: list[str], distractor: bool = False) -> tuple[Alternative, ...]:
+    """One dict or several, as alternatives."""
+    listed = [given] if isinstance(given, (Mapping, Alternative)) else given
+    if not _is_list(listed) or not listed:
+        said = repr(listed)[:60] if isinstance(listed, (str, bytes, list, tuple)) else kind_of(listed)
+        problems.append(f"{where}: {said} is not a dict or a list of dicts")
+        return ()
+    made = []
+    for way in listed:
+        try:
+            made.append(alternative_of(way, distractor))
+        except InputError as error:
+            problems.append(f"{where}: {error}")
+    return tuple(made)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 class Evidence:
@@ -66,7 +359,7 @@ class Evidence:
         ...), 'autorag' (qa parquet; the corpus, with start_end_idx, is `corpus=path`), 'ragas'
         (reference_contexts), 'json' (the mapping that `Evidence` takes, in JSON).
         """
-        from steelyard.evidence.readers import read_evidence
+        from steelyard.evidence.files import read_evidence
 
         return read_evidence(Path(path), format, options)
 
@@ -88,7 +381,7 @@ class Evidence:
         >>> Evidence.from_qrels({"q1": {"a": 2, "b": 1, "c": -1}, "q2": []})
         Evidence: 2 queries, 2 targets (2 documents), 1 distractor, 1 null query
         """
-        from steelyard.judgments import Qrels
+        from steelyard.qrels import Qrels
 
         judged = Qrels.of(qrels)
         names, pairs = judged.judged.doc_ids, judged.targets
@@ -164,7 +457,7 @@ class Evidence:
         documents: Mapping[str, str] | None = None,
     ) -> Projection:
         """As `judge`, with the report: judgments, split spans, facts and targets that are in no chunk."""
-        from steelyard.evidence.chunk_table import chunk_table
+        from steelyard.evidence.chunks import chunk_table
         from steelyard.evidence.projection import project
 
         matching = Matching(share, case, spaces)
@@ -173,7 +466,7 @@ class Evidence:
 
     def write(self, path: str | Path) -> None:
         """Write a file that `read` reads back: .json (a mapping), .jsonl (a line a query), .csv or .tsv (a row a thing)."""
-        from steelyard.evidence.writers import write_evidence
+        from steelyard.evidence.files import write_evidence
 
         write_evidence(self, Path(path))
 
@@ -200,8 +493,6 @@ class Evidence:
     @cached_property
     def ways(self) -> Ways:
         """Every alternative, and every distractor as one of target 0, in one list."""
-        from steelyard.evidence.alternatives import Ways
-
         rows = [
             (query, number, way)
             for query, answer in self._answers.items()

@@ -1,25 +1,238 @@
-"""Evidence on one chunking: the judgments, and what the chunk borders did to them."""
+"""The interval join: which spans meet which chunks, without a look at every pair."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from steelyard.alignment.hits import Bools, Ints
+from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import InputError, problem_report
-from steelyard.evidence.alternatives import Alternative, Ways, shortened
-from steelyard.evidence.chunk_table import overlapping_chunks
-from steelyard.evidence.fact_match import find_facts
-from steelyard.evidence.judged_chunks import lost_distractors, misleading_rows, relevant_rows
-from steelyard.evidence.normalise import Matching, normalised
-from steelyard.evidence.projection_notes import distractor_notes, target_notes
-from steelyard.evidence.span_join import Intervals, equal_codes, overlaps
-from steelyard.judgments import Qrels
+from steelyard.evidence.chunks import overlapping_chunks
+from steelyard.evidence.evidence import Alternative, Ways, shortened
+from steelyard.evidence.facts import Matching, find_facts, normalised
+from steelyard.qrels import Qrels, Row
 from steelyard.wording import counted, worded
+
+BLOCK = 4_000_000
+"""Candidate pairs that are held at once."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Stretches of documents: one entry a stretch, end exclusive. Documents are numbered."""
+
+    doc: Ints
+    start: Ints
+    end: Ints
+
+
+def overlaps(spans: Intervals, chunks: Intervals) -> tuple[Ints, Ints, Ints]:
+    """Every span and chunk that share a character, as (span, chunk, shared), by span and then chunk.
+
+    Chunks are sorted by where they start, in classes of like length: a chunk of length L to 2 L can
+    only meet a span if it starts less than 2 L before it. So two binary searches a span and class
+    give candidates of which at most a part near the border is not a pair.
+
+    >>> one = np.array([0])
+    >>> book = Intervals(np.array([0, 0]), np.array([0, 50]), np.array([50, 100]))
+    >>> [part.tolist() for part in overlaps(Intervals(one, one + 40, one + 70), book)]
+    [[0, 0], [0, 1], [10, 20]]
+    """
+    stride = 1 + max((int(part.max()) for part in (spans.end, chunks.end) if len(part)), default=0)
+    starts, ends = chunks.doc * stride + chunks.start, chunks.doc * stride + chunks.end
+    low, high = spans.doc * stride + spans.start, spans.doc * stride + spans.end
+    length = ends - starts
+    size_class = np.frexp(np.maximum(length, 1).astype(np.float64))[1]
+    found: list[tuple[Ints, Ints, Ints]] = []
+    for power in np.unique(size_class[length > 0]).tolist():
+        members = np.flatnonzero((size_class == power) & (length > 0))
+        members = members[np.argsort(starts[members], kind="stable")]
+        sorted_starts = starts[members]
+        first = np.searchsorted(sorted_starts, low - 2**power, side="right")
+        last = np.searchsorted(sorted_starts, high, side="left")
+        for span, place in ranges(first, last):
+            chunk = members[place]
+            shared = np.minimum(high[span], ends[chunk]) - np.maximum(low[span], starts[chunk])
+            meet = shared > 0
+            found.append((span[meet], chunk[meet], shared[meet]))
+    empty = np.zeros(0, dtype=np.int64)
+    span, chunk, shared = (
+        np.concatenate([empty, *parts]) for parts in (zip(*found, strict=True) if found else ((), (), ()))
+    )
+    order = np.lexsort((chunk, span))
+    return span[order], chunk[order], shared[order]
+
+
+def ranges(first: Ints, last: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """The numbers from first up to last of every row, as (row, number), in blocks of bounded size."""
+    counts = np.maximum(0, last - first)
+    through = np.cumsum(counts)
+    row = 0
+    while row < len(counts):
+        done = int(through[row - 1]) if row else 0
+        stop = max(row + 1, int(np.searchsorted(through, done + BLOCK, side="right")))
+        rows = np.repeat(np.arange(row, stop), counts[row:stop])
+        if len(rows):
+            offset = np.arange(len(rows)) - np.repeat(
+                through[row:stop] - counts[row:stop] - done, counts[row:stop]
+            )
+            yield rows, first[rows] + offset
+        row = stop
+
+
+def equal_codes(wanted: Ints, codes: Ints) -> tuple[Ints, Ints]:
+    """Every pair of places where the two hold the same code, as (place in wanted, place in codes)."""
+    order = np.argsort(codes, kind="stable")
+    sorted_codes = codes[order]
+    first = np.searchsorted(sorted_codes, wanted, side="left")
+    last = np.searchsorted(sorted_codes, wanted, side="right")
+    parts = [(row, order[place]) for row, place in ranges(first, last)]
+    empty = np.zeros(0, dtype=np.int64)
+    left, right = (
+        np.concatenate([empty, *side]) for side in (zip(*parts, strict=True) if parts else ((), ()))
+    )
+    return left, right
+
+
+STAND_IN = "unfound"
+
+
+def relevant_rows(
+    queries: Sequence[str], ways: Ways, way: Ints, chunk: Ints, chunks: pl.DataFrame
+) -> tuple[list[Row], pl.DataFrame]:
+    """The judgments of relevant chunks; a target that no chunk satisfies has a stand-in, which no run returns."""
+    number = {query: at for at, query in enumerate(queries)}
+    widest = max(ways.target, default=0) + 1
+    key = np.array(
+        [number[query] * widest + target for query, target in zip(ways.query, ways.target, strict=True)],
+        dtype=np.int64,
+    )
+    grade = np.array([each.grade for each in ways.way])
+    pair = key[way] * chunks.height + chunk
+    unique, inverse = np.unique(pair, return_inverse=True)
+    best: Floats = np.zeros(len(unique))
+    np.maximum.at(best, inverse, grade[way])
+    target, at = np.divmod(unique, chunks.height)
+    names = chunks["chunk_id"].gather(at).to_list()
+    rows: list[Row] = [
+        (queries[code // widest], name, value, str(code % widest))
+        for code, name, value in zip(target.tolist(), names, best.tolist(), strict=True)
+    ]
+    missing: dict[int, list[int]] = {}
+    found = set(target.tolist())
+    for place, code in enumerate(key.tolist()):
+        if code not in found and ways.target[place]:
+            missing.setdefault(code, []).append(place)
+    for code, places in missing.items():
+        query, label = queries[code // widest], str(code % widest)
+        rows.append(
+            (query, f"{STAND_IN}:{query}:{label}", max(float(grade[place]) for place in places), label)
+        )
+    unfound = pl.DataFrame(
+        {
+            "query_id": pl.Series([queries[code // widest] for code in missing], dtype=pl.String),
+            "target": pl.Series([code % widest for code in missing], dtype=pl.Int64),
+            "what": pl.Series(
+                [" or ".join(str(ways.way[place]) for place in places) for places in missing.values()],
+                dtype=pl.String,
+            ),
+        }
+    )
+    return rows, unfound
+
+
+def misleading_rows(
+    ways: Ways, way: Ints, chunk: Ints, chunks: pl.DataFrame, relevant: Sequence[Row]
+) -> tuple[list[Row], int]:
+    """The judgments of chunks that hold a distractor and nothing relevant; and how many hold both."""
+    names = chunks["chunk_id"].gather(chunk).to_list()
+    worst: dict[tuple[str, str], float] = {}
+    for place, name in zip(way.tolist(), names, strict=True):
+        pair = (ways.query[place], name)
+        worst[pair] = min(worst.get(pair, 0.0), ways.way[place].grade)
+    answering = {(query, name) for query, name, _, _ in relevant} if worst else set()
+    rows: list[Row] = [
+        (query, name, grade, None) for (query, name), grade in worst.items() if (query, name) not in answering
+    ]
+    return rows, len(worst) - len(rows)
+
+
+def lost_distractors(ways: Ways, places: Ints) -> pl.DataFrame:
+    """The distractors that are in no chunk."""
+    listed = places.tolist()
+    return pl.DataFrame(
+        {
+            "query_id": pl.Series([ways.query[place] for place in listed], dtype=pl.String),
+            "what": pl.Series([str(ways.way[place]) for place in listed], dtype=pl.String),
+        }
+    )
+
+
+def target_notes(
+    split: pl.DataFrame,
+    unfound: pl.DataFrame,
+    lost: pl.DataFrame,
+    overlapping: int,
+    chunks: int,
+    overlap: str,
+    with_documents: bool,
+) -> list[str]:
+    """What became of the targets: spans cut, facts and targets in no chunk; and chunks that overlap."""
+    notes = []
+    if split.height:
+        notes.append(
+            f"{counted(split.height, 'span is split by chunk borders; it counts', 'spans are split by chunk borders; they count')} "
+            f"by overlap={overlap}"
+        )
+    nowhere = lost.filter(~pl.col("in_document").fill_null(False))
+    if nowhere.height:
+        where = "no document" if with_documents else "no chunk"
+        what = "this fact" if nowhere.height == 1 else f"these {nowhere.height:,} facts"
+        shown = [
+            f"{shortened(fact)!r} (query {query!r})"
+            for query, fact in nowhere.select("query_id", "fact").head(10).iter_rows()
+        ]
+        more = f", and {nowhere.height - 10:,} more" if nowhere.height > 10 else ""
+        notes.append(f"{what} cannot be found by any retriever, being in {where}: {', '.join(shown)}{more}")
+    if lost.height > nowhere.height:
+        notes.append(
+            f"{counted(lost.height - nowhere.height, 'fact is', 'facts are')} in a document and in no "
+            "chunk: a chunk border "
+            f"cuts {worded(lost.height - nowhere.height, 'it', 'them')}"
+        )
+    if unfound.height:
+        notes.append(
+            f"{counted(unfound.height, 'target is satisfied by no chunk; it stays', 'targets are satisfied by no chunk; they stay')} "
+            f"in the judgments, under a stand-in, and {worded(unfound.height, 'counts', 'count')} as not "
+            "found"
+        )
+    if overlapping:
+        notes.append(
+            f"{overlapping:,} of {counted(chunks, 'chunk')} {worded(overlapping, 'overlaps', 'overlap')} "
+            "one before; a target found twice counts once"
+        )
+    return notes
+
+
+def distractor_notes(known: int, lost: int, both: int) -> list[str]:
+    """What became of the distractors: how many are in no chunk, and in one that is relevant too."""
+    notes = []
+    if lost:
+        notes.append(
+            f"{lost:,} of {counted(known, 'distractor')} {worded(lost, 'is', 'are')} in no chunk "
+            "and cannot mislead"
+        )
+    if both:
+        notes.append(
+            f"{counted(both, 'chunk holds', 'chunks hold')} a distractor and what the same query needs; "
+            f"{worded(both, 'it counts', 'they count')} as relevant"
+        )
+    return notes
+
 
 Overlap = Literal["any", "majority", "whole"]
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from steelyard.alignment.hits import Floats, Ints
-from steelyard.chunking.tokens import Tokenizer, token_starts, tokenizer_of
+from steelyard.checks import is_whole
+from steelyard.chunking import Tokenizer, token_starts, tokenizer_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evidence.evidence import Evidence
-from steelyard.runs import Run
-from steelyard.whole_numbers import is_whole
+from steelyard.run import Run
 from steelyard.wording import counted, worded
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def span_scores(
     >>> span_scores(key, halves, {"q": ["x", "y"]}, k=[1, 2]).means["SpanR@2"]
     1.0
     """
-    from steelyard.evidence.chunk_table import chunk_table
+    from steelyard.evidence.chunks import chunk_table
 
     if unit not in ("character", "token"):
         raise InputError(f"unit is {unit!r}; expected 'character' or 'token'.")

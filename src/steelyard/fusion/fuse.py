@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from steelyard.alignment.hits import Floats
+from steelyard.checks import is_whole
 from steelyard.errors import InputError
+from steelyard.fusion.candidates import PooledRuns, label, pool_runs
 from steelyard.fusion.methods import Recipe, recipe
-from steelyard.fusion.pooled import PooledRuns, label, pool_runs
 from steelyard.ids import kind_of
-from steelyard.runs import Run
-from steelyard.whole_numbers import is_whole
+from steelyard.run import Run
 
 
 def fuse(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from steelyard.alignment.hits import Floats
 from steelyard.errors import InputError, did_you_mean
-from steelyard.fusion.pool import Pool
+from steelyard.fusion.candidates import Pool
 from steelyard.wording import counted
 
 
@@ -28,7 +28,7 @@ class Norm:
 def normalise(pool: Pool, norm: str) -> Pool:
     """The pool with normalised values. Every list of every query is normalised by itself.
 
-    >>> from steelyard.fusion.pool import pool_of_lists
+    >>> from steelyard.fusion.candidates import pool_of_lists
     >>> _, pool = pool_of_lists([[("c", 9.0), ("b", 6.0), ("a", 5.0)]])
     >>> normalise(pool, "min-max").value.tolist(), normalise(pool, "max").value.round(2).tolist()
     ([[1.0, 0.25, 0.0]], [[1.0, 0.67, 0.56]])

@@ -1,30 +1,313 @@
-"""tune(): the parameters of a fusion chosen by nested cross-validation, and their honest score."""
+"""The settings that tuning tries: every combination of a grid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import cached_property
+from itertools import product
+from math import comb
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import polars as pl
 
-from steelyard.alignment.hits import Bools, Floats, Ints
-from steelyard.errors import InputError, MeasureError
+from steelyard.alignment.alignment import Alignment, join
+from steelyard.alignment.hits import Bools, Floats, Hits, Ints
+from steelyard.checks import is_whole
+from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import evaluate, with_rel
+from steelyard.fusion.candidates import Pool, PooledRuns, pool_runs
 from steelyard.fusion.fuse import fused_name, fused_run, held_runs
-from steelyard.fusion.grid import recipes
-from steelyard.fusion.judged_pool import JudgedPool, judged_pool
-from steelyard.fusion.methods import Recipe, recipe
-from steelyard.fusion.normalise import normalise
-from steelyard.fusion.pool import Pool
-from steelyard.fusion.pooled import PooledRuns, pool_runs
-from steelyard.fusion.tuned import Fold, Tuned
-from steelyard.judgments import Qrels
-from steelyard.measures.compute import summary, values
+from steelyard.fusion.methods import Method, Recipe, method_named, recipe
+from steelyard.fusion.normalise import NORMS, normalise
+from steelyard.measures.compute import summary
+from steelyard.measures.compute import values as values_of_measure
 from steelyard.measures.grammar import Measure, parse
-from steelyard.runs import Run
-from steelyard.whole_numbers import is_whole
+from steelyard.qrels import Qrels
+from steelyard.run import Run
+from steelyard.version import __version__
 from steelyard.wording import counted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from steelyard.comparison.result import Comparison
+
+
+PARAMETERS: dict[str, tuple[float, ...]] = {
+    "k": (1, 2, 5, 10, 20, 40, 60, 80, 100, 200, 500),
+    "phi": (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99),
+    "sigma": (0.0, 0.01, 0.1, 0.5, 1.0),
+}
+SCORE_NORMS = tuple(name for name in NORMS if name != "none")
+SIMPLEX = "simplex"
+MOST_WEIGHTS = 300
+
+
+def recipes(method: str, runs: int, grid: Mapping[str, Any] | None = None) -> list[Recipe]:
+    """Every setting of the grid; the one that is the method's own default, where it is among them, first.
+
+    Without a grid: the parameters of the method (rrf: k, rbc: phi, logn-isr: sigma), every
+    normalisation of a method that reads scores, and the weights of wsum, borda, isr and condorcet.
+    With one, what it does not name keeps its default.
+
+    >>> [made.settings() for made in recipes("rbc", 2, {"phi": [0.5, 0.8]})]
+    [{'method': 'rbc', 'phi': 0.8}, {'method': 'rbc', 'phi': 0.5}]
+    """
+    chosen = method_named(method)
+    axes = default_axes(chosen, runs) if grid is None else _checked(chosen, runs, grid)
+    made = [
+        recipe(runs, chosen.name, **dict(zip(axes, values, strict=True)))
+        for values in product(*axes.values())
+    ]
+    own = recipe(runs, chosen.name)
+    return sorted(dict.fromkeys(made), key=lambda one: not _like(one, own))
+
+
+def default_axes(method: Method, runs: int) -> dict[str, Sequence[Any]]:
+    """What is tried where no grid is given."""
+    axes: dict[str, Sequence[Any]] = {name: PARAMETERS[name] for name in method.defaults}
+    if method.norm is not None:
+        axes["norm"] = SCORE_NORMS
+    if method.weighted and not method.defaults:
+        axes["weights"] = simplex(runs)
+    return axes
+
+
+def simplex(runs: int, steps: int | None = None) -> list[tuple[float, ...]]:
+    """Weights that add up to 1, in steps of 1/steps: ten, or as many as keep the list below 300.
+
+    >>> simplex(2, 4)
+    [(0.0, 1.0), (0.25, 0.75), (0.5, 0.5), (0.75, 0.25), (1.0, 0.0)]
+    >>> len(simplex(3)), len(simplex(5))
+    (66, 210)
+    """
+    if steps is None:
+        steps = max(s for s in range(1, 11) if s == 1 or comb(s + runs - 1, runs - 1) <= MOST_WEIGHTS)
+    return [tuple(part / steps for part in parts) for parts in _parts(steps, runs)]
+
+
+def _parts(total: int, count: int) -> Iterator[tuple[int, ...]]:
+    if count == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _parts(total - first, count - 1):
+            yield (first, *rest)
+
+
+def _checked(method: Method, runs: int, grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+    able = [*method.defaults, *(["norm"] if method.norm else []), *(["weights"] if method.weighted else [])]
+    axes: dict[str, Sequence[Any]] = {}
+    for name, values in grid.items():
+        if name not in able:
+            takes = f"there is {', '.join(able)}" if able else "there is nothing to tune"
+            raise InputError(f"{method.name} has no {name!r} to tune; {takes}.{did_you_mean(name, able)}")
+        if name == "weights" and values == SIMPLEX:
+            values = simplex(runs)
+        if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
+            raise InputError(f"the grid's {name} is {values!r}; expected a list of values to try.")
+        axes[name] = values
+    return axes
+
+
+def _like(one: Recipe, own: Recipe) -> bool:
+    """Whether a setting is the method's default, equal weights being no weights."""
+    alike = one.weights is None or len(set(one.weights)) == 1
+    return alike and (one.norm, one.parameters) == (own.norm, own.parameters)
+
+
+@dataclass(frozen=True)
+class JudgedPool:
+    """The part of a pool whose queries are judged.
+
+    `query` is per candidate the number of its query in the judgments, `doc` the number of its document
+    there, or -1; `answered` is per judged query whether a run has it.
+    """
+
+    qrels: Qrels
+    pool: Pool
+    query: Ints
+    doc: Ints
+    answered: Bools
+
+    def alignment(self, score: Floats) -> Alignment:
+        """The alignment of the run that these scores make, ranked as `evaluate` ranks it."""
+        return join(self.qrels, self._hits(score))
+
+    def _hits(self, score: Floats) -> Hits:
+        order = self.pool.best_first(score)
+        rank, query = self.pool.places(order), self.query[order]
+        above = np.concatenate([[True], (np.diff(score[order]) != 0) | (np.diff(query) != 0)])[: len(order)]
+        first = np.flatnonzero(above)
+        group = np.cumsum(above) - 1
+        size = np.diff(first, append=len(order))
+        hit = np.flatnonzero(self.doc[order] >= 0)
+        hit = hit[np.argsort(query[hit], kind="stable")]
+        top = np.full(len(self.answered), np.nan)
+        top[query[rank == 1]] = score[order[rank == 1]]
+        nothing = np.zeros(0, dtype=np.int64)
+        return Hits(
+            retrieved=np.bincount(query, minlength=len(self.answered)),
+            answered=self.answered,
+            top_score=top,
+            query=query[hit],
+            doc=self.doc[order[hit]],
+            rank=rank[hit],
+            tie_first=rank[first][group[hit]],
+            tie_size=size[group[hit]],
+            repeat_query=nothing,
+            repeat_rank=nothing,
+        )
+
+
+def judged_pool(qrels: Qrels, pooled: PooledRuns) -> JudgedPool:
+    """The judged part of pooled runs."""
+    judged = qrels.judged
+    number = {query: place for place, query in enumerate(judged.query_ids)}
+    place = np.array([number.get(query, -1) for query in pooled.queries], dtype=np.int64)
+    pool, kept = pooled.pool.of_queries(place >= 0)
+    query = place[place >= 0][pool.query]
+    listed = pl.DataFrame({"query": query, "doc_id": pooled.documents.filter(pl.Series(kept))})
+    known = pl.DataFrame(
+        {
+            "query": np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts)),
+            "doc_id": pl.Series(list(judged.doc_ids), dtype=pl.String),
+            "doc": np.arange(len(judged.doc_ids)),
+        }
+    )
+    doc = listed.join(known, on=["query", "doc_id"], how="left", maintain_order="left")["doc"]
+    answered = np.zeros(len(judged.query_ids), dtype=np.bool_)
+    answered[place[place >= 0]] = True
+    answered[[number[empty] for empty in pooled.empty if empty in number]] = True
+    return JudgedPool(qrels, pool, query, doc.fill_null(-1).to_numpy(), answered)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold: what the other folds chose, their score of it, and its score here, on queries they never saw."""
+
+    queries: tuple[str, ...]
+    chosen: Recipe
+    tuned_on: float
+    held_out: float
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """What `tune` gives.
+
+    `held_out` is the score to report: every query is scored with parameters chosen without it.
+    `tuned_on` is the score of the final parameters on the queries that chose them, and `optimism` how
+    much better that looks. `run` holds the lists behind `held_out` (queries without judgments are fused
+    with the final parameters). `settings` are the final parameters, chosen on all queries, as keyword
+    arguments of `fuse`. `values` has every run's value of every query: the fused run held out, the
+    method with its defaults, and the runs that were fused.
+    """
+
+    method: str
+    measure: str
+    final: Recipe
+    folds: Sequence[Fold]
+    tried: int
+    seed: int
+    held_out: float
+    tuned_on: float
+    scores: Mapping[str, float]
+    values: Mapping[str, Floats]
+    queries: Sequence[str]
+    run: Run
+    better: str = "more"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The final parameters: `fuse(runs, **tuned.settings)`."""
+        return self.final.settings()
+
+    @property
+    def optimism(self) -> float:
+        """How much better the tuned-on score is than the held-out one."""
+        gap = self.tuned_on - self.held_out
+        return gap if self.better == "more" else -gap
+
+    @property
+    def stability(self) -> float:
+        """The share of folds that chose the final parameters by themselves."""
+        return sum(fold.chosen == self.final for fold in self.folds) / len(self.folds)
+
+    @cached_property
+    def per_query(self) -> pl.DataFrame:
+        """Every run's value of every query: run, query_id and the measure, as `compare_scores` takes it."""
+        import polars as pl
+
+        return pl.concat(
+            pl.DataFrame(
+                {"query_id": pl.Series(list(self.queries), dtype=pl.String), self.measure: row}
+            ).select(pl.lit(name).alias("run"), "query_id", self.measure)
+            for name, row in self.values.items()
+        )
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The held-out fused run, the method with its defaults and the runs that were fused, compared."""
+        from steelyard.comparison.compare import compare_scores
+        from steelyard.comparison.scores import TableOptions
+
+        return compare_scores(self.per_query, [self.measure], options=TableOptions("run", "query_id"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the lists, in types that JSON has."""
+        return {
+            "steelyard": __version__,
+            "method": self.method,
+            "measure": self.measure,
+            "queries": len(self.queries),
+            "tried": self.tried,
+            "seed": self.seed,
+            "held_out": self.held_out,
+            "tuned_on": self.tuned_on,
+            "optimism": self.optimism,
+            "settings": self.settings,
+            "stability": self.stability,
+            "folds": [
+                {
+                    "queries": len(fold.queries),
+                    "settings": fold.chosen.settings(),
+                    "tuned_on": fold.tuned_on,
+                    "held_out": fold.held_out,
+                }
+                for fold in self.folds
+            ],
+            "scores": dict(self.scores),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        rows = [
+            ("held out", self.held_out, "every query fused with parameters chosen without it: the score to report"),
+            ("tuned on", self.tuned_on, "the final parameters, on the queries that chose them: flattered"),
+            ("optimism", self.optimism, "by so much"),
+            *((name, score, "") for name, score in self.scores.items() if name != self.run.name),
+        ]  # fmt: skip
+        width = max(len(label) for label, _, _ in rows)
+        agreed = sum(fold.chosen == self.final for fold in self.folds)
+        return "\n".join(
+            [
+                f"{self.measure} of {self.method} over {counted(len(self.queries), 'query', 'queries')} in "
+                f"{len(self.folds)} folds, "
+                f"{counted(self.tried, 'setting')} tried",
+                *(f"  {label:<{width}}  {score:.4f}  {said}".rstrip() for label, score, said in rows),
+                f"  final parameters: {self.final} (chosen by {agreed} of {len(self.folds)} folds alone)",
+                *(
+                    f"  fold {number}: {fold.chosen}; tuned on {fold.tuned_on:.4f}, held out {fold.held_out:.4f}"
+                    for number, fold in enumerate(self.folds, 1)
+                ),
+                *(f"  {note}." for note in self.notes),
+            ]
+        )
+
 
 __all__ = ["Tuned", "tune"]
 
@@ -194,7 +477,7 @@ def _tried(
 
 def _values(score: Floats, judged: JudgedPool, measure: Measure) -> Floats:
     try:
-        return values(measure, judged.alignment(score))
+        return values_of_measure(measure, judged.alignment(score))
     except MeasureError as error:
         raise MeasureError(
             f"nothing can be tuned for {measure}: tune() knows ranks, grades and scores, not lengths, texts or times."

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
+from xml.etree import ElementTree
 
 from steelyard.comparison.rules import Rule
-from steelyard.gate.plan import Plan
-from steelyard.report.tables import Cell, Table, comma_separated, plain
+from steelyard.gate.baseline import Plan
+from steelyard.report.comparison import fragment, table_html
+from steelyard.report.tables import Cell, Table, code, comma_separated, markdown, plain
 from steelyard.version import __version__
 from steelyard.wording import SHOWN_NAMES, counted, listed
 
@@ -175,14 +179,10 @@ class GateResult:
 
     def to_junit(self) -> str:
         """JUnit XML: one test suite a run, one test case a rule."""
-        from steelyard.gate.junit import junit
-
         return junit(self)
 
     def to_markdown(self) -> str:
         """What to paste into a pull request: the verdict, the table, what lost most, how to reproduce it."""
-        from steelyard.gate.markdown import gate_markdown
-
         return gate_markdown(self)
 
     def to_text(self) -> str:
@@ -200,6 +200,166 @@ class GateResult:
         return "\n".join(part for part in parts if part)
 
     def _repr_html_(self) -> str:
-        from steelyard.gate.html import gate_html
-
         return gate_html(self)
+
+
+_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 has no way to hold, however it is escaped."""
+
+
+def junit(gate: GateResult) -> str:
+    """One test suite a run, one test case a rule; a broken rule is a failure with its numbers and worst queries.
+
+    There are no times and no dates: the same gate gives the same bytes.
+    """
+    by_run: dict[str, list[Row]] = {}
+    for row in gate.rows:
+        by_run.setdefault(row.run, []).append(row)
+    root = ElementTree.Element("testsuites", _counts(gate.rows, name="steelyard gate"))
+    for run, rows in by_run.items():
+        suite = ElementTree.SubElement(root, "testsuite", _counts(rows, name=run))
+        properties = ElementTree.SubElement(suite, "properties")
+        for name, value in _facts(gate, rows[0]):
+            ElementTree.SubElement(properties, "property", {"name": name, "value": _clean(value)})
+        for row in rows:
+            _case(suite, row)
+        if gate.warnings:
+            ElementTree.SubElement(suite, "system-err").text = _clean("\n".join(gate.warnings))
+    return _written(root)
+
+
+def junit_error(told: str) -> str:
+    """A gate that could not be checked: one test case, which is an error."""
+    counted = {"tests": "1", "failures": "0", "errors": "1", "skipped": "0", "time": "0"}
+    root = ElementTree.Element("testsuites", {"name": "steelyard gate", **counted})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "steelyard gate", **counted})
+    named = {"classname": "steelyard.gate", "name": "the gate can be checked", "time": "0"}
+    case = ElementTree.SubElement(suite, "testcase", named)
+    first = told.splitlines()[0] if told else ""
+    error = ElementTree.SubElement(case, "error", {"message": _clean(first), "type": "input"})
+    error.text = _clean(told)
+    return _written(root)
+
+
+def _written(root: ElementTree.Element) -> str:
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
+
+
+def _case(suite: ElementTree.Element, row: Row) -> None:
+    named = {"classname": _clean(f"steelyard.gate.{row.run}"), "name": _clean(row.rule.text), "time": "0"}
+    case = ElementTree.SubElement(suite, "testcase", named)
+    told = f"{row.measure} is {row.value:.6g}, needed {row.needed}: {row.why}"
+    if row.passed:
+        ElementTree.SubElement(case, "system-out").text = _clean(told)
+        return
+    lost = [f"  {loser}" for loser in row.losers]
+    failure = ElementTree.SubElement(case, "failure", {"message": _clean(told), "type": row.rule.kind})
+    failure.text = _clean(
+        "\n".join([row.rule.text + row.origin, told, *(["worst queries:", *lost] if lost else [])])
+    )
+
+
+def _counts(rows: tuple[Row, ...] | list[Row], name: str) -> dict[str, str]:
+    failed = sum(not row.passed for row in rows)
+    return {
+        "name": _clean(name),
+        "tests": str(len(rows)),
+        "failures": str(failed),
+        "errors": "0",
+        "skipped": "0",
+        "time": "0",
+    }
+
+
+def _facts(gate: GateResult, row: Row) -> list[tuple[str, str]]:
+    known = [("steelyard", __version__), ("result", gate.result)]
+    if gate.baseline is not None:
+        known += [("baseline", gate.baseline), ("baseline run", row.baseline or "")]
+    return [*known, *([("method", gate.method)] if gate.method else []), ("command", gate.command)]
+
+
+def _clean(text: str) -> str:
+    """The text with what XML cannot hold shown as its code."""
+    return _FORBIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+MARKDOWN_LONGEST = 120
+_SPECIAL = re.compile(r"[\\`*_<~]|(?<=\])[(\[]")
+_MENTION = re.compile(r"(?<!\w)@")
+
+
+def gate_markdown(gate: GateResult) -> str:
+    """The verdict, the table, the queries that lost most, what to know, how to reproduce it.
+
+    Names and texts stand in code spans, and sentences are escaped: nothing in them can format, link or
+    mention anybody.
+    """
+    parts = [f"## {escaped(gate.sentence)}", markdown(_table(gate))]
+    shown = gate.failures or tuple(row for row in gate.rows if row.baseline and row.losers)[:1]
+    for headline, row in {_headline(row): row for row in shown if row.losers}.items():
+        parts += [headline, markdown(_losers(row))]
+    said = [line for line in (gate.method, *gate.warnings) if line]
+    if said:
+        parts += ["### Worth knowing", "\n".join(f"- {escaped(line)}" for line in said)]
+    return "\n\n".join([*parts, "### To reproduce", _block(gate.command)])
+
+
+def markdown_error(told: str) -> str:
+    """The same for a gate that could not be checked."""
+    return "\n\n".join(["## The gate could not be checked.", *map(escaped, told.splitlines())])
+
+
+def escaped(text: str) -> str:
+    """A sentence of one line in which Markdown's own characters are plain."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return _MENTION.sub("@\u2060", _SPECIAL.sub(lambda found: f"\\{found.group()}", line))
+
+
+def _table(gate: GateResult) -> Table:
+    plain = gate.table
+    rows = [[_cell(name, cell) for name, cell in zip(plain.columns, row, strict=True)] for row in plain.rows]
+    return Table(plain.columns, rows)
+
+
+def _cell(column: str, cell: Cell) -> Cell:
+    if column in ("run", "rule"):
+        return code(str(cell))
+    if column == "verdict":
+        return "**FAILED**" if cell == "FAILED" else cell
+    return escaped(cell) if isinstance(cell, str) else cell
+
+
+def _headline(row: Row) -> str:
+    rule = row.rule
+    subject = row.measure if rule.column is None else f"{row.measure}[{rule.column}={rule.value}]"
+    what = "The lowest values" if row.losers[0].before is None else "What lost most"
+    return f"### {what} on {code(subject)} in {code(row.run)}"
+
+
+def _losers(row: Row) -> Table:
+    before = row.losers[0].before is not None
+    asked = any(loser.text for loser in row.losers)
+    columns = ["query", *(["text"] if asked else []), *(["before"] if before else []), "after"]
+    rows: list[list[Cell]] = [
+        [
+            code(loser.query_id, MARKDOWN_LONGEST),
+            *([code(loser.text, MARKDOWN_LONGEST)] if asked else []),
+            *([loser.before] if before else []),
+            loser.after,
+        ]
+        for loser in row.losers
+    ]
+    return Table(columns, rows)
+
+
+def _block(command: str) -> str:
+    return "\n".join(f"    {line}" for line in command.splitlines() or [""])
+
+
+def gate_html(gate: GateResult) -> str:
+    """The verdict, the table, and what to know about it."""
+    said = "".join(f"<li>{escape(line)}</li>" for line in (gate.method, *gate.warnings) if line)
+    return fragment(
+        [f"<p><strong>{escape(gate.sentence)}</strong></p>", table_html(gate.table), f"<ul>{said}</ul>"]
+    )

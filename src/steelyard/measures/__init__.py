@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from steelyard.callable_module import CallableModule
+from steelyard.lazy import CallableModule
 from steelyard.listing import Listing
 from steelyard.measures.grammar import Measure, as_text, parse
 from steelyard.measures.registry import Definition, Parameter, definitions

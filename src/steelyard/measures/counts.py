@@ -9,9 +9,10 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, Judged, MissingDataError
 from steelyard.alignment.hits import Floats
+from steelyard.errors import MeasureError
 from steelyard.measures.binary import share
 from steelyard.measures.grammar import parse
-from steelyard.measures.registry import measure
+from steelyard.measures.registry import Weights, measure
 
 
 @measure(
@@ -200,3 +201,73 @@ def _knowing_returned(a: Alignment) -> Alignment:
     ids = [a.doc_ids[doc] for doc in a.doc.tolist()]
     judged = Judged(a.query, a.grade, None if a.judged.highest is None else np.nan)
     return replace(a, doc=np.arange(len(a.doc)), judged=judged, targets=targets, doc_ids=ids)
+
+
+@measure(
+    "Latency", cutoff="none", summary="stat", better="less", high=np.inf, empty=np.nan, needs_relevant=False
+)
+def latency(a: Alignment, stat: Literal["mean", "p50", "p95", "p99", "max"] = "mean") -> Floats:
+    """Seconds a query took, from the run's own timings. Less is better.
+
+    stat=mean: queries are summed up by their mean.
+    stat=p50: by their median.
+    stat=p95: by the time that 95 % of them stayed under.
+    stat=p99: by the time that 99 % of them stayed under.
+    stat=max: by the slowest.
+    A query without a timing is left out.
+    """
+    if a.seconds is None:
+        raise MissingDataError("seconds")
+    return a.seconds
+
+
+@measure("Abstain", cutoff="none", empty=np.nan, needs_relevant=False, needs="unanswerable")
+def abstain(a: Alignment, threshold: float | None = None, rel: float = 1) -> Floats:
+    """Whether nothing was returned for a query that has no relevant document.
+
+    Abstain = 1 if no document scores above the threshold, else 0; queries that have a relevant
+    document are left out. An empty list abstains; a query that the run does not have is missing, and
+    counts as 0.
+
+    threshold: a score that a document must exceed to count as returned; None: any document counts.
+    rel: the lowest grade that counts as relevant.
+    """
+    silent = a.answered & (a.retrieved == 0)
+    if threshold is not None:
+        if a.judged_only:
+            raise MissingDataError("scores kept")
+        if np.any(np.isnan(a.top_score) & (a.retrieved > 0)):
+            raise MissingDataError("scores")
+        silent = silent | (a.top_score <= threshold)
+    return np.where(a.relevant(rel) > 0, np.nan, silent.astype(np.float64))
+
+
+@measure("Composite", cutoff="none", low=-np.inf, high=np.inf, tail=False, empty=np.nan)
+def composite(a: Alignment, weights: Weights = ()) -> Floats:
+    """Weighted mean of other measures.
+
+    Composite = sum of weight x value / sum of weights; where less is better, 1 - value enters.
+
+    weights: a table of measure and weight, as in {nDCG@10: 0.5, Confusion@3: 0.1}; none below 0, not all 0.
+    """
+    from steelyard.measures.compute import values
+
+    return weighed(
+        [(parse(text).definition.better, values(parse(text), a), weight) for text, weight in weights]
+    )
+
+
+def weighed(parts: list[tuple[str, Floats, float]]) -> Floats:
+    """The weighted mean of (better, values, weight) parts."""
+    total = sum(weight for _, _, weight in parts)
+    if not parts or total <= 0 or any(weight < 0 for _, _, weight in parts):
+        raise MeasureError(
+            "a composite needs weights of 0 or more that are not all 0, as in {nDCG@10: 0.5, RR@10: 0.5}."
+        )
+    return (
+        sum(
+            (weight * (1 - value if better == "less" else value) for better, value, weight in parts),
+            np.zeros(1),
+        )
+        / total
+    )

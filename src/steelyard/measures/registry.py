@@ -24,8 +24,12 @@ GainTable: TypeAlias = tuple[tuple[float, float], ...]
 Weights: TypeAlias = tuple[tuple[str, float], ...]
 
 FAMILIES = (
-    *("binary", "graded", "targets", "diversity", "user_models", "trec", "trec_gains", "trec_sets"),
-    *("counts", "cost", "composite"),
+    "binary",
+    "graded",
+    "diversity",
+    "user_models",
+    "trec",
+    "counts",
 )
 
 

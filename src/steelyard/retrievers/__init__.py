@@ -14,8 +14,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from steelyard.callable_module import CallableModule
-from steelyard.lazy_names import loader
+from steelyard.lazy import CallableModule, loader
 
 if TYPE_CHECKING:
     from steelyard.retrievers.base import Ranked as Ranked
@@ -23,20 +22,20 @@ if TYPE_CHECKING:
     from steelyard.retrievers.base import RetrieverError as RetrieverError
     from steelyard.retrievers.bm25 import BM25 as BM25
     from steelyard.retrievers.dense import Dense as Dense
-    from steelyard.retrievers.graph_flow import GraphFlow as GraphFlow
+    from steelyard.retrievers.graph import GraphFlow as GraphFlow
     from steelyard.retrievers.hybrid import Hybrid as Hybrid
+    from steelyard.retrievers.random import Random as Random
     from steelyard.retrievers.registry import retriever as retriever
     from steelyard.retrievers.registry import retriever_names as retriever_names
     from steelyard.retrievers.rerank import Rerank as Rerank
-    from steelyard.retrievers.shuffle import Random as Random
     from steelyard.retrievers.swarm import SwarmRerank as SwarmRerank
 
 _HOMES = {
     "BM25": "bm25",
     "Dense": "dense",
-    "GraphFlow": "graph_flow",
+    "GraphFlow": "graph",
     "Hybrid": "hybrid",
-    "Random": "shuffle",
+    "Random": "random",
     "Ranked": "base",
     "Rerank": "rerank",
     "Retriever": "base",
@@ -54,5 +53,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-called = "steelyard.retrievers.catalogue:listing"
+called = "steelyard.retrievers.registry:listing"
 sys.modules[__name__].__class__ = CallableModule

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from steelyard.errors import InputError, SteelyardError
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.checks import is_whole
+from steelyard.errors import InputError, SteelyardError, did_you_mean
 from steelyard.ids import kind_of, text_ids
-from steelyard.whole_numbers import is_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
 
 Ranked: TypeAlias = list[tuple[str, float]]
 Index = TypeVar("Index")
@@ -101,3 +106,77 @@ def checked_index(index: Index | None, who: str) -> Index:
     if index is None:
         raise RetrieverError(f"{who}: nothing is indexed; call index(corpus) before retrieve().")
     return index
+
+
+def whole(who: str, what: str, value: Any, low: int = 0) -> int:
+    """A whole number, not below `low`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        raise RetrieverError(f"{who}: {what} is {value!r}; expected a whole number, {low} or more.")
+    return value
+
+
+def number(who: str, what: str, value: Any, low: float = 0.0, high: float = math.inf) -> float:
+    """A finite number from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise RetrieverError(f"{who}: {what} is {value!r}; expected a number.")
+    if not low <= value <= high:
+        span = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
+        raise RetrieverError(f"{who}: {what} is {value!r}; expected a number {span}.")
+    return float(value)
+
+
+def unknown(who: str, what: str, value: Any, known: Iterable[str]) -> RetrieverError:
+    """The error for a name that is none of those known.
+
+    >>> print(unknown("graph-flow", "graph", "link", ["auto", "links"]))
+    graph-flow: no graph 'link'. Did you mean links? Known: auto, links.
+    """
+    names = list(known)
+    hint = did_you_mean(str(value), names)
+    return RetrieverError(f"{who}: no {what} {value!r}.{hint} Known: {', '.join(names)}.")
+
+
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+Integers: TypeAlias = npt.NDArray[np.signedinteger[Any]]
+
+_BLOCK = 64
+
+
+def top_k(scores: Floats, k: int) -> Integers:
+    """The places of the k highest scores, best first; fewer where there are not as many.
+
+    >>> top_k(np.array([1.0, 3.0, 2.0, 3.0]), 3).tolist()
+    [1, 3, 2]
+    """
+    if k >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    bound = _bound(scores, k)
+    places = np.flatnonzero(scores > bound)
+    if len(places) < k:
+        places = np.concatenate([places, np.flatnonzero(scores == bound)[: k - len(places)]])
+    order = np.argsort(-scores[places], kind="stable")[:k]
+    return places[order]
+
+
+def _bound(scores: Floats, k: int) -> float:
+    """A score that at least k reach, and few more: the k-th best of the blocks' best, cheaper than the k-th best."""
+    whole = len(scores) - len(scores) % _BLOCK
+    if 4 * k * _BLOCK >= whole:
+        return float(np.partition(scores, len(scores) - k)[len(scores) - k])
+    best = scores[:whole].reshape(-1, _BLOCK).max(axis=1)
+    return float(np.partition(best, len(best) - k)[len(best) - k])
+
+
+def ranked(ids: list[str], places: Integers, scores: Floats) -> Ranked:
+    """Places and their scores as (document id, score) pairs."""
+    return [(ids[place], score) for place, score in zip(places.tolist(), scores.tolist(), strict=True)]
+
+
+def best(ids: list[str], scores: Floats, k: int) -> Ranked:
+    """The k documents with the highest scores, best first.
+
+    >>> best(["d1", "d2", "d3"], np.array([0.5, 2.0, 1.0]), 2)
+    [('d2', 2.0), ('d3', 1.0)]
+    """
+    places = top_k(scores, k)
+    return ranked(ids, places, scores[places])

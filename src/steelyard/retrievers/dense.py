@@ -14,13 +14,13 @@ from steelyard.retrievers.base import (
     Documents,
     Ranked,
     RetrieverError,
+    best,
     checked_corpus,
     checked_index,
     checked_queries,
+    whole,
 )
-from steelyard.retrievers.checks import whole
 from steelyard.retrievers.tokenizers import Tokenizer, describe_callable, describe_tokenizer, tokenizer_of
-from steelyard.retrievers.topk import best
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Dense:
         """Takes a corpus in; a second call forgets the first."""
         documents = checked_corpus(corpus, self.label)
         if self.model == "lsa":
-            from steelyard.retrievers.lsa import dimensions_for, fit
+            from steelyard.retrievers.embeddings import dimensions_for, fit
 
             model, fitted = fit(
                 documents.texts, self._tokenize, self.dimensions or dimensions_for(len(documents))
@@ -148,7 +148,7 @@ class Dense:
 
 def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], who: str) -> Embedder:
     if isinstance(model, str):
-        from steelyard.retrievers.models import embedding_model
+        from steelyard.retrievers.embeddings import embedding_model
 
         return embedding_model(model, who)
     if isinstance(model, Mapping):

@@ -14,8 +14,8 @@ from steelyard.retrievers.base import (
     checked_corpus,
     checked_index,
     checked_queries,
+    whole,
 )
-from steelyard.retrievers.checks import whole
 from steelyard.retrievers.registry import Spec, from_spec
 
 if TYPE_CHECKING:

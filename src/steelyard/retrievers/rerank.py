@@ -15,8 +15,8 @@ from steelyard.retrievers.base import (
     checked_corpus,
     checked_index,
     checked_queries,
+    whole,
 )
-from steelyard.retrievers.checks import whole
 from steelyard.retrievers.registry import Spec, from_spec
 from steelyard.retrievers.tokenizers import describe_callable
 from steelyard.wording import counted
@@ -123,7 +123,7 @@ class Rerank:
 def _scorer(score: Any, who: str) -> Scorer:
     if isinstance(score, str):
         if score.startswith("cross-encoder:"):
-            from steelyard.retrievers.models import cross_encoder
+            from steelyard.retrievers.embeddings import cross_encoder
 
             return _of_pairs(cross_encoder(score.partition(":")[2], who))
         score = _imported(score, who)

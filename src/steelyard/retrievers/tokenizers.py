@@ -1,4 +1,8 @@
-"""Texts as tokens: by name, or any callable from a text to a list of tokens."""
+"""English words cut to their stems: Martin Porter's second algorithm, as Snowball 3 defines it.
+
+https://snowballstem.org/algorithms/english/stemmer.html. Written here rather than taken as a dependency: it is
+short, never changes, and a stem is worked out once per distinct word.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,177 @@ from functools import cache
 from typing import TypeAlias
 
 from steelyard.ids import kind_of
-from steelyard.retrievers.base import RetrieverError
-from steelyard.retrievers.checks import unknown
-from steelyard.retrievers.own_code import code_of, is_ours
-from steelyard.retrievers.stemming import stem
+from steelyard.retrievers.adapters.python import code_of, is_ours
+from steelyard.retrievers.base import RetrieverError, unknown
+
+_VOWELS = frozenset("aeiouy")
+_DOUBLES = ("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt")
+_BEFORE_LI = frozenset("cdeghkmnrt")
+_FIXED = {
+    "skis": "ski", "skies": "sky", "idly": "idl", "gently": "gentl", "ugly": "ugli", "early": "earli",
+    "only": "onli", "singly": "singl",
+    **{word: word for word in ("sky", "news", "howe", "atlas", "cosmos", "bias", "andes")},
+}  # fmt: skip
+_REGION_PREFIXES = ("gener", "commun", "arsen", "past", "univers", "later", "emerg", "organ", "inter")
+_KEPT_BEFORE_EED = ("succ", "proc", "exc")
+_KEPT_BEFORE_ING = ("even", "cann", "inn", "earr", "herr", "out")
+
+_STEP_2 = {
+    "tional": "tion", "enci": "ence", "anci": "ance", "abli": "able", "entli": "ent", "izer": "ize",
+    "ization": "ize", "ational": "ate", "ation": "ate", "ator": "ate", "alism": "al", "aliti": "al",
+    "alli": "al", "fulness": "ful", "ousli": "ous", "ousness": "ous", "iveness": "ive", "iviti": "ive",
+    "biliti": "ble", "bli": "ble", "ogist": "og", "ogi": "og", "fulli": "ful", "lessli": "less", "li": "",
+}  # fmt: skip
+_STEP_3 = {
+    "tional": "tion", "ational": "ate", "alize": "al", "icate": "ic", "iciti": "ic", "ical": "ic", "ful": "",
+    "ness": "", "ative": "",
+}  # fmt: skip
+_STEP_4 = (
+    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate", "iti", "ous",
+    "ive", "ize", "ion",
+)  # fmt: skip
+
+
+def stem(word: str) -> str:
+    """The stem of a word in lower case; other words, and those of one or two letters, stay as they are.
+
+    >>> [stem(word) for word in ("retrieval", "retrieving", "generously", "skies", "2024")]
+    ['retriev', 'retriev', 'generous', 'sky', '2024']
+    """
+    if word in _FIXED:
+        return _FIXED[word]
+    if len(word) < 3:
+        return word
+    word = _consonant_y(word.removeprefix("'"))
+    r1, r2 = _regions(word)
+    word = _plural(word)
+    word = _past_or_progressive(word, r1)
+    if len(word) > 2 and word[-1] in "yY" and word[-2] not in _VOWELS:
+        word = word[:-1] + "i"
+    word = _step_2(word, r1)
+    word = _step_3(word, r1, r2)
+    word = _step_4(word, r2)
+    return _last_letter(word, r1, r2).replace("Y", "y")
+
+
+def _consonant_y(word: str) -> str:
+    """A y that opens the word or follows a vowel is a consonant, marked by a capital."""
+    if "y" not in word:
+        return word
+    letters = list(word)
+    for at, letter in enumerate(letters):
+        if letter == "y" and (at == 0 or letters[at - 1] in _VOWELS):
+            letters[at] = "Y"
+    return "".join(letters)
+
+
+def _regions(word: str) -> tuple[int, int]:
+    """Where R1 and R2 begin: each after the first consonant that follows a vowel."""
+    prefix = next((prefix for prefix in _REGION_PREFIXES if word.startswith(prefix)), None)
+    r1 = len(prefix) if prefix else _after_vowel_and_consonant(word, 0)
+    return r1, _after_vowel_and_consonant(word, r1)
+
+
+def _after_vowel_and_consonant(word: str, at: int) -> int:
+    for place in range(at + 1, len(word)):
+        if word[place] not in _VOWELS and word[place - 1] in _VOWELS:
+            return place + 1
+    return len(word)
+
+
+def _has_vowel(part: str) -> bool:
+    return not _VOWELS.isdisjoint(part)
+
+
+def _ends_short(word: str) -> bool:
+    """Whether the last syllable is short: consonant, vowel, consonant (not w, x or y); or vowel, consonant alone."""
+    if len(word) == 2:
+        return word[0] in _VOWELS and word[1] not in _VOWELS
+    if word.endswith("past"):
+        return True
+    return (
+        len(word) > 2
+        and word[-1] not in _VOWELS
+        and word[-1] not in "wxY"
+        and word[-2] in _VOWELS
+        and word[-3] not in _VOWELS
+    )
+
+
+def _longest(word: str, endings: tuple[str, ...] | dict[str, str]) -> str | None:
+    return max((ending for ending in endings if word.endswith(ending)), key=len, default=None)
+
+
+def _plural(word: str) -> str:
+    if ending := _longest(word, ("'s'", "'s", "'")):
+        word = word[: -len(ending)]
+    if word.endswith("sses"):
+        return word[:-2]
+    if word.endswith(("ied", "ies")):
+        return word[:-2] if len(word) > 4 else word[:-1]
+    if word.endswith("s") and not word.endswith(("ss", "us")) and _has_vowel(word[:-2]):
+        return word[:-1]
+    return word
+
+
+def _past_or_progressive(word: str, r1: int) -> str:
+    ending = _longest(word, ("eed", "eedly", "ed", "edly", "ing", "ingly"))
+    if ending is None:
+        return word
+    before = word[: -len(ending)]
+    if ending in ("eed", "eedly"):
+        return before + "ee" if len(before) >= r1 and before not in _KEPT_BEFORE_EED else word
+    if ending == "ing":
+        if len(before) == 2 and before[1] == "y" and before[0] not in _VOWELS:
+            return before[0] + "ie"
+        if before in _KEPT_BEFORE_ING:
+            return word
+    if not _has_vowel(before):
+        return word
+    if before.endswith(("at", "bl", "iz")):
+        return before + "e"
+    if before.endswith(_DOUBLES):
+        return before if len(before) == 3 and before[0] in "aeo" else before[:-1]
+    return before + "e" if len(before) == r1 and _ends_short(before) else before
+
+
+def _step_2(word: str, r1: int) -> str:
+    ending = _longest(word, _STEP_2)
+    if ending is None:
+        return word
+    before = word[: -len(ending)]
+    if len(before) < r1:
+        return word
+    if (ending == "ogi" and not before.endswith("l")) or (ending == "li" and before[-1:] not in _BEFORE_LI):
+        return word
+    return before + _STEP_2[ending]
+
+
+def _step_3(word: str, r1: int, r2: int) -> str:
+    ending = _longest(word, _STEP_3)
+    if ending is None or len(word) - len(ending) < (r2 if ending == "ative" else r1):
+        return word
+    return word[: -len(ending)] + _STEP_3[ending]
+
+
+def _step_4(word: str, r2: int) -> str:
+    ending = _longest(word, _STEP_4)
+    if ending is None:
+        return word
+    before = word[: -len(ending)]
+    if len(before) < r2 or (ending == "ion" and not before.endswith(("s", "t"))):
+        return word
+    return before
+
+
+def _last_letter(word: str, r1: int, r2: int) -> str:
+    before = word[:-1]
+    if word.endswith("e") and (len(before) >= r2 or (len(before) >= r1 and not _ends_short(before))):
+        return before
+    if word.endswith("ll") and len(before) >= r2:
+        return before
+    return word
+
 
 Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from steelyard.alignment.align import align
+from steelyard.alignment.alignment import align
 from steelyard.dialects import Dialect
 from steelyard.errors import InputError
 from steelyard.evaluation import query_values, understood
-from steelyard.judgments import Qrels
 from steelyard.measures.grammar import Measure
-from steelyard.runs import Run
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 from steelyard.spark.plan import Plan
 from steelyard.spark.rows import table_of
 from steelyard.spark.scores import SparkScores
@@ -88,7 +88,7 @@ def _judgments(spark: Any, qrels: Any) -> Any:
     """The judgments as a Spark frame; anything but a frame of Spark's is read here and sent."""
     if _is_spark_frame(qrels):
         return qrels
-    from steelyard.formats.frames import qrels_table
+    from steelyard.io.tables import qrels_table
 
     table = qrels_table(Qrels.of(qrels))
     kinds = {"query_id": "string", "doc_id": "string", "grade": "double", "target": "string"}

@@ -15,15 +15,14 @@ from pyspark.sql import functions as sf
 
 from steelyard import errors
 from steelyard.alignment.ranking import repeat_error
-from steelyard.coverage import Coverage, Levels, strangers_note
-from steelyard.document_ids import unknown_documents_note
+from steelyard.coverage import Coverage, Levels, strangers_note, unknown_documents_note
 from steelyard.evaluation import missing_error, out_of_reach
 from steelyard.measures.compute import summary
 from steelyard.measures.grammar import Measure
 from steelyard.scores import Scores, key_of, policies_of
-from steelyard.spark.faults import error_of
 from steelyard.spark.plan import Plan, map_in_arrow
-from steelyard.spark.tally import Tally, total
+from steelyard.spark.rows import error_of
+from steelyard.spark.worker import Tally, total
 from steelyard.wording import counted
 
 if TYPE_CHECKING:

@@ -6,7 +6,10 @@ query' and is left out wherever it is met; an infinity is a mistake and is refus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -112,3 +115,134 @@ def row_differences(rows: Array, pairs: Sequence[Pair]) -> Array:
     chosen = checked_pairs(pairs, len(rows))
     subtracted: Array = rows[[i for i, _ in chosen]] - rows[[j for _, j in chosen]]
     return subtracted
+
+
+RESOLUTION_BITS = 40
+EXACT_BITS = 53
+
+
+def whole_numbers(values: Array, terms: int, resolution: int = RESOLUTION_BITS) -> tuple[Array, int]:
+    """(w, shift): w = values * 2**shift rounded, such that sums of `terms` of them are exact.
+
+    The unit is 2**-resolution of the largest value, or coarser where there are many terms. Each
+    rounding errs by at most half a unit, so a sum errs by at most terms / 2 units. Values that should
+    be equal but differ in their last bits become equal, which is what counting ties needs.
+
+    >>> whole_numbers(np.array([0.5, -0.25]), 2)
+    (array([ 5.49755814e+11, -2.74877907e+11]), 40)
+    """
+    largest = float(np.max(np.abs(values), initial=0.0))
+    if largest == 0.0:
+        return np.zeros_like(values), 0
+    bits = min(resolution, EXACT_BITS - 1 - int(terms).bit_length())
+    shift = bits - int(np.frexp(largest)[1])
+    return np.rint(np.ldexp(values, shift)), shift
+
+
+def whole_columns(
+    columns: Array, terms: int, resolution: int = RESOLUTION_BITS
+) -> tuple[Array, npt.NDArray[np.int64]]:
+    """`whole_numbers` for each column by itself, with one shift per column."""
+    whole = np.empty_like(columns)
+    shifts = np.zeros(columns.shape[1], dtype=np.int64)
+    for column in range(columns.shape[1]):
+        whole[:, column], shifts[column] = whole_numbers(columns[:, column], terms, resolution)
+    return whole, shifts
+
+
+def normal_cdf(x: float) -> float:
+    """The share of a standard normal below x."""
+    return 0.5 * math.erfc(-x / math.sqrt(2.0))
+
+
+def normal_quantile(p: float) -> float:
+    """The x with a share p of a standard normal below it: a rational start, then Newton steps.
+
+    >>> round(normal_quantile(0.975), 12)
+    1.95996398454
+    """
+    if p > 0.5:
+        return -normal_quantile(1.0 - p)
+    if p <= 0.0:
+        return -math.inf
+    t = math.sqrt(-2.0 * math.log(p))
+    x = (2.515517 + t * (0.802853 + t * 0.010328)) / (
+        1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))
+    ) - t
+    for _ in range(4):
+        density = math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
+        error = (normal_cdf(x) - p) / density
+        x -= error / (1.0 + 0.5 * x * error)
+    return x
+
+
+def student_quantile(p: float, freedom: int) -> float:
+    """The quantile of Student's t: exact for 1 and 2 degrees of freedom, else four terms in 1/freedom.
+
+    The series (Abramowitz and Stegun 26.7.5) errs by less than 0.2 % for 3 degrees of freedom at
+    p = 0.975, and by less than 1e-5 from 10 on.
+
+    >>> round(student_quantile(0.975, 49), 6)
+    2.009575
+    """
+    if freedom == 1:
+        return math.tan(math.pi * (p - 0.5))
+    if freedom == 2:
+        return (2.0 * p - 1.0) / math.sqrt(2.0 * p * (1.0 - p))
+    z = normal_quantile(p)
+    s = z * z
+    terms = (
+        z * (s + 1.0) / 4.0,
+        z * ((5.0 * s + 16.0) * s + 3.0) / 96.0,
+        z * (((3.0 * s + 19.0) * s + 17.0) * s - 15.0) / 384.0,
+        z * ((((79.0 * s + 776.0) * s + 1482.0) * s - 1920.0) * s - 945.0) / 92160.0,
+    )
+    return z + math.fsum(term / float(freedom) ** power for power, term in enumerate(terms, start=1))
+
+
+Number = TypeVar("Number", np.float32, np.float64)
+Result = TypeVar("Result")
+
+# OpenBLAS uses one thread up to rows x inner x columns = 2**18.
+ROWS, INNER, COLUMNS = 64, 64, 64
+
+
+def product(left: npt.NDArray[Number], right: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """left @ right, added up in pieces of 64 x 64 x 64."""
+    rows, inner = left.shape
+    total = np.zeros((rows, right.shape[1]), dtype=left.dtype)
+    whole = rows // ROWS * ROWS
+    for top, stacked in ((0, whole), (whole, rows - whole)):
+        if not stacked:
+            continue
+        height = min(ROWS, stacked)
+        for column in range(0, right.shape[1], COLUMNS):
+            target = total[top : top + stacked, column : column + COLUMNS]
+            pieces = np.zeros((stacked // height, height, target.shape[1]), dtype=left.dtype)
+            for start in range(0, inner, INNER):
+                stack = left[top : top + stacked, start : start + INNER].reshape(
+                    stacked // height, height, -1
+                )
+                pieces += stack @ right[start : start + INNER, column : column + COLUMNS]
+            target += pieces.reshape(stacked, -1)
+    return total
+
+
+def in_threads(work: Callable[[int], Result], jobs: Iterable[int]) -> list[Result]:
+    """work(job) for every job, in order, over the processors this process may use (at most eight)."""
+    numbers = list(jobs)
+    workers = min(processors(), 8, len(numbers))
+    if workers < 2:
+        return [work(number) for number in numbers]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, numbers))
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 1

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import PolicyError, did_you_mean
-from steelyard.statistics.arrays import Array, one_series
+from steelyard.statistics.arrays import (
+    Array,
+    Pair,
+    checked_count,
+    checked_pairs,
+    checked_seed,
+    many_series,
+    one_series,
+    whole_numbers,
+)
+from steelyard.statistics.effect import cohens_d
+from steelyard.statistics.resampling import SIGNED_BITS, Counts, SignVectors, random_places, tally_signed_sums
 
 Correction = Literal["none", "bonferroni", "holm", "bh"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
@@ -53,3 +68,172 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
         ascending = np.minimum.accumulate((p[order] * m / (rank + 1))[::-1])[::-1]
     adjusted[np.flatnonzero(tested)[order]] = np.minimum(ascending, 1.0)
     return adjusted
+
+
+# Up to here all 2**n sign vectors are gone through instead of drawn.
+EXACT_QUERIES = 16
+# All orders of up to 8 runs fit in a table; of more runs this many are drawn anew for every block.
+TABLED_RUNS = 8
+DRAWN_ORDERS = 2**16
+PLACES_PER_BLOCK = 2**19
+
+Orders = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FamilyResult:
+    """Adjusted two-sided p-values for pairs of runs (row numbers), from one joint test.
+
+    `statistics` are mean differences for `tukey` and t values for `max_t`. `p` is NaN throughout where
+    no test is possible, and `reason` says why.
+    """
+
+    pairs: tuple[Pair, ...]
+    statistics: tuple[float, ...]
+    p: tuple[float, ...]
+    n: int
+    left_out: int
+    method: str
+    reason: str = ""
+
+
+def tukey(
+    matrix: npt.ArrayLike, draws: int = 10_000, seed: int = 0, pairs: Sequence[Pair] | None = None
+) -> FamilyResult:
+    """Randomised Tukey HSD, blocked by query (Carterette 2012), for a matrix runs x queries.
+
+    If the runs are equally good, the scores of a query may be dealt to the runs in any order. Each
+    draw deals every query's scores at random and notes the range of the runs' means; p of a pair is
+    (b + 1) / (m + 1), b the number of draws whose range is at least the pair's difference. With two
+    runs this is the randomisation test. `pairs` says which pairs to report (all, if left out); all
+    runs given take part in the draws either way.
+
+    >>> scores = [[0.9, 0.8, 0.7, 0.9, 0.8, 0.6], [0.1, 0.2, 0.1, 0.3, 0.2, 0.1],
+    ...           [0.2, 0.1, 0.2, 0.2, 0.3, 0.1]]
+    >>> result = tukey(scores)
+    >>> result.pairs, [p < 0.05 for p in result.p]
+    (((0, 1), (0, 2), (1, 2)), [True, True, False])
+    """
+    scores, chosen, left_out = complete_queries(matrix, pairs)
+    checked_count(draws, "draws")
+    runs, n = scores.shape
+    if (reason := no_family(runs, n)) is not None:
+        return untested(chosen, n, left_out, reason)
+    whole, shift = whole_numbers(scores.T, n)
+    ranges = np.sort(dealt_ranges(whole, draws, checked_seed(seed)))
+    totals = whole.sum(axis=0)
+    gaps = np.array([totals[i] - totals[j] for i, j in chosen])
+    # Two sums of n rounded values on either side: an equal range may come out 2n units smaller.
+    hits = draws - np.searchsorted(ranges, np.abs(gaps) - 2 * n, side="left")
+    differences = np.ldexp(gaps, -shift) / n
+    p = (hits + 1.0) / (draws + 1.0)
+    method = f"randomised Tukey HSD, {draws:,} draws"
+    return FamilyResult(tuple(chosen), tuple(differences.tolist()), tuple(p.tolist()), n, left_out, method)
+
+
+def dealt_ranges(whole: Array, draws: int, seed: int) -> Array:
+    """The range of the runs' sums in every draw, the scores of each query dealt in a random order."""
+    queries, runs = whole.shape
+    generator = np.random.PCG64(seed)
+    table = np.array(list(itertools.permutations(range(runs)))) if runs <= TABLED_RUNS else None
+    scores = whole.reshape(-1)
+    first_place = np.arange(queries, dtype=np.int64) * runs
+    ranges = np.empty(draws)
+    block = max(1, PLACES_PER_BLOCK // queries)
+    for start in range(0, draws, block):
+        rows = min(block, draws - start)
+        orders = table if table is not None else drawn_orders(runs, generator)
+        picked = random_places(len(orders), rows, queries, generator)
+        largest = np.full(rows, -np.inf)
+        smallest = np.full(rows, np.inf)
+        for run in range(runs):
+            sums = np.take(scores, np.take(orders[:, run], picked) + first_place).sum(axis=1)
+            np.maximum(largest, sums, out=largest)
+            np.minimum(smallest, sums, out=smallest)
+        ranges[start : start + rows] = largest - smallest
+    return ranges
+
+
+def drawn_orders(runs: int, generator: np.random.PCG64) -> Orders:
+    """65,536 random orders of the runs: each row sorts random 32-bit keys."""
+    keys = random_places(2**31, DRAWN_ORDERS, runs, generator)
+    return np.argsort(keys, axis=1, kind="stable")
+
+
+def max_t(
+    matrix: npt.ArrayLike, permutations: int = 10_000, seed: int = 0, pairs: Sequence[Pair] | None = None
+) -> FamilyResult:
+    """Step-down max-T over sign flips (Westfall and Young 1993), for a matrix runs x queries.
+
+    Each draw flips the signs of whole queries, for all pairs at once, and so keeps how the pairs'
+    differences hang together. Differences are studentised, so a noisy pair does not set the bar for a
+    quiet one. Pairs are taken from the largest |t| down; each is compared with the largest |t| among
+    itself and those below it. With few queries (up to 16) all sign vectors are gone through and p is
+    exact. `pairs` is the family: all pairs if left out, or for instance every run against one baseline.
+
+    >>> scores = [[0.9, 0.8, 0.7, 0.9, 0.8, 0.6], [0.1, 0.2, 0.1, 0.3, 0.2, 0.1],
+    ...           [0.2, 0.1, 0.2, 0.2, 0.3, 0.1]]
+    >>> max_t(scores).p
+    (0.03125, 0.03125, 1.0)
+    """
+    scores, chosen, left_out = complete_queries(matrix, pairs)
+    checked_count(permutations, "permutations")
+    runs, n = scores.shape
+    if (reason := no_family(runs, n)) is not None:
+        return untested(chosen, n, left_out, reason)
+    whole, _ = whole_numbers(scores.T, n, SIGNED_BITS)
+    first, second = (np.array(side, dtype=np.int64) for side in zip(*chosen, strict=True))
+    gaps = whole[:, first] - whole[:, second]
+    # The sum of squares does not change with the signs, so |sum| / root(squares) orders as |t| does.
+    roots = np.sqrt((gaps * gaps).sum(axis=0))
+    scale = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
+    ratios = np.abs(gaps.sum(axis=0)) * scale
+    order = np.argsort(-ratios, kind="stable")
+    # Two rounded scores per query: an equal sum may come out 2n units smaller.
+    reached = (ratios - 2 * n * scale)[order]
+    first, second, ordered_scale = first[order], second[order], scale[order]
+    exact = n <= EXACT_QUERIES
+    vectors = SignVectors.every(n) if exact else SignVectors.random(n, permutations, checked_seed(seed))
+
+    def reaching(sums: Array) -> Counts:
+        drawn = np.abs(sums[:, first] - sums[:, second]) * ordered_scale
+        largest_from_here = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]
+        counts: Counts = np.count_nonzero(largest_from_here >= reached, axis=0)
+        return counts
+
+    hits = tally_signed_sums(whole, vectors, reaching)
+    shares = hits / 2.0**n if exact else (hits + 1.0) / (permutations + 1.0)
+    p = np.empty(len(chosen))
+    p[order] = np.maximum.accumulate(shares)
+    method = "step-down max-T, exact" if exact else f"step-down max-T, {permutations:,} permutations"
+    statistics = tuple(t_values(scores, chosen))
+    return FamilyResult(tuple(chosen), statistics, tuple(p.tolist()), n, left_out, method)
+
+
+def t_values(scores: Array, pairs: list[Pair]) -> list[float]:
+    """Student's t of every pair: 0 where the two are equal, +-inf where they differ by a constant."""
+    return [cohens_d(scores[i] - scores[j]) * math.sqrt(scores.shape[1]) for i, j in pairs]
+
+
+def complete_queries(matrix: npt.ArrayLike, pairs: Sequence[Pair] | None) -> tuple[Array, list[Pair], int]:
+    """The scores of the queries every run has, the pairs asked for, and how many queries were left out."""
+    scores = many_series(matrix)
+    runs = len(scores)
+    chosen = list(itertools.combinations(range(runs), 2)) if pairs is None else checked_pairs(pairs, runs)
+    holes = np.isnan(scores).any(axis=0)
+    return scores[:, ~holes], chosen, int(holes.sum())
+
+
+def no_family(runs: int, n: int) -> str | None:
+    """Why there is nothing to test, if so."""
+    if runs < 2:
+        return "one run only: nothing to compare it with"
+    if n < 2:
+        return "fewer than two queries have a value in every run"
+    return None
+
+
+def untested(pairs: list[Pair], n: int, left_out: int, reason: str) -> FamilyResult:
+    """The result where no test is possible."""
+    nothing = (math.nan,) * len(pairs)
+    return FamilyResult(tuple(pairs), nothing, nothing, n, left_out, "none", reason)

@@ -24,11 +24,13 @@ from steelyard.statistics.arrays import (
     checked_seed,
     differences,
     many_series,
+    normal_cdf,
+    normal_quantile,
     one_series,
+    student_quantile,
+    whole_columns,
 )
 from steelyard.statistics.effect import mean_and_deviation
-from steelyard.statistics.exact import whole_columns
-from steelyard.statistics.quantiles import normal_cdf, normal_quantile, student_quantile
 
 IntervalMethod = Literal["percentile", "bca", "t"]
 INTERVAL_METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)

@@ -1,19 +1,54 @@
-"""Classical paired tests of 'the two runs are equally good', two-sided.
-
-Each takes the differences per query; NaN differences are left out and counted. With fewer than two
-queries there is no test (p is NaN); with no difference anywhere p is 1.
-"""
+"""What a paired test says."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.statistics.arrays import Array, present
+from steelyard.errors import PolicyError, did_you_mean
+from steelyard.statistics.arrays import Array, Pair, many_series, present, row_differences
 from steelyard.statistics.effect import ROUNDING, mean_and_deviation
-from steelyard.statistics.outcome import TestResult, settled
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One paired test: its statistic, its two-sided p-value, and what it was computed from.
+
+    `p` is NaN where no test is possible, and `reason` then says why. `left_out` counts the queries
+    without a value in one of the two runs.
+    """
+
+    __test__ = False  # keeps pytest from collecting it by its name
+
+    statistic: float
+    p: float
+    n: int
+    left_out: int
+    method: str
+    reason: str = ""
+
+
+def no_test(n: int, left_out: int) -> TestResult:
+    """The result where fewer than two queries have a value in both runs."""
+    reason = (
+        "no query has a value in both runs" if n == 0 else "one query only: nothing to estimate chance from"
+    )
+    return TestResult(math.nan, math.nan, n, left_out, "none", reason)
+
+
+def settled(values: Array, left_out: int) -> TestResult | None:
+    """The result that needs no computing: too few queries, or not a single difference (p = 1)."""
+    if len(values) < 2:
+        return no_test(len(values), left_out)
+    if not values.any():
+        return TestResult(0.0, 1.0, len(values), left_out, "exact", "the runs score the same on every query")
+    return None
+
 
 # Up to here the signed ranks are counted out, as scipy does: without and with ties or zeros.
 EXACT_RANKS = 50
@@ -115,3 +150,109 @@ def exact_rank_p(ranks: Array, positive: float) -> float:
     place = round(2.0 * positive)
     tail = min(ways[: place + 1].sum(), ways[place:].sum()) / 2.0 ** len(doubled)
     return min(1.0, 2.0 * float(tail))
+
+
+PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]
+FamilyTest = Literal["tukey", "max-t"]
+PAIRED_TESTS: tuple[PairedTest, ...] = get_args(PairedTest)
+FAMILY_TESTS: tuple[FamilyTest, ...] = get_args(FamilyTest)
+TESTS: tuple[str, ...] = (*PAIRED_TESTS, *FAMILY_TESTS)
+
+
+def paired_tests(
+    matrix: npt.ArrayLike,
+    test: PairedTest = "t",
+    permutations: int = 100_000,
+    draws: int = 10_000,
+    seed: int = 0,
+    pairs: Sequence[Pair] | None = None,
+) -> list[TestResult]:
+    """One test for every row of a matrix tests x queries of differences; p is not adjusted (see `adjust`).
+
+    With `pairs` the rows are scores, and each pair of row numbers (i, j) is a test of row i minus row j.
+    `tukey` and `max-t` are not here: they need all runs of one measure, not their differences.
+
+    >>> [round(result.p, 4) for result in paired_tests([[0.1, 0.3, 0.0, 0.2], [0.1, -0.1, 0.1, -0.1]], "t")]
+    [0.1027, 1.0]
+    """
+    rows = many_series(matrix)
+    if test == "permutation":
+        from steelyard.statistics.resampling import permutation_tests
+
+        return permutation_tests(rows, permutations, seed, pairs)
+    rows = rows if pairs is None else row_differences(rows, pairs)
+    if test == "bootstrap":
+        from steelyard.statistics.resampling import bootstrap_tests
+
+        return bootstrap_tests(rows, draws, seed)
+    classical = {"t": t_test, "wilcoxon": wilcoxon_test, "sign": sign_test}
+    if test not in classical:
+        raise unknown_test(test)
+    return [classical[test](row) for row in rows]
+
+
+def unknown_test(test: str) -> PolicyError:
+    """The error for a test that does not exist, or that does not work on differences."""
+    if test in FAMILY_TESTS:
+        name = test.replace("-", "_")
+        return PolicyError(
+            f"{test!r} tests all runs of a measure at once: call statistics.{name} with a matrix "
+            "of runs x queries."
+        )
+    return PolicyError(
+        f"Unknown test {test!r}: expected one of {', '.join(TESTS)}.{did_you_mean(test, TESTS)}"
+    )
+
+
+def fall_tests(
+    matrix: npt.ArrayLike,
+    test: PairedTest = "t",
+    permutations: int = 100_000,
+    draws: int = 10_000,
+    seed: int = 0,
+) -> list[TestResult]:
+    """One test for every row of differences: are they below 0? One-sided p, not adjusted.
+
+    Under 'no difference' each of these tests is as likely to lean down as up, so p is half the
+    two-sided one where the data lean down, and at least a half where they do not. Where every difference
+    is 0, p is 1. What leans is what the test looks at: the mean, the signed ranks, or the signs.
+
+    >>> [round(result.p, 4) for result in fall_tests([[-0.1, -0.3, 0.0, -0.2], [0.1, 0.3, 0.0, 0.2]])]
+    [0.0514, 0.9486]
+    """
+    rows = many_series(matrix)
+    results = paired_tests(rows, test, permutations, draws, seed)
+    return [_lower(result, row, test) for result, row in zip(results, rows, strict=True)]
+
+
+def smallest_p(test: PairedTest, n: int, permutations: int = 100_000, draws: int = 10_000) -> float:
+    """The smallest p that `fall_tests` can give for n queries: nothing below it can ever be found.
+
+    >>> smallest_p("sign", 4), smallest_p("t", 4)
+    (0.0625, 0.0)
+    """
+    if test == "t":
+        return 0.0
+    if test == "bootstrap":
+        return 0.5 / (draws + 1.0)
+    exact = 0.5**n
+    return max(exact, 0.5 / (permutations + 1.0)) if test == "permutation" and n > 32 else exact
+
+
+def _lower(result: TestResult, row: Array, test: PairedTest) -> TestResult:
+    values, _ = present(row)
+    if np.isnan(result.p) or not values.any():
+        return result
+    half = result.p / 2.0
+    return replace(result, p=half if _lean(values, test) < 0 else 1.0 - half)
+
+
+def _lean(values: Array, test: PairedTest) -> float:
+    """Below 0 where the data lean down, in what the test looks at."""
+    if test == "sign":
+        return float(np.sign(values[np.abs(values) > ROUNDING]).sum())
+    if test == "wilcoxon":
+        moved = values[values != 0.0]
+        ranks, _ = mean_ranks(np.abs(moved))
+        return float(np.sum(np.sign(moved) * ranks))
+    return float(values.mean())

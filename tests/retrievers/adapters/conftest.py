@@ -107,7 +107,7 @@ class Service:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr("steelyard.retrievers.adapters.service._FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("steelyard.retrievers.adapters.http._FIRST_PAUSE", 0.0)
     running = Service()
     yield running
     running.close()

@@ -10,19 +10,18 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.board import Board, Column
 from steelyard.comparison.leaderboard import Standing
+from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.pairs import apart
-from steelyard.comparison.ranked_rows import ranked_rows
 from steelyard.comparison.result import Comparison
+from steelyard.comparison.scores import Board, Column
 from steelyard.comparison.slices import COMPLEXITY, complexity
 from steelyard.coverage import level_of, without_relevant
 from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
-from steelyard.report.page.embedding import visible
-from steelyard.report.page.failures import Look
-from steelyard.report.page.subject import Subject
+from steelyard.report.page.queries import Look
+from steelyard.report.page.subject import Subject, visible
 
 Row: TypeAlias = dict[str, Any]
 

@@ -17,8 +17,8 @@ def write_page(
     A page keeps within 15 MB and says what it leaves out; `everything` lifts that. Where the extra
     `report` is not installed, the plain tables are written instead, with a line that says so.
     """
-    from steelyard.formats.atomic import write_file
-    from steelyard.report.page.making import chart_files, missing_extra, page_html, plain_page
+    from steelyard.io.files import write_file
+    from steelyard.report.page.page import chart_files, missing_extra, page_html, plain_page
 
     lacking = missing_extra()
     if lacking is None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from steelyard.comparison.board import COMPOSITE, Board, Column
-from steelyard.comparison.disagreement import disagreement
 from steelyard.comparison.leaderboard import Standing
-from steelyard.comparison.pairs import Pair, apart
+from steelyard.comparison.pairs import Pair, apart, disagreement
 from steelyard.comparison.result import Comparison
-from steelyard.explanation import POLICY_TEXT, explain
-from steelyard.report.comparison_rows import p_heading, pair_label, scale_of, starred_p, title
+from steelyard.comparison.scores import COMPOSITE, Board, Column
+from steelyard.dialects.explain import POLICY_TEXT, explain
 from steelyard.report.page.subject import Subject
+from steelyard.report.rows import p_heading, pair_label, scale_of, starred_p, title
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import SHOWN_NAMES, listed, worded
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.lazy_names import loader
+from steelyard.lazy import loader
 
 if TYPE_CHECKING:
     from steelyard.retrievers.adapters.bm25s import BM25S as BM25S
     from steelyard.retrievers.adapters.elasticsearch import Elasticsearch as Elasticsearch
-    from steelyard.retrievers.adapters.endpoint import Http as Http
-    from steelyard.retrievers.adapters.function import Python as Python
     from steelyard.retrievers.adapters.haystack import Haystack as Haystack
+    from steelyard.retrievers.adapters.http import Http as Http
     from steelyard.retrievers.adapters.langchain import LangChain as LangChain
     from steelyard.retrievers.adapters.llama_index import LlamaIndex as LlamaIndex
     from steelyard.retrievers.adapters.pyterrier import PyTerrier as PyTerrier
+    from steelyard.retrievers.adapters.python import Python as Python
     from steelyard.retrievers.adapters.qdrant import Qdrant as Qdrant
     from steelyard.retrievers.adapters.tantivy import Tantivy as Tantivy
 
@@ -27,11 +27,11 @@ _HOMES = {
     "BM25S": "bm25s",
     "Elasticsearch": "elasticsearch",
     "Haystack": "haystack",
-    "Http": "endpoint",
+    "Http": "http",
     "LangChain": "langchain",
     "LlamaIndex": "llama_index",
     "PyTerrier": "pyterrier",
-    "Python": "function",
+    "Python": "python",
     "Qdrant": "qdrant",
     "Tantivy": "tantivy",
 }

@@ -6,15 +6,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from steelyard.retrievers.adapters.packages import package
+from steelyard.retrievers.adapters.base import package
 from steelyard.retrievers.base import (
     Documents,
     Ranked,
     checked_corpus,
     checked_index,
     checked_queries,
+    unknown,
 )
-from steelyard.retrievers.checks import unknown
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -8,15 +8,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from steelyard.ids import kind_of
+from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.calling import ask_each
-from steelyard.retrievers.adapters.doc_ids import DocIds
-from steelyard.retrievers.adapters.paths import keys_of
-from steelyard.retrievers.adapters.service import JsonService
-from steelyard.retrievers.adapters.targets import identity_of, load_target, made
-from steelyard.retrievers.adapters.templates import filled
-from steelyard.retrievers.adapters.wrapped import Wrapped
-from steelyard.retrievers.base import RetrieverError
-from steelyard.retrievers.checks import whole
+from steelyard.retrievers.adapters.documents import DocIds, keys_of
+from steelyard.retrievers.adapters.http import JsonService, filled
+from steelyard.retrievers.adapters.python import identity_of, load_target, made
+from steelyard.retrievers.base import RetrieverError, whole
 
 
 class Elasticsearch(Wrapped):

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.calling import ask_each
-from steelyard.retrievers.adapters.doc_ids import DocIds
-from steelyard.retrievers.adapters.paths import MissingError, keys_of, steps_of, walk
-from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
-from steelyard.retrievers.adapters.templates import filled
-from steelyard.retrievers.adapters.wrapped import Wrapped
-from steelyard.retrievers.base import RetrieverError
-from steelyard.retrievers.checks import whole
+from steelyard.retrievers.adapters.documents import DocIds, MissingError, keys_of, steps_of, walk
+from steelyard.retrievers.adapters.http import filled
+from steelyard.retrievers.adapters.python import label_of, library_object, seen_settings
+from steelyard.retrievers.base import RetrieverError, whole
 
 _QUERY_INPUTS = ("query", "text")
 

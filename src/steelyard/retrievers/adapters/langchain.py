@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from steelyard.retrievers.adapters.base import Wrapped, with_depth
 from steelyard.retrievers.adapters.calling import ask_each
-from steelyard.retrievers.adapters.depth import with_depth
-from steelyard.retrievers.adapters.doc_ids import DocIds
-from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
-from steelyard.retrievers.adapters.wrapped import Wrapped
-from steelyard.retrievers.checks import whole
+from steelyard.retrievers.adapters.documents import DocIds
+from steelyard.retrievers.adapters.python import label_of, library_object, seen_settings
+from steelyard.retrievers.base import whole
 
 
 class LangChain(Wrapped):

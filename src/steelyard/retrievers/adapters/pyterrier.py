@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from steelyard.retrievers.adapters.doc_ids import DocIds
-from steelyard.retrievers.adapters.packages import package
-from steelyard.retrievers.adapters.targets import label_of, library_object, seen_settings
-from steelyard.retrievers.adapters.wrapped import Wrapped
+from steelyard.retrievers.adapters.base import Wrapped, package
+from steelyard.retrievers.adapters.documents import DocIds
+from steelyard.retrievers.adapters.python import label_of, library_object, seen_settings
 from steelyard.retrievers.base import RetrieverError
 
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.retrievers.adapters.doc_ids import DocIds
-from steelyard.retrievers.adapters.packages import package
-from steelyard.retrievers.adapters.targets import identity_of, load_target, made
-from steelyard.retrievers.adapters.templates import from_environment
-from steelyard.retrievers.adapters.wrapped import Wrapped
+from steelyard.retrievers.adapters.base import Wrapped, package
+from steelyard.retrievers.adapters.documents import DocIds
+from steelyard.retrievers.adapters.http import from_environment
+from steelyard.retrievers.adapters.python import identity_of, load_target, made
 from steelyard.retrievers.base import Documents, RetrieverError, checked_corpus, checked_index
 from steelyard.wording import counted
 

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from steelyard.retrievers.adapters.doc_ids import DocIds
-from steelyard.retrievers.adapters.packages import package
-from steelyard.retrievers.adapters.wrapped import Wrapped
+from steelyard.retrievers.adapters.base import Wrapped, package
+from steelyard.retrievers.adapters.documents import DocIds
 from steelyard.retrievers.base import RetrieverError, checked_corpus, checked_index
 
 if TYPE_CHECKING:

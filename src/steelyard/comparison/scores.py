@@ -1,0 +1,375 @@
+"""The board: every run's value of every measure on every query. All of a comparison reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from steelyard.alignment.hits import Bools, Floats
+from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
+from steelyard.io.columns import as_polars
+from steelyard.measures.compute import averaged, summary
+from steelyard.measures.grammar import Measure, parse
+from steelyard.wording import counted, worded
+
+COMPOSITE = "composite"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measure of a board: its key, whether more or less is better, and how queries are summed up."""
+
+    key: str
+    better: str = "more"
+    measure: Measure | None = None
+
+    def mean(self, values: Floats) -> float:
+        """The values of the queries in one number; NaN where there are none."""
+        if self.measure is not None:
+            return summary(self.measure, values)
+        kept = values[~np.isnan(values)]
+        return float(kept.mean()) if len(kept) else float("nan")
+
+    @property
+    def averaged(self) -> bool:
+        """Whether `mean` is the mean over queries, so that an interval of the mean is its interval."""
+        return self.measure is None or averaged(self.measure)
+
+    def worth(self, values: Floats) -> Floats:
+        """The values turned so that more is better."""
+        return -values if self.better == "less" else values
+
+
+@dataclass(frozen=True)
+class Board:
+    """Values by run, measure and query (NaN where a measure does not apply). `k` is the board's cutoff, if one."""
+
+    runs: tuple[str, ...]
+    columns: tuple[Column, ...]
+    queries: tuple[str, ...]
+    values: Floats
+    k: int | None = None
+
+    def column(self, key: str) -> int:
+        """The place of a measure."""
+        for place, column in enumerate(self.columns):
+            if column.key == key:
+                return place
+        raise MeasureError(f"{key!r} was not measured; there are {', '.join(c.key for c in self.columns)}.")
+
+    def of(self, key: str) -> Floats:
+        """One measure's values, runs x queries."""
+        return self.values[:, self.column(key), :]
+
+    def means(self) -> Floats:
+        """Every run's summary of every measure, runs x measures."""
+        return np.array(
+            [[column.mean(row) for column, row in zip(self.columns, run, strict=True)] for run in self.values]
+        ).reshape(len(self.runs), len(self.columns))
+
+    def where(self, chosen: Bools) -> Board:
+        """The board of some of the queries."""
+        kept = [query for query, keep in zip(self.queries, chosen.tolist(), strict=True) if keep]
+        return replace(self, queries=tuple(kept), values=self.values[:, :, chosen])
+
+    def with_composite(self, weights: Mapping[str, float]) -> Board:
+        """The board with the weighted mean of some measures as a further one, first of all."""
+        total = sum(weights.values())
+        mixed = np.zeros((len(self.runs), len(self.queries)))
+        for key, weight in weights.items():
+            values = self.of(key)
+            less = self.columns[self.column(key)].better == "less"
+            mixed += weight * (1 - values if less else values) / total
+        values = np.concatenate([mixed[:, None, :], self.values], axis=1)
+        return replace(self, columns=(Column(COMPOSITE), *self.columns), values=values)
+
+    def only(self, keys: Sequence[str]) -> Board:
+        """The board of some of the measures, in the order given."""
+        places = [self.column(key) for key in keys]
+        return replace(self, columns=tuple(self.columns[p] for p in places), values=self.values[:, places, :])
+
+
+def column_named(key: str) -> Column:
+    """A column by name alone: a measure's own direction where the name is one, else more is better."""
+    try:
+        measure = parse(key)
+    except MeasureError:
+        return Column(
+            key, "less" if key.strip().lower() in ("latency", "seconds", "cost", "loss", "error") else "more"
+        )
+    return Column(key, measure.definition.better if measure.definition.better == "less" else "more")
+
+
+DEFAULT = {
+    "recall": 0.05,
+    "precision": 0.05,
+    "f1": 0.4,
+    "mrr": 0.05,
+    "hit_rate": 0.3,
+    "ndcg": 0.05,
+    "confusion": 0.1,
+}
+"""Mostly F1 and the first hit; a tenth for not returning documents that mislead."""
+
+DEFAULT_CUTOFF = 10
+"""Where the default composite looks when the comparison has no cutoffs of its own."""
+
+
+def weights_of(source: Mapping[str, float] | str | Path) -> dict[str, float]:
+    """The weights that were asked for, checked: none below 0, not all 0.
+
+    >>> weights_of({"nDCG@10": 1, "RR@10": 3})
+    {'nDCG@10': 1.0, 'RR@10': 3.0}
+    """
+    if isinstance(source, Mapping):
+        return _checked(source, "the composite")
+    if str(source) == "default":
+        return dict(DEFAULT)
+    return _checked(_read(Path(source)), str(source))
+
+
+def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
+    checked: dict[str, float] = {}
+    for name, weight in weights.items():
+        try:
+            value = float(weight)
+        except (TypeError, ValueError):
+            raise MeasureError(f"{where}: the weight of {name} is {weight!r}; expected a number.") from None
+        if not 0 <= value < float("inf"):
+            raise MeasureError(
+                f"{where}: the weight of {name} is {weight}; expected 0 or more. Where less is better, the measure is turned round by itself."
+            )
+        checked[str(name)] = value
+    if not checked or sum(checked.values()) == 0:
+        raise MeasureError(f"{where}: the weights are all 0; give at least one measure a weight above 0.")
+    return checked
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """A table of weights from a YAML or JSON file."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path}: the weights cannot be read ({error}); expected a YAML or JSON file of measure: weight."
+        ) from None
+    try:
+        if path.suffix == ".json":
+            found = json.loads(text)
+        else:
+            import yaml
+
+            found = yaml.safe_load(text)
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error}); expected a table of measure and weight.") from None
+    except Exception as error:
+        if type(error).__module__.split(".")[0] != "yaml":
+            raise
+        raise InputError(f"{path}: not YAML ({error}); expected a table of measure: weight.") from None
+    if isinstance(found, Mapping) and isinstance(found.get("weights"), Mapping):
+        found = found["weights"]
+    if not isinstance(found, Mapping):
+        raise InputError(f"{path}: expected a table of measure and weight, as in `nDCG@10: 0.5`.")
+    return found
+
+
+_REPEATS = ("seed", "repetition", "repeat", "trial", "fold", "iteration")
+_RUNS = ("run", "method", "system", "retriever", "model", "name")
+_QUERIES = ("query_id", "qid", "query", "query-id", "q_id", "topic")
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Where a score table keeps what: the columns of run, query, measure and value (long), repetition."""
+
+    run_column: str | None = None
+    query_column: str | None = None
+    measure_column: str | None = None
+    value_column: str | None = None
+    repeat_column: str | None = None
+    repeats: Literal["average", "blocks"] = "average"
+
+
+def board_of_table(
+    source: Any, measures: Sequence[str] | None, options: TableOptions, missing: str = "zero"
+) -> tuple[Board, list[str]]:
+    """A board of a score table, and notes on what was averaged, kept apart or missing."""
+    frame = _score_table_read(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
+    run = _column(frame, options.run_column, _RUNS, "run", "--run-column")
+    query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
+    repeat = _repeat_column(frame, options)
+    frame = frame.with_columns(pl.col(run).cast(pl.String), pl.col(query).cast(pl.String))
+    frame, keys = _wide(frame, [run, query, *([repeat] if repeat else [])], measures, options)
+    notes: list[str] = []
+    if repeat:
+        frame, note = _repeated(frame, run, query, repeat, keys, options.repeats)
+        notes += [note]
+    _refuse_twice(frame, run, query)
+    return _board(frame, run, query, keys, missing, notes), notes
+
+
+def column_of_table(source: Any, column: str, options: TableOptions) -> dict[str, object]:
+    """Each query's value in another column of a score table; two values for one query are an error."""
+    frame = _score_table_read(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
+    query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
+    if column not in frame.columns:
+        raise InputError(
+            f"slicing by {column!r} needs a column of that name in the score table, which has "
+            f"{', '.join(frame.columns)}, or the queries' columns (queries=..., --queries FILE)."
+            f"{did_you_mean(column, frame.columns)}"
+        )
+    repeat = _repeat_column(frame, options)
+    frame = frame.with_columns(pl.col(query).cast(pl.String))
+    if repeat and options.repeats == "blocks":
+        frame = frame.with_columns(_block(query, repeat))
+    values = frame.select(query, column).unique(maintain_order=True)
+    twice = values.filter(pl.col(query).is_duplicated())
+    if twice.height:
+        name = twice[query][0]
+        held = ", ".join(map(repr, twice.filter(pl.col(query) == name)[column].to_list()))
+        raise InputError(
+            f"query {name!r} has more than one value in column {column!r} of the score table ({held}); "
+            "expected one value a query, the same for every run."
+        )
+    return dict(values.rows())
+
+
+def _board(
+    frame: pl.DataFrame, run: str, query: str, keys: list[str], missing: str, notes: list[str]
+) -> Board:
+    runs = frame[run].unique(maintain_order=True).to_list()
+    queries = frame[query].unique(maintain_order=True).to_list()
+    values = np.full((len(runs), len(keys), len(queries)), np.nan)
+    place = frame.select(
+        pl.col(run).replace_strict(runs, range(len(runs)), return_dtype=pl.Int64),
+        pl.col(query).replace_strict(queries, range(len(queries)), return_dtype=pl.Int64),
+    )
+    at_run, at_query = place[run].to_numpy(), place[query].to_numpy()
+    for number, key in enumerate(keys):
+        values[at_run, number, at_query] = frame[key].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    holes = np.argwhere(np.isnan(values))
+    if len(holes):
+        shown = [f"run {runs[r]!r}, query {queries[q]!r}, {keys[m]}" for r, m, q in holes[:10].tolist()]
+        if missing == "error":
+            raise PolicyError(
+                problem_report(
+                    f"{counted(len(holes), 'value is', 'values are')} missing from the score table "
+                    "(missing=error):",
+                    shown,
+                    "Fill them in, or choose missing=zero or missing=skip.",
+                    total=len(holes),
+                )
+            )
+        one, many = ("counts", "count") if missing == "zero" else ("is", "are")
+        fate = f"{worded(len(holes), one, many)} {'as 0' if missing == 'zero' else 'left out pair by pair'}"
+        notes.append(
+            f"{counted(len(holes), 'value is', 'values are')} missing from the score table and {fate} (the "
+            f"first: {shown[0]})."
+        )
+        if missing == "zero":
+            values = np.nan_to_num(values, nan=0.0)
+    return Board(tuple(runs), tuple(column_named(key) for key in keys), tuple(queries), values)
+
+
+def _score_table_read(path: Path) -> pl.DataFrame:
+    try:
+        with path.open("rb") as file:
+            head = file.readline()
+        if head.startswith(b"PAR1"):
+            return pl.read_parquet(path)
+        return pl.read_csv(path, separator="\t" if b"\t" in head else ",", infer_schema_length=None)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"{path}: the score table cannot be read ({error}); expected CSV, TSV or Parquet."
+        ) from None
+
+
+def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: str, option: str) -> str:
+    if named is not None:
+        if named in frame.columns:
+            return named
+        raise InputError(
+            f"the score table has no column {named!r}; there are {', '.join(frame.columns)}.{did_you_mean(named, frame.columns)}"
+        )
+    lower = {column.lower(): column for column in frame.columns}
+    for name in usual:
+        if name in lower:
+            return lower[name]
+    raise InputError(
+        f"no column of the score table names the {what}; there are {', '.join(frame.columns)}. Name it with {option}."
+    )
+
+
+def _wide(
+    frame: pl.DataFrame, ids: list[str], measures: Sequence[str] | None, options: TableOptions
+) -> tuple[pl.DataFrame, list[str]]:
+    """The table with one column a measure."""
+    lower = {column.lower(): column for column in frame.columns}
+    measure = options.measure_column or lower.get("measure") or lower.get("metric")
+    value = options.value_column or lower.get("value")
+    if measure and value:
+        twice = frame.group_by([*ids, measure]).len().filter(pl.col("len") > 1)
+        if twice.height:
+            raise _twice_error([tuple(row[: len(ids)]) for row in twice.head(10).rows()], twice.height)
+        frame = frame.pivot(on=measure, index=ids, values=value)
+    numeric = [c for c in frame.columns if c not in ids and frame[c].dtype.is_numeric()]
+    wanted = list(measures) if measures else numeric
+    for key in wanted:
+        if key not in frame.columns:
+            raise InputError(
+                f"the score table has no measure {key!r}; there are {', '.join(numeric)}.{did_you_mean(key, numeric)}"
+            )
+        if not frame[key].dtype.is_numeric():
+            raise InputError(f"column {key!r} of the score table holds {frame[key].dtype}; expected numbers.")
+    if not wanted:
+        raise InputError(
+            "the score table has no column of numbers; expected one column a measure, or measure and value."
+        )
+    return frame, wanted
+
+
+def _repeat_column(frame: pl.DataFrame, options: TableOptions) -> str | None:
+    return options.repeat_column or next((c for c in frame.columns if c.lower() in _REPEATS), None)
+
+
+def _block(query: str, repeat: str) -> pl.Expr:
+    """The name of a query in one repetition."""
+    return pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)]).alias(query)
+
+
+def _repeated(
+    frame: pl.DataFrame, run: str, query: str, repeat: str, keys: list[str], how: str
+) -> tuple[pl.DataFrame, str]:
+    times = frame[repeat].n_unique()
+    if how == "blocks":
+        return frame.with_columns(
+            _block(query, repeat)
+        ), f"Each of {counted(times, 'value')} of {repeat!r} is kept as a block of its own."
+    averaged = frame.group_by([run, query], maintain_order=True).agg(pl.col(key).mean() for key in keys)
+    return (
+        averaged,
+        f"Values are averaged over {counted(times, 'value')} of {repeat!r} before anything is tested.",
+    )
+
+
+def _refuse_twice(frame: pl.DataFrame, run: str, query: str) -> None:
+    twice = frame.group_by([run, query], maintain_order=True).len().filter(pl.col("len") > 1)
+    if twice.height:
+        raise _twice_error([row[:2] for row in twice.head(10).rows()], twice.height)
+
+
+def _twice_error(rows: Sequence[Sequence[Any]], total: int) -> InputError:
+    return InputError(
+        problem_report(
+            f"{counted(total, 'query comes', 'queries come')} more than once for one run in the score table:",
+            [f"run {row[0]!r}, query {row[1]!r}" for row in rows],
+            "Keep one row each, or name the column that tells the repetitions apart (--repeat-column).",
+            total=total,
+        )
+    )

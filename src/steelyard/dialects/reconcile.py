@@ -1,0 +1,281 @@
+"""reconcile(): why two tools give different numbers for the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.alignment.alignment import Aligned, align
+from steelyard.alignment.hits import Floats, Ordering
+from steelyard.dialects import Dialect
+from steelyard.dialects import dialect as dialect_of
+from steelyard.errors import MeasureError
+from steelyard.evaluation import scores_of
+from steelyard.measures.grammar import Measure, as_text, build
+from steelyard.options import Policies, policies
+from steelyard.qrels import Qrels
+from steelyard.run import Run
+from steelyard.scores import Scores
+from steelyard.wording import counted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+SAME = 1e-9
+"""Values nearer than this are the same."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one dialect takes a metric's name to mean."""
+
+    dialect: str
+    measure: Measure
+    rules: Policies
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One clause that two readings have differently, and how far it alone moves the mean."""
+
+    name: str
+    left: str
+    right: str
+    effect: float
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A query on which two readings differ, and the clauses that move it, the strongest first."""
+
+    query: str
+    left: float | None
+    right: float | None
+    clauses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Two dialects that differ on a metric: by which clauses, and on which queries most."""
+
+    metric: str
+    left: str
+    right: str
+    clauses: tuple[Clause, ...]
+    queries: tuple[Moved, ...]
+    differing: int
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """Each dialect's value per metric, and why they disagree."""
+
+    run: str
+    readings: dict[str, dict[str, Reading]]
+    values: dict[str, dict[str, float]]
+    disagreements: tuple[Disagreement, ...]
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One row a metric and dialect: what it means there, and its value."""
+        import polars as pl
+
+        rows = [
+            (metric, name, str(reading.measure), self.values[metric][name])
+            for metric, readings in self.readings.items()
+            for name, reading in readings.items()
+        ]
+        return pl.DataFrame(rows, schema=["metric", "dialect", "means", "value"], orient="row")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as the command line writes them to JSON."""
+        return {
+            "run": self.run,
+            "values": [
+                dict(zip(("metric", "dialect", "means", "value"), row, strict=True))
+                for row in self.frame.rows()
+            ],
+            "disagreements": [
+                {
+                    "metric": d.metric,
+                    "dialects": [d.left, d.right],
+                    "differing_queries": d.differing,
+                    "clauses": [vars(clause) for clause in d.clauses],
+                    "queries": [
+                        {"query": m.query, d.left: m.left, d.right: m.right, "clauses": list(m.clauses)}
+                        for m in d.queries
+                    ],
+                }
+                for d in self.disagreements
+            ],
+        }
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for metric, readings in self.readings.items():
+            width = max(map(len, readings))
+            lines.append(f"{metric} of run {self.run!r}")
+            lines += [
+                f"  {name:<{width}}  {self.values[metric][name]:.6f}  {r.measure}"
+                for name, r in readings.items()
+            ]
+            told = [d for d in self.disagreements if d.metric == metric]
+            if not told:
+                lines.append("  All agree.")
+            for disagreement in told:
+                lines += _told(disagreement)
+            lines.append("")
+        return "\n".join(lines).rstrip()
+
+    __repr__ = __str__
+
+
+def reconcile(
+    qrels: Any, run: Any, measures: str | Sequence[str], dialects: Sequence[str | Dialect], most: int = 5
+) -> Reconciliation:
+    """Each dialect's value of each metric and, for the queries that differ most, the clause that makes the difference.
+
+    A clause is a parameter (denominator, ideal, gain, ...), the cutoff, or a policy (ties, missing
+    queries, ...). Its effect is what changing it alone does to the first dialect's value.
+    """
+    spoken = [dialect_of(name) for name in dialects]
+    if len(spoken) < 2:
+        raise MeasureError("name at least two dialects to reconcile, as in trec_eval-9,multihop-rag.")
+    truth = Qrels.of(qrels)
+    table = _Table(truth, Run.of(run))
+    metrics = [measures] if isinstance(measures, str) else list(measures)
+    readings = {
+        metric: {d.name: Reading(d.name, d.measure(metric), policies(d.policies)) for d in spoken}
+        for metric in metrics
+    }
+    values = {
+        metric: {name: table.mean(reading) for name, reading in by_dialect.items()}
+        for metric, by_dialect in readings.items()
+    }
+    disagreements = [
+        found
+        for metric, by_dialect in readings.items()
+        for left, right in combinations(by_dialect.values(), 2)
+        if (found := _disagreement(metric, left, right, table, most)) is not None
+    ]
+    return Reconciliation(table.run.name, readings, values, tuple(disagreements))
+
+
+class _Table:
+    """The run's values under any reading; it is joined with the judgments once per ordering."""
+
+    def __init__(self, qrels: Qrels, run: Run) -> None:
+        self.qrels, self.run = qrels, run
+        self._aligned: dict[Ordering, Aligned] = {}
+
+    def values(self, reading: Reading) -> Floats:
+        """One value per judged query; NaN where the reading leaves the query out."""
+        scores = self._scores(reading)
+        place = {query: number for number, query in enumerate(self.qrels.judged.query_ids)}
+        found = np.full(len(place), np.nan)
+        found[[place[query] for query in scores.queries]] = scores.matrix[0]
+        return found
+
+    def mean(self, reading: Reading) -> float:
+        return self._scores(reading).means["value"]
+
+    def _scores(self, reading: Reading) -> Scores:
+        ordering = reading.rules.ordering
+        if ordering not in self._aligned:
+            self._aligned[ordering] = align(self.qrels, self.run, ordering)
+        neutral = Dialect(reading.dialect, "")
+        return scores_of(
+            self._aligned[ordering], {"value": reading.measure}, neutral, reading.rules, None, None
+        )
+
+
+def _disagreement(
+    metric: str, left: Reading, right: Reading, table: _Table, most: int
+) -> Disagreement | None:
+    ours, theirs = table.values(left), table.values(right)
+    gap = np.abs(np.nan_to_num(ours, nan=-1.0) - np.nan_to_num(theirs, nan=-1.0))
+    differing = np.flatnonzero(gap > SAME)
+    if not len(differing):
+        return None
+    changes = one_clause_changed(left, right)
+    switched = {name: table.values(reading) for name, _, reading in changes}
+    mean = table.mean(left)
+    clauses = [Clause(name, *shown, effect=table.mean(reading) - mean) for name, shown, reading in changes]
+    clauses.sort(key=lambda clause: -abs(clause.effect))
+    worst = differing[np.argsort(-gap[differing], kind="stable")][:most]
+    moved = []
+    for query in worst.tolist():
+        effects = {name: _moves(ours[query], changed[query]) for name, changed in switched.items()}
+        named = sorted(
+            (name for name, effect in effects.items() if effect > SAME), key=lambda name: -effects[name]
+        )
+        moved.append(
+            Moved(
+                query=table.qrels.judged.query_ids[query],
+                left=_plain(ours[query]),
+                right=_plain(theirs[query]),
+                clauses=tuple(named) or ("several clauses together",),
+            )
+        )
+    return Disagreement(metric, left.dialect, right.dialect, tuple(clauses), tuple(moved), len(differing))
+
+
+def one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[str, str], Reading]]:
+    """The first reading with one clause of the second, for each clause that differs."""
+    changed: list[tuple[str, tuple[str, str], Reading]] = []
+    ours, theirs = left.measure, right.measure
+    if ours.definition is not theirs.definition:
+        shown = (str(ours), str(theirs))
+        changed.append(("measure", shown, replace(left, measure=theirs)))
+    else:
+        for name, value in theirs.parameters.items():
+            mine = ours.parameters[name]
+            if mine != value:
+                other = build(ours.definition, {**ours.parameters, name: value}, ours.cutoff)
+                changed.append((name, (as_text(mine), as_text(value)), replace(left, measure=other)))
+        if ours.cutoff != theirs.cutoff:
+            other = build(ours.definition, ours.parameters, theirs.cutoff)
+            changed.append(
+                ("cutoff", (as_text(ours.cutoff), as_text(theirs.cutoff)), replace(left, measure=other))
+            )
+    for name, mine in vars(left.rules).items():
+        value = getattr(right.rules, name)
+        if mine != value:
+            rules = replace(left.rules, **{name: value})
+            changed.append((name, (as_text(mine), as_text(value)), replace(left, rules=rules)))
+    return changed
+
+
+def _told(disagreement: Disagreement) -> list[str]:
+    left, right = disagreement.left, disagreement.right
+    lines = [f"  {left} and {right} differ on {counted(disagreement.differing, 'query', 'queries')}:"]
+    for clause in disagreement.clauses:
+        effect = (
+            f"alone moves the mean by {clause.effect:+.6f}"
+            if abs(clause.effect) > SAME
+            else "alone changes nothing here"
+        )
+        lines.append(f"    {clause.name}: {clause.left} in {left}, {clause.right} in {right}; {effect}")
+    for moved in disagreement.queries:
+        why = ", ".join(moved.clauses)
+        lines.append(f"    query {moved.query!r}: {_shown(moved.left)} and {_shown(moved.right)}, by {why}")
+    return lines
+
+
+def _moves(before: float, after: float) -> float:
+    if np.isnan(before) != np.isnan(after):
+        return float("inf")
+    return 0.0 if np.isnan(before) else abs(float(after - before))
+
+
+def _plain(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _shown(value: float | None) -> str:
+    return "left out" if value is None else f"{value:.6f}"

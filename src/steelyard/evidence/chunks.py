@@ -1,0 +1,399 @@
+"""Chunks as one table, from dicts, frames or a corpus, checked before anything is judged on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, is_dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from steelyard.errors import SHOWN_PROBLEMS, InputError, did_you_mean, problem_report
+from steelyard.evidence.evidence import shortened
+from steelyard.ids import kind_of, text_ids
+from steelyard.io.columns import as_polars
+from steelyard.run import Run
+from steelyard.wording import counted, worded
+
+_NAMES = {
+    "chunk_id": ("chunk_id", "chunk", "_id", "id"),
+    "doc_id": ("doc_id", "document_id", "docno", "source_id"),
+    "start": ("start", "start_index", "start_char"),
+    "end": ("end", "end_index", "end_char"),
+    "text": ("text", "contents", "content", "body"),
+    "page": ("page", "page_number"),
+    "parent": ("parent", "parent_id"),
+}
+_TYPES: dict[str, Any] = {
+    "chunk_id": pl.String,
+    "doc_id": pl.String,
+    "start": pl.Int64,
+    "end": pl.Int64,
+    "text": pl.String,
+}
+
+Parent = str | Callable[[str], str | None] | re.Pattern[str]
+
+
+def chunk_table(
+    chunks: Any, parent: Parent | None = None, documents: Mapping[str, str] | None = None
+) -> pl.DataFrame:
+    """The chunks as a frame: chunk_id, doc_id, start, end, text, page, parent; null where not known.
+
+    `chunks` is a list of dicts (or of chunking's Chunk), a frame, or a mapping of chunk id to text or to a dict. Where there is
+    no chunk_id the doc_id is the chunk's; where there is no doc_id a chunk is its own document. A chunk
+    without start and end is its whole document. `parent` is a column, a function of the chunk id, or a
+    pattern whose first group is the parent. With `documents` every chunk's text is held against them.
+
+    >>> chunk_table({"d1": "One text."}).row(0, named=True)["end"]
+    9
+    """
+    frame = _frame_of(chunks)
+    if not frame.height:
+        raise InputError("there are no chunks; give at least one.")
+    found = {
+        role: next((name for name in names if name in frame.columns), None) for role, names in _NAMES.items()
+    }
+    if found["chunk_id"] is None and found["doc_id"] is None:
+        raise InputError(
+            f"the chunks have the columns {', '.join(frame.columns)}; expected chunk_id (or doc_id), "
+            "and doc_id, start, end, text, page or parent as the evidence needs them."
+        )
+    ids = found["chunk_id"] or found["doc_id"]
+    table = pl.DataFrame(
+        {
+            "chunk_id": _ids(frame, ids, "chunk_id"),
+            "doc_id": _ids(frame, found["doc_id"] or ids, "doc_id"),
+            "start": _whole(frame, found["start"], "start"),
+            "end": _whole(frame, found["end"], "end"),
+            "text": _texts(frame, found["text"]),
+            "page": _labels(frame, found["page"]),
+        }
+    )
+    _check_unique(table)
+    table = table.with_columns(parent=_parents(table, frame, parent or found["parent"]))
+    _check_offsets(table)
+    if documents is not None:
+        _check_texts(table, documents)
+    return _whole_documents(table)
+
+
+def overlapping_chunks(table: pl.DataFrame) -> int:
+    """How many chunks begin before an earlier chunk of their document has ended."""
+    placed = table.select("doc_id", "start", "end").drop_nulls().sort("doc_id", "start", "end")
+    before = placed.select(pl.col("end").cum_max().shift(1).over("doc_id"))["end"]
+    return int((placed["start"] < before).sum())
+
+
+def _frame_of(chunks: Any) -> pl.DataFrame:
+    if isinstance(chunks, Mapping):
+        ids = text_ids(chunks, "chunk id", "the chunks", unique=True)
+        values = list(chunks.values())
+        if all(isinstance(value, str) for value in values):
+            return pl.DataFrame(
+                {"chunk_id": ids, "text": values}, schema={"chunk_id": pl.String, "text": pl.String}
+            )
+        chunks = [
+            {"chunk_id": chunk, **value} if isinstance(value, Mapping) else value
+            for chunk, value in zip(ids, values, strict=True)
+        ]
+    if (
+        isinstance(chunks, Iterable)
+        and not isinstance(chunks, (str, bytes))
+        and not hasattr(chunks, "columns")
+        and not hasattr(chunks, "collect")
+    ):
+        rows = [vars(row) if is_dataclass(row) else row for row in chunks]
+        bad = next((row for row in rows if not isinstance(row, Mapping)), None)
+        if bad is not None:
+            raise InputError(
+                f"a chunk is {kind_of(bad)}; expected a dict with chunk_id, doc_id, start, end and text."
+            )
+        names = dict.fromkeys(str(name) for row in rows for name in row)
+        wanted = [name for name in names if any(name in known for known in _NAMES.values())]
+        return pl.DataFrame(
+            {name: pl.Series(name, [row.get(name) for row in rows], strict=False) for name in wanted or names}
+        )
+    return as_polars(chunks)
+
+
+def _ids(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
+    series = frame[str(column)]
+    if series.null_count():
+        rows = [f"row {row + 1}" for row in series.is_null().arg_true().head(SHOWN_PROBLEMS).to_list()]
+        raise InputError(
+            problem_report(
+                f"{counted(series.null_count(), 'chunk has', 'chunks have')} no {role}:",
+                rows,
+                "Name them.",
+                total=series.null_count(),
+            )
+        )
+    if not (series.dtype.is_integer() or series.dtype in (pl.String, pl.Categorical, pl.Enum)):
+        raise InputError(f"column {column!r} ({role}) holds {series.dtype}; expected text or whole numbers.")
+    ids: pl.Series = series.cast(pl.String).alias(role)
+    return ids
+
+
+def _whole(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
+    if column is None:
+        return pl.Series(role, [None] * frame.height, dtype=pl.Int64)
+    series = frame[column]
+    try:
+        numbers: pl.Series = series.cast(pl.Int64, strict=True).alias(role)
+    except pl.exceptions.PolarsError:
+        raise InputError(
+            f"column {column!r} ({role}) of the chunks holds {series.dtype} that is not whole numbers."
+        ) from None
+    if series.dtype.is_float() and not (numbers == series).fill_null(True).all():
+        raise InputError(
+            f"column {column!r} ({role}) of the chunks holds parts of a character; expected whole numbers."
+        )
+    return numbers
+
+
+def _texts(frame: pl.DataFrame, column: str | None) -> pl.Series:
+    if column is None:
+        return pl.Series("text", [None] * frame.height, dtype=pl.String)
+    series = frame[column]
+    if series.dtype not in (pl.String, pl.Null):
+        raise InputError(f"column {column!r} of the chunks holds {series.dtype}; expected text.")
+    texts: pl.Series = series.cast(pl.String).alias("text")
+    return texts
+
+
+def _labels(frame: pl.DataFrame, column: str | None) -> pl.Series:
+    """Pages as text; a whole number in a float column (as pandas makes of one with gaps) loses its point."""
+    if column is None:
+        return pl.Series("page", [None] * frame.height, dtype=pl.String)
+    series = frame[column]
+    if series.dtype.is_float():
+        series = series.fill_nan(None).cast(pl.Int64)
+    labels: pl.Series = series.cast(pl.String).alias("page")
+    return labels
+
+
+def _check_unique(table: pl.DataFrame) -> None:
+    if table["chunk_id"].n_unique() == table.height:
+        return
+    twice = table.filter(pl.col("chunk_id").is_duplicated())["chunk_id"].unique(maintain_order=True).to_list()
+    if twice:
+        raise InputError(
+            problem_report(
+                f"{counted(len(twice), 'chunk id comes', 'chunk ids come')} more than once:",
+                [repr(chunk) for chunk in twice[:SHOWN_PROBLEMS]],
+                "Give every chunk an id of its own; a chunk's document goes in doc_id.",
+                total=len(twice),
+            )
+        )
+
+
+def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> pl.Series:
+    """The parent of every chunk: of the rule, or its document."""
+    if rule is None:
+        return table["doc_id"].alias("parent")
+    ids = table["chunk_id"].to_list()
+    if isinstance(rule, str):
+        if rule not in frame.columns:
+            raise InputError(
+                f"parent names the column {rule!r}, and the chunks have {', '.join(frame.columns)}."
+                f"{did_you_mean(rule, frame.columns)}"
+            )
+        found = frame[rule].cast(pl.String).to_list()
+    elif isinstance(rule, re.Pattern):
+        matches = [rule.search(chunk) for chunk in ids]
+        found = [match[1 if rule.groups else 0] if match else None for match in matches]
+    else:
+        found = [rule(chunk) for chunk in ids]
+    lost = [chunk for chunk, parent in zip(ids, found, strict=True) if parent is None or parent == ""]
+    if lost:
+        raise InputError(
+            problem_report(
+                f"the parent rule maps {'every chunk' if len(lost) == len(ids) else f'{len(lost):,} of {len(ids):,} chunks'} to nothing:",
+                [f"chunk {chunk!r}" for chunk in lost],
+                "A rule is a column of the chunks, a function of the chunk id, or a pattern whose first group is the parent.",
+            )
+        )
+    return pl.Series("parent", text_ids(found, "parent", "the parent rule"), dtype=pl.String)
+
+
+def _check_offsets(table: pl.DataFrame) -> None:
+    known = table.with_columns(length=pl.col("text").str.len_chars().cast(pl.Int64)).with_row_index("row")
+    half = pl.col("start").is_null() != pl.col("end").is_null()
+    reversed_ = (pl.col("end") < pl.col("start")) | (pl.col("start") < 0)
+    longer = (pl.col("end") - pl.col("start")) != pl.col("length")
+    bad = known.filter(half | reversed_ | longer)
+    if bad.height:
+        raise _offsets_error(
+            bad.height, [_offset_problem(row) for row in bad.head(SHOWN_PROBLEMS).iter_rows(named=True)]
+        )
+
+
+def _offset_problem(row: Mapping[str, Any]) -> str:
+    where = f"chunk {row['chunk_id']!r} of document {row['doc_id']!r}"
+    if row["start"] is None or row["end"] is None:
+        return f"{where} has a start or an end, not both"
+    if row["end"] < row["start"] or row["start"] < 0:
+        return f"{where}: characters {row['start']} to {row['end']} are no stretch of a text"
+    return f"{where}: characters {row['start']} to {row['end']} are {row['end'] - row['start']}, and its text has {row['length']}"
+
+
+def _offsets_error(total: int, problems: list[str]) -> InputError:
+    return InputError(
+        problem_report(
+            f"the offsets of {counted(total, 'chunk')} do not match the text:",
+            problems,
+            "start and end count characters (not bytes or tokens) of the document, end exclusive; the text is that slice, unstripped.",
+            total=total,
+        )
+    )
+
+
+def _check_texts(table: pl.DataFrame, documents: Mapping[str, str]) -> None:
+    """Every chunk's text against the slice of its document."""
+    problems: list[str] = []
+    total = 0
+    for chunk, doc, start, end, text in table.select(
+        "chunk_id", "doc_id", "start", "end", "text"
+    ).iter_rows():
+        whole = documents.get(doc)
+        said = ""
+        if whole is None:
+            said = f"its document {doc!r} is not among the documents"
+        elif end is not None and end > len(whole):
+            said = f"it ends at {end}, and document {doc!r} at {len(whole)}"
+        elif start is not None and text is not None and whole[start:end] != text:
+            said = (
+                f"document {doc!r} has {shortened(whole[start:end], 30)!r} there, not {shortened(text, 30)!r}"
+            )
+        if said:
+            total += 1
+            if len(problems) < SHOWN_PROBLEMS:
+                problems.append(f"chunk {chunk!r}: {said}")
+    if total:
+        raise _offsets_error(total, problems)
+
+
+def _whole_documents(table: pl.DataFrame) -> pl.DataFrame:
+    """A chunk without offsets that is alone in its document is the whole of it."""
+    alone = pl.col("start").is_null() & pl.col("doc_id").is_unique()
+    end = (
+        pl.when(alone)
+        .then(
+            pl.coalesce(
+                pl.col("text").str.len_chars().cast(pl.Int64), pl.lit(np.iinfo(np.int32).max, pl.Int64)
+            )
+        )
+        .otherwise(pl.col("end"))
+    )
+    return table.with_columns(
+        start=pl.when(alone).then(pl.lit(0, pl.Int64)).otherwise(pl.col("start")), end=end
+    )
+
+
+@dataclass(frozen=True)
+class RollUp:
+    """How chunks become documents or pages, as `evaluate(..., roll_up=...)` takes it; see `roll_up`."""
+
+    parents: Any
+    how: Literal["best", "sum", "first"] = "best"
+    level: str = "doc_id"
+
+    def __call__(self, run: Any) -> Run:
+        """The run rolled up."""
+        return roll_up(run, self.parents, self.how, self.level)
+
+
+def roll_up(
+    run: Any,
+    parents: Mapping[str, str] | Callable[[str], str] | Any,
+    how: Literal["best", "sum", "first"] = "best",
+    level: str = "doc_id",
+) -> Run:
+    """Every query's documents, ranked by their chunks.
+
+    `parents` is a mapping of chunk id to parent, a function, or the chunks as `Evidence.judge` takes
+    them, of which `level` names the column: doc_id, parent, or page (as document#page). how='best'
+    scores a document by its best chunk, 'sum' by the sum over its chunks that came back, 'first' keeps
+    the place of its first chunk. Documents of equal score stand as their first chunks do. Times stay;
+    token counts and texts, which are the chunks', do not.
+
+    >>> run = Run({"q": [("a#1", 5.0), ("b#1", 4.0), ("b#2", 3.0)]})
+    >>> roll_up(run, lambda chunk: chunk[0]).frame.rows()
+    [('q', 'a', 1, 5.0), ('q', 'b', 2, 4.0)]
+    >>> roll_up(run, lambda chunk: chunk[0], "sum").frame["doc_id"].to_list()
+    ['b', 'a']
+    """
+    import polars as pl
+
+    if how not in ("best", "sum", "first"):
+        raise InputError(f"how is {how!r}; expected 'best', 'sum' or 'first'.")
+    given = Run.of(run)
+    frame = given.frame
+    scored = frame.height > 0 and frame["score"].null_count() == 0
+    if how == "sum" and frame.height and not scored:
+        raise InputError(f"run {given.name!r} has no scores to sum up; use how='best' or 'first'.")
+    chunks = frame["doc_id"].unique(maintain_order=True).to_list()
+    owner = _owners(chunks, parents, level)
+    placed = frame.with_columns(
+        parent=pl.col("doc_id").replace_strict(list(owner), list(owner.values()), return_dtype=pl.String)
+    )
+    value = (
+        pl.col("score").sum()
+        if how == "sum"
+        else pl.col("score").max()
+        if how == "best"
+        else pl.col("score").first()
+    )
+    rolled = placed.group_by("query_id", "parent", maintain_order=True).agg(
+        score=value, first=pl.col("rank").min()
+    )
+    if scored and how != "first":
+        rolled = rolled.sort("score", "first", descending=[True, False], maintain_order=True)
+    else:
+        rolled = rolled.sort("first", maintain_order=True)
+    lists: dict[str, list[Any]] = {query: [] for query in given.queries}
+    for query, parent, score in rolled.select("query_id", "parent", "score").iter_rows():
+        lists[query].append((parent, score) if scored else parent)
+    return Run(lists, name=given.name, seconds=given.seconds)
+
+
+def _owners(chunks: list[str], parents: Any, level: str) -> dict[str, str]:
+    """The parent of every chunk that came back; a chunk without one is an error."""
+    if callable(parents) and not isinstance(parents, Mapping):
+        found = {chunk: parents(chunk) for chunk in chunks}
+    elif isinstance(parents, Mapping) and all(isinstance(value, str) for value in parents.values()):
+        found = {chunk: parents.get(chunk) for chunk in chunks}
+    else:
+        found = _of_table(chunks, parents, level)
+    lost = [repr(chunk) for chunk, parent in found.items() if parent is None or parent == ""]
+    if lost:
+        raise InputError(
+            problem_report(
+                f"{len(lost):,} of {counted(len(chunks), 'chunk')} of the run "
+                f"{worded(len(lost), 'has', 'have')} no parent:",
+                lost,
+                "Name the parent of every chunk; the run may be of another chunking.",
+            )
+        )
+    return dict(zip(found, text_ids(found.values(), "parent", "the roll-up"), strict=True))
+
+
+def _of_table(chunks: list[str], parents: Any, level: str) -> dict[str, Any]:
+    table = chunk_table(parents)
+    if level not in ("doc_id", "parent", "page"):
+        raise InputError(f"level is {level!r}; expected 'doc_id', 'parent' or 'page'.")
+    rows = table.select("chunk_id", "doc_id", level if level != "doc_id" else "parent").iter_rows()
+    known = {
+        chunk: doc
+        if level == "doc_id"
+        else other
+        if level == "parent"
+        else None
+        if other is None
+        else f"{doc}#{other}"
+        for chunk, doc, other in rows
+    }
+    return {chunk: known.get(chunk) for chunk in chunks}

@@ -1,0 +1,231 @@
+"""Tables: CSV, TSV and Parquet files, one row per document or one row per query with lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import InputError
+from steelyard.io.columns import check_roles, find_name
+from steelyard.io.files import Source, bad_lines, run_name
+from steelyard.io.lists import (
+    QRELS_LISTS,
+    RUN_LISTS,
+    listed_name,
+    qrels_of_lists,
+    query_ids,
+    run_of_lists,
+    score_name,
+)
+from steelyard.qrels import Qrels, merged_note
+from steelyard.wording import counted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from steelyard.qrels import Qrels
+    from steelyard.run import Run
+
+
+RUN_ROLES = ("query_id", "doc_id", "score", "rank", "seconds")
+QRELS_ROLES = ("query_id", "doc_id", "grade", "target")
+
+
+def run_of(frame: pl.DataFrame, source: Source, columns: Mapping[str, str]) -> Run:
+    """The run a table holds; its columns are found by name, or named."""
+    import polars as pl
+
+    from steelyard.run import Run
+
+    check_roles(columns, RUN_ROLES, "a run")
+    listed = _list_column(frame, columns, RUN_LISTS)
+    if listed is not None:
+        check_roles(columns, ("query_id", "doc_id", "score"), "a run of lists")
+        queries, notes = query_ids(frame.to_dict(as_series=False), columns.get("query_id"), frame.height)
+        score = score_name(frame.columns, columns.get("score"))
+        scores = frame[score].to_list() if score else None
+        run = run_of_lists(queries, frame[listed].to_list(), scores, run_name(source.path))
+        run.notes = (*notes, *run.notes)
+        return run
+    named: dict[str, Any] = {role: name for role, name in columns.items() if role != "seconds"}
+    timed = find_name(frame.columns, "seconds", columns.get("seconds"), required=False)
+    run = Run(frame, name=run_name(source.path), **named)
+    if timed is None:
+        return run
+    query = find_name(frame.columns, "query_id", columns.get("query_id"))
+    times = frame.select(pl.col(query or "").cast(pl.String), pl.col(timed).cast(pl.Float64)).drop_nulls()
+    return Run(run, seconds=dict(times.iter_rows()))
+
+
+def qrels_of(frame: pl.DataFrame, columns: Mapping[str, str]) -> Qrels:
+    """The judgments a table holds; its columns are found by name, or named."""
+    check_roles(columns, QRELS_ROLES, "a table of judgments")
+    listed = _list_column(frame, columns, QRELS_LISTS)
+    if listed is not None:
+        check_roles(columns, ("query_id", "doc_id"), "a table of lists of judgments")
+        queries, notes = query_ids(frame.to_dict(as_series=False), columns.get("query_id"), frame.height)
+        qrels = qrels_of_lists(queries, frame[listed].to_list())
+        qrels.notes = (*notes, *qrels.notes)
+        return qrels
+    doc = find_name(frame.columns, "doc_id", columns.get("doc_id"))
+    qrels = Qrels(frame, **columns)
+    if find_name(frame.columns, "grade", columns.get("grade"), required=False) is None:
+        qrels.notes += ("no column holds grades: every document listed was taken as relevant, grade 1",)
+    rows = frame[doc or ""].drop_nulls().len()
+    pairs = len(qrels.targets.doc) if qrels.has_targets else len(qrels)
+    if not qrels.has_targets and rows > pairs:
+        qrels.notes += (merged_note(rows - pairs),)
+    return qrels
+
+
+def _list_column(frame: pl.DataFrame, columns: Mapping[str, str], known: Sequence[str]) -> str | None:
+    """The column that holds each query's documents as a list, where the table is one of lists."""
+    import polars as pl
+
+    named = columns.get("doc_id")
+    if named is None and find_name(frame.columns, "doc_id", required=False) is None:
+        return listed_name(frame.columns, known)
+    lists = named in frame.columns and isinstance(frame[named].dtype, (pl.List, pl.Array))
+    return named if lists else None
+
+
+def run_table(run: Run) -> pl.DataFrame:
+    """The run's rows: a score column where it has scores, a rank column where the order is its own.
+
+    With scores the ranks are called own_rank, for scores go before ranks. A query answered with nothing is a row that names no document. Token counts and seconds go
+    along, where the run has them for all it holds.
+    """
+    import polars as pl
+
+    frame = run.frame if run.ordered else run.table
+    if (
+        run.tokens is not None
+        and "tokens" not in frame.columns
+        and set(frame["doc_id"].to_list()) <= set(run.tokens)
+    ):
+        frame = frame.with_columns(
+            tokens=pl.Series([run.tokens[doc] for doc in frame["doc_id"].to_list()], dtype=pl.Int64)
+        )
+    wanted = ["query_id", "doc_id"]
+    scored = not frame.height or frame["score"].null_count() < frame.height
+    if run.ordered:
+        wanted.append("own_rank" if scored else "rank")
+        frame = frame.rename({"rank": wanted[-1]})
+    if scored:
+        wanted.append("score")
+    frame = frame.select(*wanted, *(["tokens"] if "tokens" in frame.columns else []))
+    answered = set(frame["query_id"].to_list())
+    empty = [query for query in run.queries if query not in answered]
+    if empty:
+        rows = pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String})
+        frame = pl.concat([frame, rows], how="diagonal")
+    if run.seconds is not None:
+        seconds = [run.seconds.get(query) for query in frame["query_id"].to_list()]
+        frame = frame.with_columns(seconds=pl.Series(seconds, dtype=pl.Float64))
+    return frame
+
+
+def qrels_table(qrels: Qrels) -> pl.DataFrame:
+    """The rows of the judgments; a target column where they name targets."""
+    return qrels.frame if qrels.has_targets else qrels.frame.drop("target")
+
+
+_NAME = "run"
+"""The column that holds the run's name, in every row: a file name cannot hold every name."""
+
+_UNNAMED = "run"
+"""What a run is called that was given no name: its file's name says more."""
+
+
+def read_run(source: Source, columns: Mapping[str, str]) -> Run:
+    """The run of the table; its name is in the column `run`, where there is one, or the file's."""
+    frame = source.parquet
+    run = run_of(frame, source, columns)
+    named = (
+        frame[_NAME].unique().to_list() if _NAME in frame.columns and _NAME not in columns.values() else []
+    )
+    if len(named) == 1 and isinstance(named[0], str) and named[0]:
+        run.name = named[0]
+    return run
+
+
+def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
+    """The judgments of the table."""
+    return qrels_of(source.parquet, columns)
+
+
+def run_bytes(run: Run) -> bytes:
+    """The run as a table, with its name if it has one of its own."""
+    import polars as pl
+
+    named = [pl.lit(run.name).alias(_NAME)] if run.name != _UNNAMED else []
+    return _parquet_bytes(run_table(run).with_columns(*named))
+
+
+def qrels_bytes(qrels: Qrels) -> bytes:
+    """The judgments as a table."""
+    return _parquet_bytes(qrels_table(qrels))
+
+
+def _parquet_bytes(frame: pl.DataFrame) -> bytes:
+    import io
+
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def read_table(source: Source, separator: str) -> pl.DataFrame:
+    """Every column as text, so that an id like 007 stays what it is; every row as wide as the header."""
+    import io
+
+    import polars as pl
+
+    text = source.text
+    if not text.strip():
+        raise InputError(f"{source.path} is empty. Expected a header line and a row for each document.")
+    try:
+        frame = pl.read_csv(io.BytesIO(text.encode()), separator=separator, infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        _check_widths(source, separator)
+        raise InputError(f"{source.path} cannot be read as a table: {str(error).splitlines()[0]}") from None
+    last = frame[frame.columns[-1]]
+    if last.null_count():
+        # A row cut short ends in nothing, and so does a row whose last field is empty: a second look tells.
+        _check_widths(source, separator)
+    if not frame.height:
+        raise InputError(f"{source.path} holds a header line and nothing else.")
+    return frame.filter(~pl.all_horizontal(pl.all().is_null()))
+
+
+def table_bytes(frame: pl.DataFrame, separator: str) -> bytes:
+    """The table as text."""
+    import io
+
+    buffer = io.BytesIO()
+    frame.write_csv(buffer, separator=separator)
+    return buffer.getvalue()
+
+
+def _check_widths(source: Source, separator: str) -> None:
+    problems = list(_wrong_widths(source, separator))
+    if problems:
+        raise bad_lines(
+            source.path,
+            problems,
+            "Expected as many columns as the header has, with quotes around text that holds the separator.",
+        )
+
+
+def _wrong_widths(source: Source, separator: str) -> Iterator[tuple[int, str]]:
+    import csv
+    import io
+
+    reader = csv.reader(io.StringIO(source.text, newline=""), delimiter=separator, strict=True)
+    try:
+        width = len(next(reader))
+        for row in reader:
+            if row and len(row) != width:
+                yield reader.line_num, f"{counted(len(row), 'column')}, and the header has {width}"
+    except csv.Error as error:
+        yield reader.line_num, str(error)

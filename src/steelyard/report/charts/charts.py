@@ -1,0 +1,446 @@
+"""The charts, drawn by altair: one figure each, of whichever measure (and column) is chosen.
+
+A chart holds the rows of all measures and shows those of the one that its parameter `measure`
+names, so that a page can change it without drawing anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+
+from steelyard.io.files import write_file
+from steelyard.report.charts import rows as made
+from steelyard.report.charts.rows import Row
+from steelyard.report.page.queries import Look
+from steelyard.report.page.subject import Subject
+from steelyard.report.tables import shared_ends
+
+RAMP = ["#eaf3f1", "#a9d3cc", "#5aa9a0", "#1f7a72", "#0b4f4a"]
+"""Little to much. A page in the dark has its own; so a chart asks for the range by name."""
+
+LEVELS = {
+    "< 0.001": "#0b4f4a",
+    "< 0.01": "#1f7a72",
+    "< 0.05": "#8cc4bc",
+    "0.05 or more": "#f1f1ee",
+    "no test": "#d9d9d6",
+}
+STRONG_LEVELS = ("< 0.001", "< 0.01")
+INKS = {"inkLow": "#000000", "inkHigh": "#ffffff", "inkAt": 0.72}
+"""Text on cells that hold little and much, and where one becomes the other; a page in the dark sets them anew."""
+
+CATEGORIES = [
+    *("#0072b2", "#d55e00", "#00805a", "#b0468f", "#8a6d00"),
+    *("#5b4bb7", "#c0392b", "#3d7ea6", "#6a7b0f", "#7a5c46"),
+]
+"""Colours of runs, told apart with any colour vision, each legible on white."""
+
+CONFIG = {"range": {"category": CATEGORIES, "ramp": RAMP, "ordinal": list(LEVELS.values())}}
+"""The colours that charts ask for by name, on white."""
+
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
+
+LINE_HEIGHT, ROW_HEIGHT = 340, 30
+
+LONG_NAME = 22
+"""A run's name with more characters than this is too long for an axis or a key of four columns."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure: what it shows, what to look for in it, and how it is drawn.
+
+    `measures` are the labels that the parameter `measure` may take, `columns` those of `column`;
+    empty where the chart has no such parameter. `height` is that of the drawing, for a page to
+    keep room for.
+    """
+
+    name: str
+    title: str
+    about: str
+    spec: dict[str, Any]
+    height: int
+    measures: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+def charts_of(subject: Subject, looks: Sequence[Look]) -> list[Chart]:
+    """Every chart there are numbers for."""
+    comparison = subject.comparison
+    sliced = made.slice_columns(subject)
+    columns = [made.chart_label(name) for name in sliced]
+    runs = [made.chart_label(run) for run in comparison.runs]
+    paired = len(runs) > 1
+    drawn = [
+        _bars(made.labelled(made.bar_rows(comparison)), runs, comparison.plan.baseline is not None),
+        _curves(made.labelled(made.curve_rows(comparison, looks)) if looks else [], runs),
+        _distribution(made.labelled(made.distribution_rows(comparison)), runs),
+        _trade(made.labelled(made.trade_rows(subject)), runs),
+        _slices(made.labelled(made.slice_rows(subject, sliced)), columns, runs),
+        _diversity(made.labelled(made.diversity_rows(comparison, looks)) if looks else [], runs),
+        _p_values(made.labelled(made.p_rows(comparison)) if paired else [], runs, comparison.plan.baseline),
+        _overlap(made.labelled(made.overlap_rows(comparison)) if paired else [], runs),
+    ]
+    return [chart for chart in drawn if chart is not None]
+
+
+def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart | None:
+    if not rows:
+        return None
+    order = alt.EncodingSortField(field="place", op="min", order="ascending")
+    base = _measured().encode(y=_runs_down("run", runs, order))
+    value = alt.X("value:Q", title=None)
+    layers: list[Any] = [
+        base.mark_bar(height={"band": 0.62}, cornerRadiusEnd=2).encode(
+            x=value,
+            color=_colour(runs, legend=False),
+            tooltip=_tips("run", "value", "low", "high", "stars"),
+        ),
+        base.mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q"),
+        base.transform_calculate(end="isValid(datum.high) ? datum.high : datum.value")
+        .mark_text(align="left", dx=5, fontSize=13, fontWeight="bold")
+        .encode(x="end:Q", text="stars:N"),
+    ]
+    if baseline:
+        line = _measured().mark_rule(strokeDash=[5, 4]).encode(x="max(baseline):Q")
+        layers.append(line)
+    about = "Means with their 95 % intervals."
+    if baseline:
+        about += " The dashed line is the baseline; stars mark a real difference from it (*** p < 0.001, ** p < 0.01, * p < 0.05)."
+    return _chosen(
+        "means",
+        "Means",
+        about,
+        alt.layer(*layers),
+        rows,
+        height=max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 10),
+    )
+
+
+def _curves(rows: list[Row], runs: Sequence[str]) -> Chart | None:
+    if not rows:
+        return None
+    about = (
+        "Every run at every cutoff, with a band of the mean (95 %). Click a name in the key to single it out."
+    )
+    return _chosen("cutoffs", "Against the cutoff", about, _lines(_measured(), rows, runs), rows)
+
+
+def _diversity(rows: list[Row], runs: Sequence[str]) -> Chart | None:
+    if not rows:
+        return None
+    about = (
+        "How many different things that a query needs are among the first k documents; repeats add nothing."
+    )
+    return Chart(
+        "diversity", "Diversity", about, _spec(_lines(_all(), rows, runs), rows, LINE_HEIGHT), LINE_HEIGHT
+    )
+
+
+def _lines(chart: Any, rows: list[Row], runs: Sequence[str]) -> Any:
+    """Lines with bands against k, runs told apart by colour and shape."""
+    cutoffs = sorted({row["k"] for row in rows})
+    picked = alt.selection_point(name="picked", fields=["run"], bind="legend")
+    faint = alt.condition(picked, alt.value(1), alt.value(0.12))
+    base = chart.encode(
+        x=alt.X(
+            "k:Q", title="cutoff k", scale=alt.Scale(type="log"), axis=alt.Axis(values=cutoffs, format="d")
+        ),
+        color=_colour(runs),
+    )
+    band = base.mark_area().encode(
+        y=alt.Y("low:Q", title=None),
+        y2="high:Q",
+        opacity=alt.condition(picked, alt.value(0.09), alt.value(0.02)),
+    )
+    line = base.mark_line(strokeWidth=2).encode(y="value:Q", opacity=faint)
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        y="value:Q", shape=_shape(runs), opacity=faint, tooltip=_tips("run", "k", "value", "low", "high")
+    )
+    return alt.layer(band, line, points.properties(name="points").add_params(picked))
+
+
+def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart | None:
+    if not rows:
+        return None
+    chart = (
+        _measured()
+        .mark_rect(height={"band": 0.82})
+        .encode(
+            x=alt.X("left:Q", title="value of a query", scale=alt.Scale(nice=False)),
+            x2="right:Q",
+            y=_runs_down("run", runs),
+            color=alt.Color(
+                "share:Q",
+                title="queries",
+                scale=alt.Scale(range="ramp", domainMin=0),
+                legend=alt.Legend(format=".0%", orient="top"),
+            ),
+            tooltip=_tips("run", "left", "right", "queries", "share"),
+        )
+    )
+    about = "Where a run's queries lie: the stronger the colour, the more of them have about that value."
+    return _chosen(
+        "distribution",
+        "Query by query",
+        about,
+        chart,
+        rows,
+        height=max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 70),
+    )
+
+
+def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
+    if not rows:
+        return None
+    base = _measured().encode(
+        x=alt.X(
+            "milliseconds:Q",
+            title="milliseconds a query (mean, log scale)",
+            scale=alt.Scale(type="log", padding=24),
+            axis=alt.Axis(tickCount=5),
+        ),
+        y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, padding=18)),
+    )
+    front = base.transform_filter(alt.datum.front == "on the front").mark_line(
+        interpolate="step-after", strokeDash=[5, 4], strokeWidth=1.5, color="#7a7a74"
+    )
+    points = base.mark_point(size=130, strokeWidth=2).encode(
+        color=_colour(runs),
+        shape=alt.Shape(
+            "front:N",
+            title=None,
+            scale=alt.Scale(domain=["on the front", "beaten"], range=["diamond", "circle"]),
+            legend=None,
+        ),
+        tooltip=_tips("run", "value", "milliseconds", "front"),
+    )
+    names = (
+        base.transform_filter(alt.datum.front == "on the front")
+        .mark_text(align="left", dx=4, dy=-13)
+        .encode(text="run:N")
+    )
+    about = "Up and to the left is better. Runs on the front (diamonds) are beaten by none in both value and time."
+    return _chosen("trade", "Against time", about, alt.layer(front, points, names), rows)
+
+
+def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Chart | None:
+    if not rows:
+        return None
+    base = (
+        _measured()
+        .transform_filter("datum.column === column")
+        .encode(
+            x=_runs_across("run", runs),
+            y=alt.Y(
+                "slice:N", title=None, sort=None, axis=alt.Axis(labelLimit=180, ticks=False, domain=False)
+            ),
+        )
+    )
+    cells = base.mark_rect(cornerRadius=2).encode(
+        color=alt.Color("shade:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1])),
+        tooltip=_tips("run", "slice", "value", "queries"),
+    )
+    text = base.mark_text(fontSize=11).encode(text="said:N", color=_ink("datum.shade > inkAt"))
+    tallest = max(len({row["slice"] for row in rows if row["column"] == name}) for name in columns)
+    about = "Means within each kind of query (how many in brackets); the stronger, the better, and ● the best of each."
+    return _chosen(
+        *("slices", "By kind of query", about, alt.layer(cells, text), rows),
+        height=max(LINE_HEIGHT, tallest * ROW_HEIGHT + 110),
+        columns=tuple(columns),
+    )
+
+
+def _p_values(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart | None:
+    if not rows:
+        return None
+    base = _measured().encode(x=_runs_across("against", runs), y=_runs_down("run", runs))
+    cells = base.mark_rect(cornerRadius=2).encode(
+        color=alt.Color(
+            "level:N",
+            title="p",
+            scale=alt.Scale(domain=list(LEVELS), range="ordinal"),
+            legend=alt.Legend(orient="top", symbolStrokeWidth=1, symbolStrokeColor="#8a8a84"),
+        ),
+        tooltip=_tips("run", "against", "difference", "p"),
+    )
+    strong = " || ".join(f"datum.level === '{level}'" for level in STRONG_LEVELS)
+    text = (
+        base.transform_calculate(
+            said="!isValid(datum.p) ? '' : datum.p < 0.001 ? '<.001' : format(datum.p, '.3f')"
+        )
+        .mark_text(fontSize=11)
+        .encode(text="said:N", color=_ink(strong))
+    )
+    family = "the pairs of the measure"
+    if baseline is not None:
+        family = f"the pairs with {baseline}, as in the tables, and the others for the others"
+    about = f"The p-value of every two runs, adjusted for {family}: strong cells are differences the data can tell."
+    return _chosen(
+        "p-values", "Which differences are real", about, alt.layer(cells, text), rows, height=_square(runs)
+    )
+
+
+def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart | None:
+    if not rows:
+        return None
+    base = _all().encode(x=_runs_across("against", runs), y=_runs_down("run", runs))
+    cells = base.mark_rect(cornerRadius=2).encode(
+        color=alt.Color("share:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1])),
+        tooltip=_tips("run", "against", "share"),
+    )
+    text = base.mark_text(fontSize=11).encode(
+        text=alt.Text("share:Q", format=".0%"), color=_ink("datum.share > inkAt")
+    )
+    height = _square(runs)
+    about = f"How much of their first {made.OVERLAP_DEPTH} documents two runs share. Runs that agree little may be worth fusing."
+    return Chart("agreement", "Agreement", about, _spec(alt.layer(cells, text), rows, height), height)
+
+
+def _square(runs: Sequence[str]) -> int:
+    return max(LINE_HEIGHT, len(runs) * ROW_HEIGHT + 130)
+
+
+def _chosen(
+    name: str,
+    title: str,
+    about: str,
+    chart: Any,
+    rows: list[Row],
+    height: int = LINE_HEIGHT,
+    columns: tuple[str, ...] = (),
+) -> Chart:
+    """A chart of the rows of one measure, which its parameter `measure` names."""
+    measures = tuple(dict.fromkeys(row["measure"] for row in rows))
+    spec = _spec(chart, rows, height)
+    parameters = [{"name": "measure", "value": measures[0]}]
+    if columns:
+        parameters.append({"name": "column", "value": columns[0]})
+    spec["params"] = [*parameters, *spec["params"]]
+    return Chart(name, title, about, spec, height, measures, columns)
+
+
+def _all() -> Any:
+    return alt.Chart(alt.NamedData(name="rows"))
+
+
+def _measured() -> Any:
+    """A chart of the rows whose measure is the one chosen."""
+    return _all().transform_filter("datum.measure === measure")
+
+
+def _spec(chart: Any, rows: list[Row], height: int) -> dict[str, Any]:
+    """The chart as Vega-Lite, as wide as the element that holds it."""
+    fitted = chart.properties(
+        width="container", height=height, autosize=alt.AutoSizeParams(type="fit", contains="padding")
+    )
+    spec: dict[str, Any] = fitted.to_dict(validate=False)
+    spec.pop("$schema", None)
+    spec.pop("config", None)
+    spec["datasets"] = {"rows": rows}
+    inks = [{"name": name, "value": colour} for name, colour in INKS.items()]
+    spec["params"] = [*inks, *spec.get("params", [])]
+    return spec
+
+
+def _runs_down(field: str, runs: Sequence[str], sort: Any = None) -> alt.Y:
+    axis = alt.Axis(labelLimit=190, labelExpr=_label(runs), ticks=False, domain=False)
+    return alt.Y(f"{field}:N", title=None, sort=list(runs) if sort is None else sort, axis=axis)
+
+
+def _runs_across(field: str, runs: Sequence[str]) -> alt.X:
+    axis = alt.Axis(
+        labelAngle=-35, labelLimit=110, labelExpr=_label(runs), orient="bottom", ticks=False, domain=False
+    )
+    return alt.X(f"{field}:N", title=None, sort=list(runs), axis=axis)
+
+
+def _label(runs: Sequence[str]) -> Any:
+    """How names are shown: where they are long, without what all of them begin or end with."""
+    if max(map(len, runs), default=0) <= LONG_NAME:
+        return alt.Undefined
+    head, tail = shared_ends(runs)
+    before, after = (len(part.encode("utf-16-le", "replace")) // 2 for part in (head, tail))
+    middle = f"slice(datum.label, {before}, length(datum.label) - {after})"
+    return f"{repr('…') if head else repr('')} + {middle} + {repr('…') if tail else repr('')}"
+
+
+def _colour(runs: Sequence[str], legend: bool = True) -> alt.Color:
+    head, tail = shared_ends(runs)
+    longest = max(map(len, runs), default=0) - len(head) - len(tail)
+    key = (
+        alt.Legend(
+            orient="top",
+            columns=4 if longest <= LONG_NAME else 2,
+            symbolLimit=40,
+            symbolOpacity=1,
+            labelLimit=170 if longest <= LONG_NAME else 240,
+            labelExpr=_label(runs),
+        )
+        if legend
+        else None
+    )
+    return alt.Color("run:N", title=None, sort=list(runs), scale=alt.Scale(domain=list(runs)), legend=key)
+
+
+def _shape(runs: Sequence[str]) -> alt.Shape:
+    shapes = [SHAPES[number % len(SHAPES)] for number in range(len(runs))]
+    return alt.Shape("run:N", title=None, sort=list(runs), scale=alt.Scale(domain=list(runs), range=shapes))
+
+
+def _ink(strong: str) -> Any:
+    return alt.condition(strong, alt.value(alt.expr("inkHigh")), alt.value(alt.expr("inkLow")))
+
+
+def _tips(*fields: str) -> list[alt.Tooltip]:
+    numbers = ("value", "low", "high", "left", "right", "difference")
+    kinds = {"run": "N", "against": "N", "slice": "N", "stars": "N", "front": "N"}
+    formats = {"share": ".1%", "p": ".3g", "milliseconds": ".3~g", **dict.fromkeys(numbers, ".4~f")}
+    return [
+        alt.Tooltip(f"{name}:{kinds.get(name, 'Q')}", format=formats.get(name, alt.Undefined))
+        for name in fields
+    ]
+
+
+WIDTH = 760
+SCALE = 2
+
+_CONFIG: dict[str, Any] = {
+    "background": "#ffffff",
+    "font": "Helvetica, Arial, sans-serif",
+    **CONFIG,
+    "view": {"stroke": None},
+    "axis": {"gridColor": "#e6e6e2", "domainColor": "#8a8a84", "tickColor": "#8a8a84", "labelFontSize": 12},
+    "legend": {"labelFontSize": 12},
+    "title": {
+        "anchor": "start",
+        "fontSize": 15,
+        "subtitleFontSize": 12,
+        "subtitleColor": "#5a5a55",
+        "offset": 14,
+    },
+}
+
+
+def save_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
+    """Write every chart of the measure that ranks the runs as NAME.png and NAME.svg; the files written."""
+    import vl_convert
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for chart in charts:
+        shown = chart.measures[0] if chart.measures else ""
+        title = {"text": f"{chart.title}: {shown}" if shown else chart.title, "subtitle": chart.about}
+        spec = {**chart.spec, "width": WIDTH, "title": title, "config": _CONFIG, "padding": 16}
+        drawings = {"svg": vl_convert.vegalite_to_svg(spec).encode()}
+        drawings["png"] = vl_convert.vegalite_to_png(spec, scale=SCALE)
+        for kind, content in drawings.items():
+            path = folder / f"{chart.name}.{kind}"
+            write_file(path, content)
+            written.append(path)
+    return written

@@ -1,0 +1,274 @@
+"""Templates: what is sent for a query, with {query}, {k} and ${VARIABLE} filled in."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import Request, urlopen
+
+from steelyard.retrievers.adapters.base import Wrapped
+from steelyard.retrievers.adapters.calling import ask_each
+from steelyard.retrievers.adapters.documents import (
+    EVERY,
+    HASH,
+    DocIds,
+    MissingError,
+    every,
+    read_answer,
+    read_score,
+    steps_of,
+    with_scores,
+)
+from steelyard.retrievers.base import Ranked, RetrieverError, checked_queries, number, whole
+from steelyard.wording import counted
+
+_MARK = re.compile(r"\{(query|k)\}")
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+def filled(template: Any, query: str, k: int) -> Any:
+    """The template with its query and k: `{k}` alone becomes the number, within a text its digits.
+
+    >>> filled({"text": "{query}", "size": "{k}", "note": "first {k}"}, "a fox", 10)
+    {'text': 'a fox', 'size': 10, 'note': 'first 10'}
+    """
+    if isinstance(template, Mapping):
+        return {key: filled(value, query, k) for key, value in template.items()}
+    if isinstance(template, (list, tuple)):
+        return [filled(value, query, k) for value in template]
+    if not isinstance(template, str):
+        return template
+    if template == "{k}":
+        return k
+    return filled_text(template, query, k)
+
+
+def filled_text(template: str, query: str, k: int) -> str:
+    """The text with its query and k; marks within the query stay as they are.
+
+    >>> filled_text("?q={query}&k={k}", "{k}", 5)
+    '?q={k}&k=5'
+    """
+    return _MARK.sub(lambda found: query if found[1] == "query" else str(k), template)
+
+
+def from_environment(text: str, who: str) -> str:
+    """The text with every ${VARIABLE} from the environment, so that secrets stay out of files.
+
+    >>> import os; os.environ["STEELYARD_DOCTEST"] = "word"
+    >>> from_environment("Bearer ${STEELYARD_DOCTEST}", "http")
+    'Bearer word'
+    """
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            raise RetrieverError(
+                f"{who}: the environment has no {found[1]}, which ${{{found[1]}}} stands for."
+            )
+        return os.environ[found[1]]
+
+    return _VARIABLE.sub(value, text)
+
+
+_SHOWN = 200
+_TRY_AGAIN = {408, 429, 500, 502, 503, 504}
+_FIRST_PAUSE = 0.2
+
+
+class JsonService:
+    """A URL that is asked queries. `shown` is the URL without its user, its ${VARIABLES} as they were written."""
+
+    def __init__(
+        self, url: str, who: str, body: Any, headers: Mapping[str, str] | None, timeout: float, retries: int
+    ) -> None:
+        self.host = host_of(url, who)
+        self.shown = _without_user(url)
+        self.headers = {str(key): from_environment(str(value), who) for key, value in (headers or {}).items()}
+        self._who = who
+        self._body = body
+        self._timeout = number(who, "`timeout`", timeout, 1e-3)
+        self._retries = int(number(who, "`retries`", retries))
+        whole = from_environment(url, who)
+        self._url = _without_user(whole)
+        self._user = _basic(whole)
+
+    def ask(self, query: str, k: int) -> Any:
+        """The answer's JSON."""
+        url = filled_text(self._url, quote(query, safe=""), k)
+        sent = None if self._body is None else json.dumps(filled(self._body, query, k)).encode()
+        headers = {"Accept": "application/json", **self._user}
+        if sent is not None:
+            headers["Content-Type"] = "application/json"
+        answer = self._answered(Request(url, sent, {**headers, **self.headers}))
+        try:
+            return json.loads(answer)
+        except ValueError:
+            start = answer[:_SHOWN].decode("utf-8", "replace").strip()
+            raise RetrieverError(
+                f"{self._who}: {self.shown} answered no JSON; the answer starts with {start!r}."
+            ) from None
+
+    def _answered(self, request: Request) -> bytes:
+        """The body of the answer, after as many tries as are allowed."""
+        for attempt in range(self._retries + 1):
+            try:
+                with urlopen(request, timeout=self._timeout) as response:
+                    return bytes(response.read())
+            except HTTPError as error:
+                with error:
+                    said = error.read(_SHOWN).decode("utf-8", "replace").strip()
+                problem = f"answered {error.code} {error.reason}" + (f": {said}" if said else "")
+                again = error.code in _TRY_AGAIN
+            except (URLError, OSError, HTTPException) as error:
+                problem, again = self._broken(error), True
+            if not again:
+                break
+            if attempt < self._retries:
+                time.sleep(_FIRST_PAUSE * 2**attempt)
+        tried = f" (tried {attempt + 1} times)" if attempt else ""
+        raise RetrieverError(f"{self._who}: {self.shown} {problem}{tried}.")
+
+    def _broken(self, error: Exception) -> str:
+        reason = getattr(error, "reason", None) or error
+        if isinstance(reason, TimeoutError):
+            return f"gave no answer within {self._timeout:g} s; `timeout` sets how long to wait"
+        return f"could not be reached: {reason}"
+
+
+def host_of(url: Any, who: str) -> str:
+    """The host of an http URL; urllib would open files too.
+
+    >>> host_of("http://localhost:9200/passages", "http")
+    'localhost:9200'
+    """
+    parts = urlsplit(url) if isinstance(url, str) else None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.netloc:
+        raise RetrieverError(
+            f"{who}: `target` is {url!r}; expected a URL, as in http://localhost:8000/search?q={{query}}&k={{k}}."
+        )
+    return parts.netloc.rpartition("@")[2]
+
+
+def _without_user(url: str) -> str:
+    netloc = urlsplit(url).netloc
+    return url.replace(netloc, netloc.rpartition("@")[2], 1)
+
+
+def _basic(url: str) -> dict[str, str]:
+    parts = urlsplit(url)
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+_QUERY = "{query}"
+
+
+class Http(Wrapped):
+    """A service that is asked over HTTP, one request a query.
+
+    target: its URL, with {query} and {k} filled in: `http://localhost:8000/search?q={query}&k={k}`.
+    body: what is posted as JSON, with {query} and {k} filled in; without a body the request is a GET.
+    id: the JSON path to the ids, as in `results[*].id` or `hits.hits[*]._source.key`; or `hash`, with `text`.
+        Without a path, the answer is read as that of a function would be.
+    score: the JSON path to the scores; without one, they are 1/rank.
+    text: the JSON path to the texts, for `id: hash`.
+    headers: of every request. ${VARIABLE} in a header or in the URL comes from the environment.
+    timeout: seconds to wait for an answer.
+    retries: how often a request is made again after a timeout, a broken connection, or a status of 408, 429,
+        500 or above that says to come again, with a pause that doubles from 0.2 s.
+    concurrency: how many requests are out at once when several queries are asked.
+    version: of what the service holds: answers are kept from bench to bench for as long as the settings stay.
+    name: the label of its row in a table; the host by default.
+
+    Every request opens a connection of its own, which its latency includes. The values of headers are in no
+    settings and no message.
+    """
+
+    def __init__(
+        self,
+        target: Any = None,
+        body: Any = None,
+        id: str | None = None,
+        score: str | None = None,
+        text: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 10.0,
+        retries: int = 2,
+        concurrency: int = 1,
+        version: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        label = name or host_of(target, "http")
+        if _QUERY not in target and _QUERY not in json.dumps(body, default=str):
+            raise RetrieverError(
+                f"{label}: neither the URL nor `body` has {_QUERY}; put it where the query goes."
+            )
+        self._service = JsonService(target, label, body, headers, timeout, retries)
+        self._paths = {"id": _path(id, "id", label), "score": _path(score, "score", label)}
+        self._texts = _path(text, "text", label)
+        if id == HASH and text is None:
+            raise RetrieverError(f"{label}: `id: hash` needs `text`, the JSON path to the texts.")
+        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
+        seen = {
+            "retriever": "http",
+            "target": self._service.shown,
+            "body": body,
+            "headers": sorted(self._service.headers),
+            "score": score,
+            "text": text,
+            "version": version,
+        }
+        super().__init__(label, DocIds(id or "id", label), seen)
+
+    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
+        """Per query, the first k (document id, score) pairs of its answer, in its order."""
+        listed = checked_queries(queries, k, self.label)
+        answers = ask_each(lambda query: self._service.ask(query, k), listed, self._concurrency)
+        return [self._read(answer, query, k) for query, answer in zip(listed, answers, strict=True)]
+
+    def _read(self, answer: Any, query: str, k: int) -> Ranked:
+        where = f"the answer to {query[:60]!r}"
+        if self._texts is not None and self._ids.setting == HASH:
+            docs = [self._ids.of_text(text, where) for text in self._values(answer, self._texts, "text")]
+        elif self._paths["id"] is not None:
+            docs = [self._ids.plain(found, where) for found in self._values(answer, self._paths["id"], "id")]
+        else:
+            return read_answer(answer, self._ids, self.label, query, k)
+        if self._paths["score"] is None:
+            return with_scores([(doc, None) for doc in docs[:k]])
+        scores = self._values(answer, self._paths["score"], "score")
+        if len(scores) != len(docs):
+            raise RetrieverError(
+                f"{self.label}: {where} has {counted(len(docs), 'id')} and {counted(len(scores), 'score')}."
+            )
+        pairs = zip(docs[:k], scores[:k], strict=True)
+        return with_scores(
+            [(doc, read_score(value, self.label, f"{doc!r} in {where}")) for doc, value in pairs]
+        )
+
+    def _values(self, answer: Any, steps: Sequence[str | int], setting: str) -> list[Any]:
+        try:
+            return list(every(answer, steps))
+        except MissingError as missing:
+            raise RetrieverError(f"{self.label}: `{setting}` does not fit the answer: {missing}.") from None
+
+
+def _path(setting: str | None, what: str, who: str) -> list[str | int] | None:
+    if setting is None or setting == HASH:
+        return None
+    steps = steps_of(setting, who)
+    if EVERY not in steps:
+        raise RetrieverError(
+            f"{who}: `{what}` is {setting!r}; expected a JSON path with [*] where the list is, as in results[*].id."
+        )
+    return steps

