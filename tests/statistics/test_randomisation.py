@@ -11,6 +11,7 @@ from scipy import stats
 
 from steelyard.errors import InputError
 from steelyard.statistics import (
+    arrays,
     bootstrap_test,
     bootstrap_tests,
     max_t,
