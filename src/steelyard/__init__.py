@@ -1,6 +1,7 @@
-"""Steelyard weighs retrievers: how good, by whose definition, whether the difference is real, and where they fail.
+"""Steelyard evaluates retrievers: how good they are, by whose definition, whether a difference is significant,
+and where they fail.
 
-Names are loaded when first used, so that `import steelyard` costs little more than numpy.
+Names are loaded when first used, so `import steelyard` costs little.
 """
 
 from __future__ import annotations
@@ -13,64 +14,132 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from steelyard.bench.config import Bench as Bench
-    from steelyard.bench.result import BenchResult as BenchResult
-    from steelyard.bench.runner import bench as bench
-    from steelyard.comparison.compare import compare as compare
-    from steelyard.comparison.compare import compare_scores as compare_scores
-    from steelyard.comparison.result import Comparison as Comparison
-    from steelyard.datasets import Dataset as Dataset
-    from steelyard.dialects.explain import explain as explain
-    from steelyard.dialects.identify import identify as identify
-    from steelyard.dialects.reconcile import reconcile as reconcile
-    from steelyard.errors import SteelyardError as SteelyardError
-    from steelyard.evaluation import evaluate as evaluate
-    from steelyard.evidence.evidence import Evidence as Evidence
-    from steelyard.fusion.fuse import fuse as fuse
-    from steelyard.fusion.tune import Tuned as Tuned
-    from steelyard.fusion.tune import tune as tune
-    from steelyard.measures.grammar import Measure as Measure
-    from steelyard.measures.grammar import parse as parse
-    from steelyard.qrels import Qrels as Qrels
-    from steelyard.run import Run as Run
-    from steelyard.scores import Scores as Scores
+    from steelyard.bench.config import Bench
+    from steelyard.bench.folder import ResultFolder, load_result
+    from steelyard.bench.result import BenchResult
+    from steelyard.bench.runner import bench
+    from steelyard.comparison.compare import compare, compare_scores
+    from steelyard.comparison.result import Comparison
+    from steelyard.coverage import Coverage
+    from steelyard.datasets import Corpus, Dataset, Queries
+    from steelyard.dialects import Dialect
+    from steelyard.dialects import listing as dialects
+    from steelyard.dialects.explain import Explanation, explain
+    from steelyard.dialects.identify import Identification, identify
+    from steelyard.dialects.reconcile import Reconciliation, reconcile
+    from steelyard.errors import InputError, MeasureError, PackageError, PolicyError, SteelyardError
+    from steelyard.evaluation import evaluate
+    from steelyard.evidence import Evidence, RollUp
+    from steelyard.fusion.fuse import fuse
+    from steelyard.fusion.tune import Tuned, tune
+    from steelyard.gate.baseline import save_baseline
+    from steelyard.gate.check import check as gate
+    from steelyard.gate.result import GateResult
+    from steelyard.io import convert, formats
+    from steelyard.measures import listing as measures
+    from steelyard.measures.grammar import Measure, parse
+    from steelyard.notes import Note
+    from steelyard.qrels import Qrels
+    from steelyard.retrievers.base import Retriever, RetrieverError
+    from steelyard.retrievers.registry import listing as retrievers
+    from steelyard.run import Run
+    from steelyard.scores import Scores
 
-_PACKAGES = ("bench", "dialects", "gate", "measures", "retrievers")
+__all__ = [
+    "Bench",
+    "BenchResult",
+    "Comparison",
+    "Corpus",
+    "Coverage",
+    "Dataset",
+    "Dialect",
+    "Evidence",
+    "Explanation",
+    "GateResult",
+    "Identification",
+    "InputError",
+    "Measure",
+    "MeasureError",
+    "Note",
+    "PackageError",
+    "PolicyError",
+    "Qrels",
+    "Queries",
+    "Reconciliation",
+    "ResultFolder",
+    "Retriever",
+    "RetrieverError",
+    "RollUp",
+    "Run",
+    "Scores",
+    "SteelyardError",
+    "Tuned",
+    "__version__",
+    "bench",
+    "compare",
+    "compare_scores",
+    "convert",
+    "dialects",
+    "evaluate",
+    "explain",
+    "formats",
+    "fuse",
+    "gate",
+    "identify",
+    "load_result",
+    "measures",
+    "parse",
+    "reconcile",
+    "retrievers",
+    "save_baseline",
+    "tune",
+]
 
-_HOMES = {
-    "Bench": "steelyard.bench.config",
-    "BenchResult": "steelyard.bench.result",
-    "Dataset": "steelyard.datasets",
-    "Comparison": "steelyard.comparison.result",
-    "Evidence": "steelyard.evidence.evidence",
-    "Measure": "steelyard.measures.grammar",
-    "Qrels": "steelyard.qrels",
-    "Run": "steelyard.run",
-    "Scores": "steelyard.scores",
-    "SteelyardError": "steelyard.errors",
-    "Tuned": "steelyard.fusion.tune",
-    "compare": "steelyard.comparison.compare",
-    "compare_scores": "steelyard.comparison.compare",
-    "evaluate": "steelyard.evaluation",
-    "explain": "steelyard.dialects.explain",
-    "fuse": "steelyard.fusion.fuse",
-    "identify": "steelyard.dialects.identify",
-    "parse": "steelyard.measures.grammar",
-    "reconcile": "steelyard.dialects.reconcile",
-    "tune": "steelyard.fusion.tune",
+_MODULES = {
+    "bench.config": ("Bench",),
+    "bench.folder": ("ResultFolder", "load_result"),
+    "bench.result": ("BenchResult",),
+    "comparison.compare": ("compare", "compare_scores"),
+    "comparison.result": ("Comparison",),
+    "coverage": ("Coverage",),
+    "datasets": ("Corpus", "Dataset", "Queries"),
+    "dialects": ("Dialect",),
+    "dialects.explain": ("Explanation", "explain"),
+    "dialects.identify": ("Identification", "identify"),
+    "dialects.reconcile": ("Reconciliation", "reconcile"),
+    "errors": ("InputError", "MeasureError", "PackageError", "PolicyError", "SteelyardError"),
+    "evaluation": ("evaluate",),
+    "evidence": ("Evidence", "RollUp"),
+    "fusion.fuse": ("fuse",),
+    "fusion.tune": ("Tuned", "tune"),
+    "gate.baseline": ("save_baseline",),
+    "gate.result": ("GateResult",),
+    "io": ("convert", "formats"),
+    "measures.grammar": ("Measure", "parse"),
+    "notes": ("Note",),
+    "qrels": ("Qrels",),
+    "retrievers.base": ("Retriever", "RetrieverError"),
+    "run": ("Run",),
+    "scores": ("Scores",),
 }
-
-__all__ = ["__version__", *_HOMES, *_PACKAGES]
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return import_module(f"steelyard.{name}")
-    if name not in _HOMES:
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"steelyard.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+    if name.startswith("_") or not _is_module(name):
         raise AttributeError(f"module 'steelyard' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    # bench, dialects, gate, measures and retrievers are packages that can be called.
+    return import_module(f"steelyard.{name}")
+
+
+def _is_module(name: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(f"steelyard.{name}") is not None
 
 
 def __dir__() -> list[str]:

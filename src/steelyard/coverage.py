@@ -1,4 +1,4 @@
-"""Whether a run and the judgments call their documents alike: what is said where not one is known to both."""
+"""Coverage: what was missing, unjudged, tied or repeated in an evaluation, and ids that do not match."""
 
 from __future__ import annotations
 
@@ -14,47 +14,44 @@ from steelyard.alignment.alignment import Aligned, Alignment
 from steelyard.alignment.hits import Bools
 from steelyard.errors import InputError
 from steelyard.measures.grammar import Measure, parse
-from steelyard.options import Policies
+from steelyard.notes import Note, note, sentence
+from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-from steelyard.wording import counted, worded
+from steelyard.wording import counted
 
-UNKNOWN = "no document that came back is judged"
-DIFFER = "the ids differ only in"
-"""How the note begins, and how it goes on where it can be seen what makes the ids differ."""
-
-_LOOKED_AT = 20
-"""How many queries are looked at for ids that are nearly the same."""
+LOOKED_AT = 20
+"""Queries whose ids are compared to find ids that are nearly the same."""
 
 
 def with_unknown_documents(aligned: Aligned, qrels: Qrels, run: Any) -> Aligned:
-    """The same; where documents came back and none of them is judged, with a note that shows ids of both."""
+    """The same; with a note that shows ids of both sides where documents were retrieved and none is judged."""
     a = aligned.alignment
     if len(a.rank) or not len(qrels) or not a.retrieved.any():
         return aligned
     answered = [query for query, size in zip(a.queries, a.retrieved.tolist(), strict=True) if size]
-    queries = answered[:_LOOKED_AT]
-    note = unknown_documents_note(_returned(Run.of(run), queries), _judged(qrels, queries))
-    return replace(aligned, notes=(note, *aligned.notes))
+    queries = answered[:LOOKED_AT]
+    found = unknown_documents_note(_returned(Run.of(run), queries), _judged(qrels, queries))
+    return replace(aligned, notes=(found, *aligned.notes))
 
 
-def unknown_documents_note(returned: Sequence[str], judged: Sequence[str]) -> str:
-    """The note on lists without a judged document: two ids of either side, and how they differ, if that is seen.
+def unknown_documents_note(returned: Sequence[str], judged: Sequence[str]) -> Note:
+    """The note on lists without a judged document: ids of both sides, and how they differ if that can be seen.
 
     >>> print(unknown_documents_note(["D1", "D7"], ["d1", "d2"]))
-    no document that came back is judged: the run has 'D1', 'D7', the judgments 'd1', 'd2'; the ids differ only in upper and lower case
+    no retrieved document is judged: the run has 'D1', 'D7', the qrels 'd1', 'd2'; the ids differ only in upper and lower case
     """
-    shown = [", ".join(map(repr, dict.fromkeys(ids[:2]))) or "none" for ids in (returned, judged)]
     what = difference(returned, judged)
-    advice = f"{DIFFER} {what}" if what else "check that they belong together"
-    return f"{UNKNOWN}: the run has {shown[0]}, the judgments {shown[1]}; {advice}"
+    if what is None:
+        return note("no-judged-document", run=returned[:2], qrels=judged[:2])
+    return note("document-ids-differ", run=returned[:2], qrels=judged[:2], difference=what)
 
 
 def difference(returned: Iterable[str], judged: Iterable[str]) -> str | None:
-    """What makes ids differ that would else be the same: case, or what all of one side begin with or end in.
+    """How ids differ that are otherwise the same: case, white space, or a prefix or suffix of one side.
 
     >>> difference(["doc-12", "doc-7"], ["7", "8"]), difference(["a.txt"], ["a"]), difference(["x"], ["y"])
-    ("'doc-', with which those of the run begin", "'.txt', in which those of the run end", None)
+    ("the prefix 'doc-' of the run's ids", "the suffix '.txt' of the run's ids", None)
     """
     ours, theirs = set(returned), set(judged)
     if ours & theirs:
@@ -62,14 +59,14 @@ def difference(returned: Iterable[str], judged: Iterable[str]) -> str | None:
     if {one.strip().lower() for one in ours} & {one.strip().lower() for one in theirs}:
         spaced = {one.strip() for one in ours} & {one.strip() for one in theirs}
         return "white space around them" if spaced else "upper and lower case"
-    for longer, shorter, whose in ((ours, theirs, "the run"), (theirs, ours, "the judgments")):
+    for longer, shorter, whose in ((ours, theirs, "the run's"), (theirs, ours, "the qrels'")):
         for one in sorted(longer):
             for cut in filter(partial(_parts, one), range(1, len(one))):
                 begin, end = one[:cut], one[cut:]
                 if end in shorter and _all_and_none(longer, shorter, str.startswith, begin):
-                    return f"{begin!r}, with which those of {whose} begin"
+                    return f"the prefix {begin!r} of {whose} ids"
                 if begin in shorter and _all_and_none(longer, shorter, str.endswith, end):
-                    return f"{end!r}, in which those of {whose} end"
+                    return f"the suffix {end!r} of {whose} ids"
     return None
 
 
@@ -103,21 +100,16 @@ def _judged(qrels: Qrels, queries: Sequence[str]) -> list[str]:
     return found or list(islice(judged.doc_ids, 100))
 
 
-STRANGERS = "no query of the run is in the judgments"
-"""How the note on a run and judgments that share no query begins."""
-
-
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of every edge case met, and the notes that go with them.
+    """Counts of every edge case, and the notes that go with them.
 
-    queries: in the judgments; answered and missing: whether the run has them; empty: answered with an
-    empty list; without_judgments: queries only the run has; no_relevant: queries with no relevant
-    document, by the lowest grade that counts as relevant; documents: places in the lists of judged
-    queries; repeated: documents that came again in a list, which hold a place each unless they were taken
-    out; unjudged: different documents that their query did not judge, so never a repeat; tie_sensitive:
-    queries where the order of tied documents can change a score; below_rel: judgments graded above 0 that
-    a measure does not count as relevant by its own default, nobody having said a level.
+    queries: queries in the qrels. answered, missing: whether the run has them. empty: queries with an empty list.
+    without_judgments: queries of the run that are not in the qrels. no_relevant: queries without a relevant
+    document, by the lowest grade that counts as relevant. documents: ranks in the lists of judged queries.
+    repeated: documents that occur again in a list; each keeps a rank unless it was removed. unjudged: distinct
+    documents without a judgment, so never a repeat. tie_sensitive: queries where the order of tied documents can
+    change a score. below_rel: judgments above 0 that a measure does not count as relevant by its own default.
     """
 
     queries: int
@@ -130,92 +122,61 @@ class Coverage:
     unjudged: int
     repeated: int
     tie_sensitive: int
-    policies: Policies
+    policies: Options
     below_rel: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def counts(self) -> dict[str, int]:
         """The counts alone."""
         return {name: value for name, value in asdict(self).items() if isinstance(value, int)}
 
-    def sentences(self) -> list[str]:
-        """What a reader should know, one sentence each; nothing where all is plain."""
-        said: list[str] = []
+    def all_notes(self) -> list[Note]:
+        """A note for every count that a reader should know, then the other notes."""
+        policies = self.policies
+        found: list[Note] = []
         if self.missing:
-            fate = _fate(self.missing, self.policies.missing)
-            said.append(
-                f"{counted(self.missing, 'query is', 'queries are')} missing from the run and {fate}."
-            )
+            found.append(note("missing-queries", count=self.missing, policy=policies.missing))
         if self.empty:
-            said.append(self._on_empty_lists())
+            found.append(note("empty-lists", count=self.empty, missing=policies.missing))
         if self.without_judgments:
-            fate = worded(self.without_judgments, "was", "were")
-            said.append(
-                f"{counted(self.without_judgments, 'query', 'queries')} only in the run {fate} ignored."
-            )
+            found.append(note("queries-without-judgments", count=self.without_judgments))
         if self.no_relevant:
-            fate = _fate(self.no_relevant, self.policies.no_relevant)
-            said.append(
-                f"{counted(self.no_relevant, 'query has', 'queries have')} no relevant document and {fate}."
-            )
+            found.append(note("no-relevant-document", count=self.no_relevant, policy=policies.no_relevant))
         if self.unjudged and self.documents:
-            said.append(self._on_unjudged())
+            repeats = self.repeated if policies.duplicates == "hold" else 0
+            found.append(
+                note(
+                    "unjudged-documents",
+                    count=self.unjudged,
+                    documents=self.documents - repeats,
+                    repeats=bool(repeats),
+                    removed=policies.unjudged == "remove",
+                )
+            )
         if self.repeated:
-            held = self.policies.duplicates == "hold" and self.policies.unjudged == "keep"
-            what = (
-                f"{worded(self.repeated, 'it', 'each')} holds its rank and gains nothing"
-                if held
-                else worded(self.repeated, "it was taken out", "they were taken out")
-            )
-            said.append(
-                f"{counted(self.repeated, 'document repeats', 'documents repeat')} an earlier one of the "
-                f"list: {what}."
-            )
+            held = policies.duplicates == "hold" and policies.unjudged == "keep"
+            found.append(note("repeated-documents", count=self.repeated, held=held))
         if self.tie_sensitive:
-            said.append(
-                f"{counted(self.tie_sensitive, 'query has', 'queries have')} tied scores whose order can "
-                "change a value "
-                f"(ties={self.policies.ties})."
-            )
-        return said + [f"{note[:1].upper()}{note[1:].rstrip('.')}." for note in self.notes]
-
-    def _on_unjudged(self) -> str:
-        """How much was never judged: of different documents, as a repeat is neither judged nor unjudged."""
-        held = self.repeated if self.policies.duplicates == "hold" else 0
-        of = self.documents - held
-        told = (
-            f"{self.unjudged:,} of {counted(of, 'different document' if held else 'document')} "
-            f"({self.unjudged / of:.0%}) {worded(self.unjudged, 'was', 'were')} never judged"
-        )
-        if self.policies.unjudged == "remove":
-            told += f" and {worded(self.unjudged, 'was', 'were')} taken out of the lists"
-        return f"{told}."
-
-    def _on_empty_lists(self) -> str:
-        """An empty list is an answer, so it counts where missing queries do not: that is said."""
-        fate = _fate(self.empty, "zero")
-        told = f"{counted(self.empty, 'query is', 'queries are')} answered with an empty list and {fate}"
-        if self.policies.missing == "skip":
-            told += ", though missing queries are left out; a TREC file cannot hold an empty list, and leaves them out"
-        return f"{told}."
+            found.append(note("tied-scores", count=self.tie_sensitive, ties=policies.ties))
+        return [*found, *self.notes]
 
     def __str__(self) -> str:
         head = (
             f"{self.answered:,} of {counted(self.queries, 'query', 'queries')} answered, "
             f"{counted(self.documents, 'document')}."
         )
-        return " ".join([head, *self.sentences()])
+        return " ".join([head, *map(sentence, self.all_notes())])
 
     __repr__ = __str__
 
 
 def coverage_of(
-    aligned: Aligned, a: Alignment, policies: Policies, levels: Levels, deepest: float
+    aligned: Aligned, a: Alignment, policies: Options, levels: Levels, deepest: float
 ) -> Coverage:
-    """The coverage of an alignment, as far down as the deepest cutoff looks.
+    """The coverage of an alignment down to the deepest cutoff.
 
-    `a` is what is measured; where unjudged documents were taken out of it, what came back is counted in
-    the lists as they were.
+    `a` is the alignment that is measured. Where unjudged documents were removed from it, documents are counted
+    in the lists as they were retrieved.
     """
     lists = aligned.alignment if policies.unjudged == "remove" else a
     documents, judged, repeated = int(lists.retrieved.sum()), len(lists.rank), len(lists.repeats.rank)
@@ -223,7 +184,7 @@ def coverage_of(
     answered = int(a.answered.sum())
     notes = list(dict.fromkeys(aligned.notes))
     if a.size and not answered and aligned.run_only_queries:
-        notes.insert(0, strangers_note(aligned.run_only_examples, a.queries[:3]))
+        notes.insert(0, note("no-shared-query", run=aligned.run_only_examples, qrels=tuple(a.queries[:3])))
     return Coverage(
         queries=a.size,
         answered=answered,
@@ -235,7 +196,7 @@ def coverage_of(
         unjudged=documents - judged - held,
         repeated=repeated,
         tie_sensitive=_tie_sensitive(a, deepest),
-        below_rel=int(np.sum((a.judged.grade > 0) & (a.judged.grade < levels.highest_unsaid))),
+        below_rel=int(np.sum((a.judged.grade > 0) & (a.judged.grade < levels.highest_default))),
         policies=policies,
         notes=tuple(notes),
     )
@@ -243,43 +204,39 @@ def coverage_of(
 
 @dataclass(frozen=True)
 class Levels:
-    """From which grade on a document is relevant, to the measures asked for.
+    """The lowest grade that counts as relevant, for the measures of an evaluation.
 
-    `lowest`: to some of them (None: any grade above 0). `unsaid` are the measures, and their levels, that
-    have one by default alone: neither they nor the call say it.
+    `lowest`: the lowest over the measures (None: any grade above 0). `by_default`: the measures whose level is
+    their own default, since neither the measure nor the call states one.
     """
 
     lowest: float | None = None
-    unsaid: Mapping[str, float] = field(default_factory=dict)
+    by_default: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, wanted: Mapping[str, Measure], rel: float | None) -> Levels:
-        """The levels of some measures, `rel` being that of the call."""
-        own = {key: level_of(m, rel) for key, m in wanted.items() if m.definition.needs_relevant}
-        unsaid = {
+    def of(cls, measures: Mapping[str, Measure], rel: float | None) -> Levels:
+        """The levels of some measures; `rel` is the level that the call states."""
+        own = {key: level_of(m, rel) for key, m in measures.items() if m.definition.needs_relevant}
+        by_default = {
             key: level
-            for key, m in wanted.items()
+            for key, m in measures.items()
             if rel is None and (level := level_of(m)) is not None and "rel=" not in str(m)
         }
         known = [level for level in own.values() if level is not None]
         lowest = rel if rel is not None else min(known, default=None)
-        return cls(lowest if rel is not None or len(known) == len(own) else None, unsaid)
+        return cls(lowest if rel is not None or len(known) == len(own) else None, by_default)
 
     @property
-    def highest_unsaid(self) -> float:
-        """The highest level that nobody asked for; 0 where there is none."""
-        return max(self.unsaid.values(), default=0.0)
+    def highest_default(self) -> float:
+        """The highest default level; 0 where there is none."""
+        return max(self.by_default.values(), default=0.0)
 
-    def note(self, below: int, faintest: float) -> str | None:
-        """What to say of judgments above 0 that are not relevant to measures which do not say their level."""
-        keys = [key for key, level in self.unsaid.items() if faintest < level]
+    def note(self, below: int, lowest: float) -> Note | None:
+        """The note on grades above 0 that measures which state no level do not count as relevant."""
+        keys = [key for key, level in self.by_default.items() if lowest < level]
         if not below or not keys:
             return None
-        return (
-            f"{counted(below, 'judgment has', 'judgments have')} a grade above 0 but below {self.highest_unsaid:g}, "
-            f"from which on {', '.join(keys)} {worded(len(keys), 'counts', 'count')} a document as relevant: "
-            f"rel={faintest:g} (--rel {faintest:g}) counts {worded(below, 'it', 'them')} too"
-        )
+        return note("grades-below-rel", count=below, measures=keys, level=self.highest_default, lowest=lowest)
 
 
 def level_of(measure: Measure, rel: float | None = None) -> float | None:
@@ -291,29 +248,18 @@ def level_of(measure: Measure, rel: float | None = None) -> float | None:
     return rel if own is None else float(own)
 
 
-def faintest_grade(a: Alignment) -> float:
+def lowest_positive_grade(a: Alignment) -> float:
     """The lowest grade above 0; infinite where there is none."""
     above = a.judged.grade[a.judged.grade > 0]
     return float(above.min(initial=np.inf))
 
 
-def strangers_note(run_queries: Iterable[str], judged_queries: Iterable[str]) -> str:
-    """The note on a run and judgments that share no query, with a few queries of either."""
-    return (
-        f"{STRANGERS}: the run has {', '.join(map(repr, run_queries))}, "
-        f"the judgments {', '.join(map(repr, judged_queries))}; check that they belong together"
-    )
-
-
-def refuse_strangers(coverage: Mapping[str, Coverage]) -> None:
-    """An error where a run and the judgments share no query, or their documents are called otherwise.
-
-    Zeros mean nothing there.
-    """
+def refuse_unmatched(coverage: Mapping[str, Coverage]) -> None:
+    """Raise where a run and the qrels share no query, or name their documents differently: the scores mean nothing."""
     for name, covered in coverage.items():
-        for note in covered.notes:
-            if note.startswith(STRANGERS) or (note.startswith(UNKNOWN) and DIFFER in note):
-                raise InputError(f"run {name!r}: {note}.")
+        for found in covered.notes:
+            if found.severity == "error":
+                raise InputError(f"run {name!r}: {found}.")
 
 
 def without_relevant(a: Alignment, rel: float | None) -> Bools:
@@ -344,9 +290,3 @@ def _tie_sensitive(a: Alignment, deepest: float) -> int:
     )
     mixed = query[begins][highest != lowest]
     return len(mixed) and 1 + int(np.count_nonzero(np.diff(mixed)))
-
-
-def _fate(number: int, policy: str) -> str:
-    if policy == "skip":
-        return worded(number, "is left out", "are left out")
-    return worded(number, "counts as 0", "count as 0")

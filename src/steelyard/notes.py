@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from steelyard.wording import worded
+from steelyard.wording import counted, worded
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -112,3 +112,94 @@ def _judgments_merged(count: int) -> str:
         "judgments given twice with the same grade were",
     )
     return f"{count:,} {given} merged"
+
+
+# Coverage of an evaluation
+
+
+@_wording("no-shared-query", "error")
+def _no_shared_query(run: tuple[str, ...], qrels: tuple[str, ...]) -> str:
+    return (
+        f"no query of the run is in the qrels: the run has {', '.join(map(repr, run))}, "
+        f"the qrels {', '.join(map(repr, qrels))}; check that the two files belong together"
+    )
+
+
+@_wording("document-ids-differ", "error")
+def _document_ids_differ(run: tuple[str, ...], qrels: tuple[str, ...], difference: str) -> str:
+    return f"{_no_judged(run, qrels)}; the ids differ only in {difference}"
+
+
+@_wording("no-judged-document", "warning")
+def _no_judged_document(run: tuple[str, ...], qrels: tuple[str, ...]) -> str:
+    return f"{_no_judged(run, qrels)}; check that the two files belong together"
+
+
+def _no_judged(run: tuple[str, ...], qrels: tuple[str, ...]) -> str:
+    shown = [", ".join(map(repr, dict.fromkeys(ids[:2]))) or "none" for ids in (run, qrels)]
+    return f"no retrieved document is judged: the run has {shown[0]}, the qrels {shown[1]}"
+
+
+@_wording("missing-queries", "warning")
+def _missing_queries(count: int, policy: str) -> str:
+    return f"{counted(count, 'query is', 'queries are')} missing from the run and {_scored(count, policy)}"
+
+
+@_wording("empty-lists", "warning")
+def _empty_lists(count: int, missing: str) -> str:
+    text = f"{counted(count, 'query has', 'queries have')} an empty list and {_scored(count, 'zero')}"
+    if missing == "skip":
+        text += " (missing queries are skipped, but an empty list is an answer; a TREC file cannot store one)"
+    return text
+
+
+@_wording("queries-without-judgments", "info")
+def _queries_without_judgments(count: int) -> str:
+    return f"{counted(count, 'query of the run has', 'queries of the run have')} no judgments and {worded(count, 'was', 'were')} ignored"
+
+
+@_wording("no-relevant-document", "warning")
+def _no_relevant_document(count: int, policy: str) -> str:
+    return f"{counted(count, 'query has', 'queries have')} no relevant document and {_scored(count, policy)}"
+
+
+@_wording("unjudged-documents", "info")
+def _unjudged_documents(count: int, documents: int, repeats: bool, removed: bool) -> str:
+    noun = "distinct document" if repeats else "document"
+    text = f"{count:,} of {counted(documents, noun)} ({count / documents:.0%}) {worded(count, 'is', 'are')} unjudged"
+    return f"{text} and {worded(count, 'was', 'were')} removed from the lists" if removed else text
+
+
+@_wording("repeated-documents", "warning")
+def _repeated_documents(count: int, held: bool) -> str:
+    what = (
+        f"{worded(count, 'it keeps its rank and gains', 'they keep their ranks and gain')} nothing"
+        if held
+        else worded(count, "it was removed", "they were removed")
+    )
+    return f"{counted(count, 'document repeats', 'documents repeat')} an earlier one in the same list; {what}"
+
+
+@_wording("tied-scores", "info")
+def _tied_scores(count: int, ties: str) -> str:
+    return f"{counted(count, 'query has', 'queries have')} tied scores whose order can change a value (ties={ties})"
+
+
+@_wording("grades-below-rel", "warning")
+def _grades_below_rel(count: int, measures: tuple[str, ...], level: float, lowest: float) -> str:
+    return (
+        f"{counted(count, 'judgment has', 'judgments have')} a grade above 0 but below {level:g}, the lowest grade that "
+        f"{', '.join(measures)} {worded(len(measures), 'counts', 'count')} as relevant; rel={lowest:g} (--rel {lowest:g}) "
+        f"includes {worded(count, 'it', 'them')}"
+    )
+
+
+@_wording("lists-shorter-than-cutoff", "warning")
+def _lists_shorter_than_cutoff(measure: str, longest: int, highest: float) -> str:
+    return f"no list has more than {counted(longest, 'document')}, so {measure} cannot exceed {highest:.2g}"
+
+
+def _scored(count: int, policy: str) -> str:
+    if policy == "skip":
+        return worded(count, "is left out", "are left out")
+    return worded(count, "scores 0", "score 0")

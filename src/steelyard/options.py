@@ -1,77 +1,199 @@
-"""Policies: what is done in each edge case. One choice each, and every result says which."""
+"""The options that every entry point shares: policies for the edge cases, the relevance level and the depth.
+
+Each option is declared once, here, with its values, their meaning and its help text. `evaluate`, `compare`,
+Spark, the command line, bench.yaml and the report read them from this module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints
 
 from steelyard.alignment.hits import DuplicateRule, Ordering, TieRule
+from steelyard.checks import is_whole
 from steelyard.errors import PolicyError, did_you_mean
 
 if TYPE_CHECKING:
     from steelyard.alignment.alignment import Alignment
 
 
+def _about(help: str = "", **meaning: str) -> dict[str, Any]:
+    """The help text of an option, and what each of its values means."""
+    return {"help": help, "meaning": meaning}
+
+
 @dataclass(frozen=True)
-class Policies:
-    """`missing`: a query judged but not in the run. `no_relevant`: one without a relevant document.
+class Options:
+    """The options of an evaluation, each with the value in force."""
 
-    `ties`: the order of equal scores. `duplicates`: a document twice in a list. `single`: whether
-    scores are compared as 32-bit floats. `unjudged`: documents of a list that its query did not judge.
-    """
-
-    missing: Literal["zero", "skip", "error"] = "zero"
-    no_relevant: Literal["zero", "skip"] = "zero"
-    ties: TieRule = "docid-desc"
-    duplicates: DuplicateRule = "hold"
-    single: bool = False
-    unjudged: Literal["keep", "remove"] = "keep"
+    missing: Literal["zero", "skip", "error"] = field(
+        default="zero",
+        metadata=_about(
+            "Queries that are in the qrels and not in the run (an empty list is an answer): zero, skip or error.",
+            zero="a query that is not in the run scores 0",
+            skip="a query that is not in the run is left out; one with an empty list is not",
+            error="a query that is not in the run is an error",
+        ),
+    )
+    no_relevant: Literal["zero", "skip"] = field(
+        default="zero",
+        metadata=_about(
+            "Queries without a relevant document: zero or skip.",
+            zero="a query without a relevant document scores 0",
+            skip="a query without a relevant document is left out",
+        ),
+    )
+    ties: TieRule = field(
+        default="docid-desc",
+        metadata=_about(
+            "Order of equal scores: docid-desc, docid-asc, stable or expected.",
+            **{
+                "docid-desc": "equal scores are ordered by document id, descending",
+                "docid-asc": "equal scores are ordered by document id, ascending",
+                "stable": "equal scores keep the order of the input",
+                "expected": "the mean over all orders of equal scores",
+            },
+        ),
+    )
+    duplicates: DuplicateRule = field(
+        default="hold",
+        metadata=_about(
+            "A document that is repeated in a list: hold, collapse or error.",
+            hold="a repeated document keeps its rank and gains nothing",
+            collapse="a repeated document is removed and the ranks below it move up",
+            error="a repeated document is an error",
+        ),
+    )
+    single: bool = field(
+        default=False,
+        metadata=_about(
+            **{
+                "False": "scores are compared as 64-bit floats",
+                "True": "scores are compared as 32-bit floats",
+            },
+        ),
+    )
+    unjudged: Literal["keep", "remove"] = field(
+        default="keep",
+        metadata=_about(
+            "Documents without a judgment: keep, or remove to measure condensed lists.",
+            keep="an unjudged document keeps its rank and gains nothing",
+            remove="unjudged documents (and repeats) are removed first and the ranks below them move up",
+        ),
+    )
+    rel: float | None = field(
+        default=None,
+        metadata=_about("Lowest grade that counts as relevant, where a measure does not state it."),
+    )
+    depth: int | None = field(default=None, metadata=_about("Cut every list at this depth."))
 
     @property
     def ordering(self) -> Ordering:
-        """The policies that put a list in order."""
+        """The options that order a list."""
         return Ordering(self.ties, self.duplicates, self.single)
 
-    def lists(self, a: Alignment, depth: int | None) -> Alignment:
-        """An alignment made under `ordering`, as it is measured: without unjudged documents if so asked, cut."""
+    def lists(self, a: Alignment) -> Alignment:
+        """The lists of an alignment as they are measured: condensed if asked for, and cut at the depth."""
         if self.unjudged == "remove":
-            return a.without_unjudged().cut(depth)
+            return a.without_unjudged().cut(self.depth)
         if self.duplicates == "collapse" and len(a.repeats.rank):
             a = replace(a, repeats=replace(a.repeats, held=False))
-        return a.cut(depth)
+        return a.cut(self.depth)
 
-    def said(self, rel: float | None = None, depth: int | None = None) -> str:
-        """The policies that are not the default ones, with the relevance level and the depth where given.
+    def summary(self) -> str:
+        """The options that differ from the defaults.
 
-        >>> Policies(missing="skip").said(rel=2, depth=1_000_000)
+        >>> Options(missing="skip", rel=2, depth=1_000_000).summary()
         'missing=skip, rel=2, depth=1000000'
         """
-        standard = Policies()
-        chosen = {name: value for name, value in vars(self).items() if value != getattr(standard, name)}
-        levels = {"rel": None if rel is None else f"{rel:g}", "depth": depth}
-        chosen |= {name: value for name, value in levels.items() if value is not None}
-        return ", ".join(f"{name}={value}" for name, value in chosen.items())
+        default = Options()
+        chosen = {name: value for name, value in vars(self).items() if value != getattr(default, name)}
+        return ", ".join(
+            f"{name}={f'{value:g}' if name == 'rel' else value}" for name, value in chosen.items()
+        )
+
+    def meanings(self) -> dict[str, tuple[str, str]]:
+        """Each policy with its value and what that means.
+
+        >>> Options().meanings()["missing"]
+        ('zero', 'a query that is not in the run scores 0')
+        """
+        return {
+            option.name: (str(value), option.metadata["meaning"][str(value)])
+            for option in fields(self)
+            if option.metadata["meaning"]
+            for value in [getattr(self, option.name)]
+        }
 
 
-def policies(defaults: Mapping[str, Any], **chosen: Any) -> Policies:
-    """Policies from a dialect's defaults and what the user chose (None: not chosen).
+class OptionKeywords(TypedDict, total=False):
+    """The options as keyword arguments of `evaluate` and `compare`. None: the dialect's own value."""
 
-    >>> policies({"missing": "skip"}, ties="stable", missing=None).missing
+    missing: str | None
+    no_relevant: str | None
+    ties: str | None
+    duplicates: str | None
+    unjudged: str | None
+    rel: float | None
+    depth: int | None
+
+
+KEYWORDS = tuple(option.name for option in fields(Options) if option.metadata["help"])
+"""The options that a user may choose; the others belong to a dialect."""
+
+POLICIES = tuple(name for name in KEYWORDS if name not in ("rel", "depth"))
+"""The options that say what is done in an edge case."""
+
+
+def help_text(name: str) -> str:
+    """What an option does, as `--help` shows it."""
+    return str(next(option for option in fields(Options) if option.name == name).metadata["help"])
+
+
+def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | OptionKeywords) -> Options:
+    """The options from a dialect's defaults and what the user chose (None: not chosen).
+
+    >>> resolve({"missing": "skip"}, {"ties": "stable", "missing": None}).missing
     'skip'
     """
+    check_names(chosen)
     values = {**defaults, **{name: value for name, value in chosen.items() if value is not None}}
     for name, allowed in _choices().items():
         if values.get(name, allowed[0]) not in allowed:
             value = values[name]
             raise PolicyError(
-                f"{name}={value!r} is not a policy; expected {', '.join(allowed)}.{did_you_mean(str(value), allowed)}"
+                f"{name}={value!r} is not a policy; expected one of {', '.join(allowed)}."
+                f"{did_you_mean(str(value), allowed)}"
             )
-    return Policies(**values)
+    options = Options(**values)
+    if options.depth is not None:
+        if not is_whole(options.depth, 1):
+            raise PolicyError(f"depth is {options.depth!r}; expected a whole number, 1 or more.")
+        if options.ties == "expected":
+            raise PolicyError(
+                "depth cuts through groups of tied documents, and ties=expected does not order them; "
+                "use cutoffs instead, as in nDCG@10."
+            )
+    return options
+
+
+def check_names(chosen: Iterable[str]) -> None:
+    """Refuse a keyword that is no option."""
+    for name in chosen:
+        if name not in KEYWORDS:
+            raise TypeError(
+                f"unexpected keyword argument {name!r}.{did_you_mean(name, KEYWORDS)} "
+                f"The options are {', '.join(KEYWORDS)}."
+            )
 
 
 @cache
 def _choices() -> dict[str, tuple[str, ...]]:
-    """What each policy may be, but for `single`, which is a flag."""
-    return {name: get_args(hint) for name, hint in get_type_hints(Policies).items() if get_args(hint)}
+    """The values that each policy may take."""
+    return {
+        name: get_args(hint)
+        for name, hint in get_type_hints(Options).items()
+        if get_args(hint) and name not in ("rel", "depth")
+    }

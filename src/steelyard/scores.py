@@ -1,4 +1,4 @@
-"""What a number was made from, as far as that is cheap to say: what is in memory by its content, a file by its size."""
+"""Scores: the values of every measure for every query, their means, intervals and coverage, and the inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from steelyard.coverage import Coverage
 from steelyard.errors import MeasureError, did_you_mean
 from steelyard.measures.compute import averaged, summary
 from steelyard.measures.grammar import Measure
-from steelyard.options import Policies
+from steelyard.notes import Note, by_severity
+from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.version import __version__
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
 
 MOST_HASHED = 1_000_000
-"""Runs and judgments of more rows than this are not hashed only to be told by it: that takes seconds."""
+"""Runs and qrels with more rows than this have no fingerprint in a result: hashing them takes seconds."""
 
 
 class File(NamedTuple):
-    """A file by its name and its size. It is measured in one pass; to hash it would take longer than that."""
+    """A file by its name and its size: hashing it would take longer than evaluating it."""
 
     name: str
     size: int | None
@@ -39,25 +40,25 @@ class File(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The judgments and the run of an evaluation, to tell them by; None where the run is not known by anything."""
+    """What identifies the qrels and the run of an evaluation."""
 
     judgments: Qrels | File
     run: Run | File | None = None
 
     @classmethod
-    def of(cls, qrels: Any, truth: Qrels, run: Any) -> Inputs:
-        """Of what was given, and the judgments it became; a mapping or frame of a run is not kept."""
+    def of(cls, source: Any, qrels: Qrels, run: Any) -> Inputs:
+        """From what the caller passed and the qrels made of it; a mapping or frame of a run is not kept."""
         known = run if isinstance(run, Run) else _file(run)
-        return cls(_file(qrels) or truth, known)
+        return cls(_file(source) or qrels, known)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """`judgments` and `run`, each by its `fingerprint`, or by `file` and `bytes`; without what is not known."""
+        """`judgments` and `run`, each with its `fingerprint`, or `file` and `bytes`; without what is unknown."""
         parts = {"judgments": known_by(self.judgments), "run": known_by(self.run)}
         return {name: known for name, known in parts.items() if known is not None}
 
 
 def known_by(source: Any) -> dict[str, Any] | None:
-    """What judgments, a run or a file can be told by; None where that would be dear, or there is nothing."""
+    """What identifies qrels, a run or a file; None where that is unknown or expensive to compute."""
     if isinstance(source, (Qrels, Run)):
         cheap = "fingerprint" in vars(source) or len(source) <= MOST_HASHED
         return {"fingerprint": source.fingerprint} if cheap else None
@@ -73,7 +74,7 @@ def _file(given: Any) -> File | None:
 
 
 def versions() -> dict[str, str]:
-    """The versions that had a part in a number: Steelyard's, numpy's, and polars' where it was loaded."""
+    """The versions of Steelyard, numpy and, where it was loaded, polars."""
     made = {"steelyard": __version__}
     for name in ("numpy", "polars"):
         if name in sys.modules:
@@ -83,7 +84,7 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What evaluate() gives. Measures are keyed as the caller wrote them.
+    """The result of evaluate(). Measures are keyed as the caller wrote them.
 
     >>> import steelyard as sy
     >>> scores = sy.evaluate({"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["x", "b"]}, ["RR", "Hit@1"])
@@ -97,8 +98,6 @@ class Scores:
     queries: Sequence[str]
     matrix: Floats
     coverage: Coverage
-    rel: float | None = None
-    depth: int | None = None
     inputs: Inputs | None = None
 
     def __getitem__(self, measure: str | Measure) -> float:
@@ -106,23 +105,29 @@ class Scores:
 
     @property
     def policies(self) -> dict[str, Any]:
-        """Every policy in force, with `rel` (the relevance level of measures that say none) and `depth`.
+        """Every option in force: the policies, `rel` (for measures that do not state a level) and `depth`.
 
         >>> import steelyard as sy
         >>> sy.evaluate({"q1": ["a"]}, {"q1": ["a"]}, "AP", missing="skip", depth=5).policies
         {'missing': 'skip', 'no_relevant': 'zero', 'ties': 'docid-desc', 'duplicates': 'hold', 'single': False, 'unjudged': 'keep', 'rel': None, 'depth': 5}
         """
-        return policies_of(self.coverage.policies, self.rel, self.depth)
+        return vars(self.coverage.policies).copy()
 
     @property
     def settings(self) -> str:
-        """What the measures' names do not say: the dialect, policies and levels that are not the default ones."""
-        return settings_of(self.dialect, self.coverage.policies, self.rel, self.depth)
+        """The dialect and the options that are not the defaults: what the names of the measures do not state."""
+        return settings_of(self.dialect, self.coverage.policies)
 
     @property
     def labels(self) -> dict[str, str]:
-        """What each measure is called so that its name gives the number again: with the `rel` that was given."""
-        return {key: _label(key, meant, self.rel) for key, meant in self.measures.items()}
+        """The name that reproduces each measure's number: with the `rel` of the call."""
+        rel = self.coverage.policies.rel
+        return {key: _label(key, measure, rel) for key, measure in self.measures.items()}
+
+    @property
+    def notes(self) -> list[Note]:
+        """What a reader should know, the most serious first."""
+        return by_severity(self.coverage.all_notes())
 
     @cached_property
     def means(self) -> dict[str, float]:
@@ -138,7 +143,7 @@ class Scores:
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
-        """A polars frame: query_id, then one column a measure."""
+        """A polars frame: query_id, then one column per measure."""
         import polars as pl
 
         columns = {key: pl.Series(row) for key, row in zip(self.measures, self.matrix, strict=True)}
@@ -189,7 +194,7 @@ class Scores:
             "coverage": self.coverage.counts(),
             "fingerprint": self.fingerprint,
             "policies": self.policies,
-            "measures": {key: meant.spelled for key, meant in self.measures.items()},
+            "measures": {key: measure.spelled for key, measure in self.measures.items()},
         }
         if self.inputs is not None:
             made["inputs"] = self.inputs.to_dict()
@@ -222,20 +227,16 @@ class Scores:
         return scores_html(self)
 
 
-def settings_of(dialect: str, rules: Policies, rel: float | None, depth: int | None) -> str:
-    """The dialect, the policies and the levels that are not the default ones; nothing where all are."""
-    spoken = "" if dialect in ("", "steelyard") else f"dialect={dialect}"
-    return ", ".join(filter(None, [spoken, rules.said(rel, depth)]))
+def settings_of(dialect: str, options: Options) -> str:
+    """The dialect and the options that are not the defaults; empty where all are."""
+    return ", ".join(
+        filter(None, ["" if dialect in ("", "steelyard") else f"dialect={dialect}", options.summary()])
+    )
 
 
-def policies_of(rules: Policies, rel: float | None, depth: int | None) -> dict[str, Any]:
-    """Every policy by name, with the relevance level and the depth."""
-    return {**vars(rules), "rel": rel, "depth": depth}
-
-
-def _label(key: str, meant: Measure, rel: float | None) -> str:
-    taken = rel is not None and dict(meant.given).get("rel") == rel
-    return str(meant) if taken and "rel=" not in key else key
+def _label(key: str, measure: Measure, rel: float | None) -> str:
+    taken = rel is not None and dict(measure.given).get("rel") == rel
+    return str(measure) if taken and "rel=" not in key else key
 
 
 def key_of(measure: str | Measure, measures: Mapping[str, Measure]) -> str:

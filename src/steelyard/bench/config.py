@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from steelyard.bench.chunkers import labels_of, problems_of
 from steelyard.bench.specs import Located, Spec, read_located, specs_of
@@ -18,7 +18,7 @@ from steelyard.datasets.reading import FORMS, path_and_options
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
 from steelyard.io.files import write_file
-from steelyard.options import policies
+from steelyard.options import POLICIES, resolve
 from steelyard.wording import counted
 
 
@@ -31,17 +31,23 @@ class Gate(BaseModel):
     allow_failed: int = Field(0, ge=0)
 
 
-class Bench(BaseModel):
+if TYPE_CHECKING:
+    _Policies = BaseModel
+else:
+    _Policies = create_model("_Policies", **dict.fromkeys(POLICIES, (str | None, None)))
+
+
+class Bench(_Policies):
     """What a bench runs. `sy.bench(Bench(dataset="demo", retrievers=["bm25-okapi"], measures=["nDCG@10"]))`."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, frozen=True)
 
     dataset: Any
     retrievers: list[Any] = Field(min_length=1)
-    chunkers: list[Any] = []
+    chunkers: list[Any] = Field(default=[])
     evidence: Any = None
     overlap: Literal["any", "majority", "whole"] = "any"
-    measures: list[str] = []
+    measures: list[str] = Field(default=[])
     depth: int = Field(100, ge=1)
     dialect: str = "steelyard"
     at: list[int] | None = None
@@ -51,11 +57,6 @@ class Bench(BaseModel):
     correction: str = "holm"
     by: str | None = None
     gate: Gate = Gate(rules=[], allow_failed=0)
-    missing: str | None = None
-    ties: str | None = None
-    duplicates: str | None = None
-    no_relevant: str | None = None
-    unjudged: str | None = None
     warmup: int = Field(3, ge=0)
     seed: int = 0
 
@@ -67,9 +68,7 @@ class Bench(BaseModel):
 
     def policies(self) -> dict[str, str | None]:
         """The policies that were chosen."""
-        return {
-            name: getattr(self, name) for name in ("missing", "ties", "duplicates", "no_relevant", "unjudged")
-        }
+        return {name: getattr(self, name) for name in POLICIES}
 
 
 def read_bench(path: Path) -> tuple[Bench, list[Spec]]:
@@ -151,7 +150,7 @@ def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], st
                 ("measures", number),
                 lambda text=text: [spoken.measure(each) for each in spoken.expand([text])],
             )
-        check((), lambda: policies(spoken.policies, **bench.policies()))
+        check((), lambda: resolve(spoken.policies, bench.policies()))
         if not bench.measures and not spoken.measures:
             problems.append(((), "no measures; name at least one, as in `measures: [nDCG@10]`"))
     if bench.composite is not None:

@@ -16,7 +16,7 @@ from steelyard.comparison.slices import COMPLEXITY
 from steelyard.comparison.tests import Plan
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
-from steelyard.options import Policies
+from steelyard.options import POLICIES
 from steelyard.qrels import Qrels
 from steelyard.report.page.subject import Subject
 from steelyard.run import Run
@@ -83,9 +83,6 @@ def _is_ours(path: Path) -> bool:
     return isinstance(first, dict) and bool({"cost", "query"} & set(first))
 
 
-POLICIES = tuple(name for name in vars(Policies()) if name != "single")
-"""The policies that a bench may choose."""
-
 _TESTED = ("baseline", "test", "correction", "seed")
 _MEASURED = ("at", "dialect", *POLICIES)
 
@@ -111,7 +108,7 @@ def compared(
         "composite": composite,
         "by": by,
         "queries": columns if by in columns else None,
-        "strangers": "note",
+        "unmatched": "note",
         **{name: chosen[name] for name in _MEASURED if name in chosen},
     }
     measures = chosen.get("measures") or None

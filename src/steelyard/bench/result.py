@@ -58,7 +58,7 @@ class Row:
     chunks: int | None = None
     chunk_tokens: float | None = None
     answers: str | None = None
-    strangers: tuple[str, ...] = ()
+    unknown_examples: tuple[str, ...] = ()
     id_hint: str | None = None
 
     @property
@@ -100,7 +100,7 @@ class Row:
             errors=dict(answers.errors),
             unknown_documents=len(unknown),
             cached=cached,
-            strangers=tuple(dict.fromkeys(unknown))[:SHOWN_IDS],
+            unknown_examples=tuple(dict.fromkeys(unknown))[:SHOWN_IDS],
             id_hint=answers.id_hint,
         )
 
@@ -190,16 +190,16 @@ class BenchResult:
                 query, error = next(iter(row.errors.items()))
                 said.append(f"{row.run} failed on {row.failed} queries (the first, {query}: {error}).")
             if row.unknown_documents:
-                said.append(self._strangers(row))
+                said.append(self._unknown_examples(row))
         return said
 
-    def _strangers(self, row: Row) -> str:
+    def _unknown_examples(self, row: Row) -> str:
         """What to say of a retriever whose documents are not in the corpus, and what to do about it."""
         inside = f"{row.chunker}:" if row.chunker else ""
         known = islice((doc for doc in self.dataset.corpus if doc.startswith(inside)), SHOWN_IDS)
         said = (
             f"{row.run} returned {counted(row.unknown_documents, 'document that is', 'documents that are')} "
-            f"not in the corpus: it has {', '.join(map(repr, row.strangers))}, "
+            f"not in the corpus: it has {', '.join(map(repr, row.unknown_examples))}, "
             f"the corpus {', '.join(map(repr, known))}."
         )
         if row.id_hint == "hash":

@@ -28,13 +28,13 @@ def _options(arguments: list[str]) -> tuple[int, bool, bool] | None:
         return kernel_options()
     from steelyard.dialects import dialect
     from steelyard.errors import SteelyardError
-    from steelyard.options import policies
+    from steelyard.options import resolve
 
     try:
-        rules = policies(dialect(chosen.pop("dialect") or "steelyard").policies, **chosen)
+        options = resolve(dialect(chosen.pop("dialect") or "steelyard").policies, chosen)
     except SteelyardError:
         return None
-    return kernel_options(rules.ties, rules.duplicates, rules.single)
+    return kernel_options(options.ties, options.duplicates, options.single)
 
 
 def _value(arguments: list[str], option: str) -> str | None:

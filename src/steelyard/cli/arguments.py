@@ -20,6 +20,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 
 from steelyard.cli.output import Format, say
 from steelyard.errors import FixedColumnsError, SteelyardError, did_you_mean
+from steelyard.options import KEYWORDS, help_text
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
@@ -60,7 +61,10 @@ def verb_parser(verb: str, function: Callable[..., Any], width: int | None = Non
     )
     hints = typing.get_type_hints(function, include_extras=True)
     for parameter in signature(function).parameters.values():
-        _add(parser, parameter, hints[parameter.name])
+        if parameter.kind is Parameter.VAR_KEYWORD:
+            _add_shared_options(parser)
+        else:
+            _add(parser, parameter, hints[parameter.name])
     parser.usage = " ".join([parser.prog, *map(_place, parser._get_positional_actions()), "[options]"])
     return parser
 
@@ -144,6 +148,15 @@ def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:
     )
 
 
+def _add_shared_options(parser: Parser) -> None:
+    """The options of `evaluate` and `compare`, as steelyard.options declares them."""
+    kinds: dict[str, tuple[type, str]] = {"rel": (float, "GRADE"), "depth": (int, "N")}
+    for name in KEYWORDS:
+        kind, metavar = kinds.get(name, (str, "POLICY"))
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, dest=name, type=kind, default=None, metavar=metavar, help=help_text(name))
+
+
 def _named(kind: type[Enum]) -> Callable[[str], Enum]:
     """A reader of an enumeration's values that says what they are."""
 
@@ -182,25 +195,6 @@ DialectName = Annotated[
     str,
     Option("Whose definitions to use: `steelyard dialects` lists them.", "NAME", names=("--dialect",)),
 ]
-Missing = Annotated[
-    str | None,
-    Option(
-        "Judged queries that the run does not have (an empty list is an answer): zero, skip or error.",
-        "POLICY",
-    ),
-]
-NoRelevant = Annotated[str | None, Option("Queries without a relevant document: zero or skip.", "POLICY")]
-Ties = Annotated[
-    str | None,
-    Option("Equal scores: docid-desc, docid-asc, stable or expected.", "POLICY"),
-]
-Duplicates = Annotated[str | None, Option("A document twice in a list: hold, collapse or error.", "POLICY")]
-Unjudged = Annotated[
-    str | None,
-    Option("Documents that a query did not judge: keep, or remove to measure condensed lists.", "POLICY"),
-]
-Rel = Annotated[float | None, Option("The lowest grade that counts as relevant.", "GRADE")]
-Depth = Annotated[int | None, Option("Cut every list at this depth.", "N")]
 Output = Annotated[
     Path | None,
     Option(
@@ -212,6 +206,7 @@ Output = Annotated[
         ),
     ),
 ]
+Rel = Annotated[float | None, Option(help_text("rel"), "GRADE")]
 RESULT_FOLDER = Option("The result folder.", "DIR", names=("--output", "-o"))
 Fresh = Annotated[bool, Option("Ask everything again, whatever was asked before.")]
 TableFormat = Annotated[Format, Option("How to print the table.")]

@@ -8,21 +8,14 @@ from typing import Annotated, Any, Literal, cast
 
 from steelyard.cli.arguments import (
     Argument,
-    Depth,
     DialectName,
-    Duplicates,
     Measures,
-    Missing,
-    NoRelevant,
     Option,
     Output,
     QrelsColumns,
     QrelsFormat,
-    Rel,
     RunColumns,
     TableFormat,
-    Ties,
-    Unjudged,
     named,
     read_qrels,
     read_run,
@@ -115,18 +108,12 @@ def compare(
     qrels_columns: QrelsColumns = None,
     qrels_format: QrelsFormat = None,
     dialect: DialectName = "steelyard",
-    missing: Missing = None,
-    no_relevant: NoRelevant = None,
-    ties: Ties = None,
-    duplicates: Duplicates = None,
-    unjudged: Unjudged = None,
-    rel: Rel = None,
-    depth: Depth = None,
     alpha: Annotated[float, Option("What counts as significant.", "P")] = 0.05,
     permutations: Annotated[int, Option("How many, for the permutation test.", "N")] = 100_000,
     seed: Annotated[int, Option("The same seed gives the same bytes.", "N")] = 0,
     format: TableFormat = Format.table,
     output: Output = None,
+    **options: Any,
 ) -> None:
     """Compare runs: a leaderboard, the differences, and whether they are real.
 
@@ -171,8 +158,10 @@ def compare(
         if repeats not in ("average", "blocks"):
             raise InputError(f"--repeats is {repeats!r}; expected average or blocks.")
         how = cast(Literal["average", "blocks"], repeats)
-        options = TableOptions(run_column, query_column, measure_column, value_column, repeat_column, how)
-        result = compare_scores(scores, measure, options=options, missing=missing or "zero", **shared)
+        table = TableOptions(run_column, query_column, measure_column, value_column, repeat_column, how)
+        result = compare_scores(
+            scores, measure, options=table, missing=options["missing"] or "zero", **shared
+        )
     else:
         if qrels is None or not runs:
             raise InputError(
@@ -185,10 +174,7 @@ def compare(
         corpus = dict(known.corpus) if known is not None and spoken.reads_texts(measure or []) else None
         held = _given(runs, named(columns, "--columns"), corpus)
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
-        result = compared(
-            truth, held, measure or default, at=at, dialect=dialect, missing=missing, no_relevant=no_relevant, ties=ties,
-            duplicates=duplicates, unjudged=unjudged, rel=rel, depth=depth, **shared,
-        )  # fmt: skip
+        result = compared(truth, held, measure or default, at=at, dialect=dialect, **options, **shared)
     texts = None if queries is None or not movers else _texts(queries)
     print_comparison(result, format, output, movers, texts)
     if report is not None:

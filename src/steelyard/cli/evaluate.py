@@ -9,27 +9,20 @@ from typing import Annotated, Any
 
 from steelyard.cli.arguments import (
     Argument,
-    Depth,
     DialectName,
-    Duplicates,
     Measures,
-    Missing,
-    NoRelevant,
     Option,
     Output,
     QrelsColumns,
     QrelsFormat,
-    Rel,
     RunColumns,
     TableFormat,
-    Ties,
-    Unjudged,
     named,
     read_qrels,
     read_run,
 )
 from steelyard.cli.output import Format, emit, followed, format_for, say
-from steelyard.coverage import refuse_strangers
+from steelyard.coverage import refuse_unmatched
 from steelyard.evaluation import evaluate as evaluated
 from steelyard.measures.grammar import Measure
 from steelyard.report.tables import Cell, Table
@@ -45,13 +38,6 @@ def evaluate(
     runs: Annotated[list[Path], Argument("RUN", "One or more runs, in any format.")],
     measure: Measures = None,
     dialect: DialectName = "steelyard",
-    missing: Missing = None,
-    no_relevant: NoRelevant = None,
-    ties: Ties = None,
-    duplicates: Duplicates = None,
-    unjudged: Unjudged = None,
-    rel: Rel = None,
-    depth: Depth = None,
     per_query: Annotated[bool, Option("Show every query's values.")] = False,
     columns: RunColumns = None,
     qrels_columns: QrelsColumns = None,
@@ -66,6 +52,7 @@ def evaluate(
     ] = None,
     format: TableFormat = Format.table,
     output: Output = None,
+    **options: Any,
 ) -> None:
     """Measure runs against judgments.
 
@@ -87,13 +74,7 @@ def evaluate(
                 _with_texts(read_run(run, run_columns, len(runs)) if run_columns else run, texts),
                 wanted,
                 dialect=dialect,
-                missing=missing,
-                no_relevant=no_relevant,
-                ties=ties,
-                duplicates=duplicates,
-                unjudged=unjudged,
-                rel=rel,
-                depth=depth,
+                **options,
             ),
             inputs=Inputs.of(qrels, truth, run),
         )
@@ -114,7 +95,7 @@ def evaluate(
         say(f"Measured with {scores[0].settings}.")
     for name, each in zip(names, scores, strict=True):
         say(f"{name}: {each.coverage}")
-    refuse_strangers({name: each.coverage for name, each in zip(names, scores, strict=True)})
+    refuse_unmatched({name: each.coverage for name, each in zip(names, scores, strict=True)})
 
 
 def _texts(dataset: str) -> dict[str, str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,19 +22,22 @@ from steelyard.comparison.scores import (
 )
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.tests import Plan
-from steelyard.coverage import refuse_strangers, with_unknown_documents
+from steelyard.coverage import refuse_unmatched, with_unknown_documents
 from steelyard.datasets.reading import queries_beside
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError
-from steelyard.evaluation import check_depth, scores_of, with_rel
+from steelyard.evaluation import scores_of, with_rel
 from steelyard.io.files import distinct_names, names_file
 from steelyard.measures.grammar import Measure
-from steelyard.options import policies
+from steelyard.options import OptionKeywords, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.scores import Scores
 from steelyard.wording import counted, listed, worded
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Weights = Mapping[str, float] | str | Path | None
 
@@ -53,52 +55,43 @@ def compare(
     by: str | None = None,
     queries: Any = None,
     dialect: str | Dialect = "steelyard",
-    missing: str | None = None,
-    ties: str | None = None,
-    duplicates: str | None = None,
-    no_relevant: str | None = None,
-    unjudged: str | None = None,
-    rel: float | None = None,
-    depth: int | None = None,
     alpha: float = 0.05,
     permutations: int = 100_000,
     seed: int = 0,
-    strangers: Literal["error", "note"] = "error",
+    unmatched: Literal["error", "note"] = "error",
+    **options: Unpack[OptionKeywords],
 ) -> Comparison:
-    """Compare runs on the same judgments: which is best, by how much, and whether that is real.
+    """Compare runs on the same qrels: which is best, by how much, and whether the difference is significant.
 
-    `runs` is a mapping of name to run (anything `evaluate` takes), or a list of runs that have names, or of
-    files. `baseline` may be given as the name of its file, too.
-    With a `baseline` every run is tested against it, otherwise every two runs. `composite` is a table
-    of weights, a file of them, or "default". `at` gives a row for every run and cutoff. `by` slices the
-    queries by a column of `queries` (a mapping, frame or file; of judgments from a dataset's folder its
-    queries.jsonl, unless others are given), or by "complexity". A run that shares no query with the judgments,
-    or whose documents are called otherwise, is an error; with strangers="note", its coverage says so.
+    runs: a mapping of name to run (anything `evaluate` takes), or a list of runs with names, or of files.
+    measures: as in `evaluate`; the first one ranks the runs.
+    baseline: the run that every other run is compared with, by name or file name; default: all pairs.
+    test, correction: the paired test, and the correction of its p-values for the number of pairs.
+    composite: weights of a composite score: a mapping, a file, or "default".
+    at: cutoffs; one row per run and cutoff.
+    by, queries: slice the queries by a column of `queries` (a mapping, frame or file; for qrels in a dataset's
+    folder its queries.jsonl by default), or by "complexity".
+    unmatched: what to do with a run that shares no query with the qrels, or whose document ids differ from
+    those of the qrels: "error", or "note" to report it in its coverage.
+    alpha, permutations, seed: the significance level, and the number and the seed of random draws.
+    The other options (missing, no_relevant, ties, duplicates, unjudged, rel, depth) are those of `evaluate`.
 
     >>> result = compare({"q1": ["a"], "q2": ["b"]}, {"x": {"q1": ["a"], "q2": ["c"]}, "y": {"q1": ["a"], "q2": ["b"]}}, ["RR"])
     >>> [row.run for row in result.standings], result.pairs["difference"].to_list()
     (['y', 'x'], [0.5])
     """
     spoken = dialect_of(dialect)
-    rules = policies(
-        spoken.policies,
-        missing=missing,
-        ties=ties,
-        duplicates=duplicates,
-        no_relevant=no_relevant,
-        unjudged=unjudged,
-    )
-    check_depth(depth, rules)
+    chosen = resolve(spoken.policies, options)
     plan = Plan(test, correction, alpha, permutations, seed).checked()
     if baseline is not None and isinstance(runs, Mapping):
-        # A name that is wrong is told before anything is read.
+        # A wrong name is reported before anything is read.
         plan.against(baseline, list(map(str, runs)))
     texts = _texts(measures, spoken)
     weights = None if composite is None else weights_of(composite)
     cutoffs: list[int | None] = [None] if at is None else [_cutoff(k) for k in at]
     truth = Qrels.of(qrels)
     wanted = {
-        (k, text): with_rel(_measure_at(texts.get(text, text), k, spoken, text in texts), rel)
+        (k, text): with_rel(_measure_at(texts.get(text, text), k, spoken, text in texts), chosen.rel)
         for k in cutoffs
         for text in dict.fromkeys([*texts, *(weights or {})])
     }
@@ -107,13 +100,13 @@ def compare(
     alignments: list[Alignment] = []
     scored: list[Scores] = []
     for name, run in _runs_given(runs):
-        joined = with_unknown_documents(align(truth, run, rules.ordering, name), truth, run)
+        joined = with_unknown_documents(align(truth, run, chosen.ordering, name), truth, run)
         try:
-            scored.append(scores_of(joined, keys, spoken, rules, rel, depth))
+            scored.append(scores_of(joined, keys, spoken, chosen))
         except MeasureError as error:
             raise MeasureError(f"run {joined.name!r}: {error}") from None
         sources.append(run)
-        alignments.append(rules.lists(joined.alignment, depth))
+        alignments.append(chosen.lists(joined.alignment))
     if not sources:
         raise InputError("there is no run to compare; give at least one, best two.")
     names = distinct_names([scores.name for scores in scored], sources)
@@ -121,8 +114,8 @@ def compare(
         files = [name for name, run in zip(names, sources, strict=True) if names_file(baseline, run)]
         plan = plan.against(files[0] if baseline not in names and len(files) == 1 else baseline, names)
     covered = {name: scores.coverage for name, scores in zip(names, scored, strict=True)}
-    if strangers == "error":
-        refuse_strangers(covered)
+    if unmatched == "error":
+        refuse_unmatched(covered)
     kept = [scores.queries for scores in scored]
     asked, values, notes = _on_one_set(names, truth.queries, kept, [scores.matrix for scores in scored])
     notes += _same_at_every_cutoff(texts, cutoffs, wanted)
@@ -138,7 +131,7 @@ def compare(
         components.append(whole.only(list(weights)) if weights else None)
         shown = whole.only(list(texts))
         boards.append(whole.with_composite(weights).only([COMPOSITE, *texts]) if weights else shown)
-    result = Comparison.of(
+    return Comparison.of(
         boards=boards,
         plan=plan,
         weights=weights,
@@ -151,7 +144,6 @@ def compare(
             truth, dict(zip(names, sources, strict=True)), dict(zip(names, alignments, strict=True))
         ),
     )
-    return replace(result, rel=rel, depth=depth)
 
 
 def compare_scores(

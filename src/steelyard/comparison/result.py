@@ -20,10 +20,10 @@ from steelyard.comparison.slices import Slice, reversals, slices_of
 from steelyard.comparison.tests import Plan
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError, did_you_mean
-from steelyard.options import Policies
+from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-from steelyard.scores import known_by, policies_of, settings_of, versions
+from steelyard.scores import known_by, settings_of, versions
 from steelyard.statistics import Stability, power_analysis, rank_stability
 from steelyard.version import __version__
 from steelyard.wording import SHOWN_NAMES, listed
@@ -77,8 +77,6 @@ class Comparison:
     dialect: str
     source: Source | None
     failed: Mapping[str, str] = field(default_factory=dict)
-    rel: float | None = None
-    depth: int | None = None
 
     @classmethod
     def of(
@@ -126,17 +124,16 @@ class Comparison:
     @property
     def policies(self) -> dict[str, Any] | None:
         """Every policy in force, with `rel` and `depth`; None for a table of values that another tool made."""
-        rules = self._rules
-        return None if rules is None else policies_of(rules, self.rel, self.depth)
+        return None if self.options is None else vars(self.options).copy()
 
     @property
     def settings(self) -> str:
         """What the measures' names do not say: the dialect, policies and levels that are not the default ones."""
-        rules = self._rules
-        return "" if rules is None else settings_of(self.dialect, rules, self.rel, self.depth)
+        return "" if self.options is None else settings_of(self.dialect, self.options)
 
     @property
-    def _rules(self) -> Policies | None:
+    def options(self) -> Options | None:
+        """The options of the evaluation; None where values were given and nothing was evaluated."""
         return next((covered.policies for covered in self.coverage.values()), None)
 
     @property

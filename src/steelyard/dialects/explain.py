@@ -9,7 +9,7 @@ from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.measures.grammar import Measure, as_text, parse
 from steelyard.measures.registry import Definition
-from steelyard.options import policies
+from steelyard.options import resolve
 
 _CLAUSE = re.compile(r"(\w+)(?:=([^:]+|\{.*?\}))?: (.*)", re.DOTALL)
 
@@ -78,7 +78,7 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
             "edge_cases": edges,
             "policies": [
                 f"{name}={value}: {POLICY_TEXT[name, value]}"
-                for name, value in vars(policies(spoken.policies)).items()
+                for name, value in vars(resolve(spoken.policies, {})).items()
                 if name != "single" or value
             ],
             "range": _laws(definition),

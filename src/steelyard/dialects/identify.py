@@ -14,7 +14,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Aligned, Alignment, align
 from steelyard.alignment.hits import Ordering
-from steelyard.coverage import Levels, coverage_of, level_of, refuse_strangers, without_relevant
+from steelyard.coverage import Levels, coverage_of, level_of, refuse_unmatched, without_relevant
 from steelyard.dialects import Dialect, dialects, filled, holes_of
 from steelyard.dialects import dialect as dialect_of
 from steelyard.dialects.reconcile import SAME, Reading, one_clause_changed
@@ -22,7 +22,7 @@ from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.measures.compute import summary, values
 from steelyard.measures.grammar import Measure, as_text, build, parse
 from steelyard.measures.registry import Definition, definitions
-from steelyard.options import Policies, policies
+from steelyard.options import Options, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.wording import counted
@@ -174,8 +174,8 @@ class Means:
         self._refusals: dict[str, None] = {}
         first = align(qrels, run, Ordering(single=True))
         a = first.alignment
-        coverage = coverage_of(first, a, Policies(), Levels(), np.inf)
-        refuse_strangers({first.name: coverage})
+        coverage = coverage_of(first, a, Options(), Levels(), np.inf)
+        refuse_unmatched({first.name: coverage})
         self.name = first.name
         self._answered, self._barren = a.answered, without_relevant(a, None)
         self._unjudged = coverage.unjudged > 0
@@ -183,7 +183,7 @@ class Means:
         grades = np.unique(a.judged.grade)
         self.grades = [int(grade) for grade in grades if 1 < grade <= 10 and grade == int(grade)]
         if not self._tied:
-            self._aligned[self._ordering(Policies())] = first
+            self._aligned[self._ordering(Options())] = first
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -219,7 +219,7 @@ class Means:
                     rules = replace(reading.rules, **{policy: value})
                     yield replace(reading, rules=rules), f"{policy}={value}"
 
-    def _ordering(self, rules: Policies) -> Ordering:
+    def _ordering(self, rules: Options) -> Ordering:
         """The ordering under the rules, as far as this run has ties and repeats."""
         asked = rules.ordering
         return Ordering(
@@ -236,8 +236,8 @@ class Means:
         if aligned is None:
             return {}
         if (ordering, unjudged) not in self._lists:
-            rules = policies({"duplicates": ordering.duplicates, "unjudged": unjudged})
-            self._lists[ordering, unjudged] = rules.lists(aligned.alignment, None)
+            rules = resolve({"duplicates": ordering.duplicates, "unjudged": unjudged}, {})
+            self._lists[ordering, unjudged] = rules.lists(aligned.alignment)
         a = self._lists[ordering, unjudged]
         try:
             row = values(measure, a, expected=ordering.ties == "expected")
@@ -421,7 +421,7 @@ def identify(
     check_known(wanted or ())
     found = _Found(means, printed)
     for dialect in spoken:
-        rules = policies(dialect.policies)
+        rules = resolve(dialect.policies, {})
         for name, meant in measures_named(dialect, wanted, means.grades):
             found.add(Reading(dialect.name, meant, rules), name)
     for reading, name in list(found.readings):
@@ -519,7 +519,7 @@ class _Found:
 def _plain_reading(reading: Reading) -> Reading:
     """What Steelyard takes the measure to be when nothing but the cutoff is said."""
     inner = parse(reading.measure.parameters["of"]) if "of" in reading.measure.parameters else reading.measure
-    return Reading("steelyard", Measure(inner.definition, (), inner.cutoff), Policies())
+    return Reading("steelyard", Measure(inner.definition, (), inner.cutoff), Options())
 
 
 def _without_cutoff(meant: Measure) -> str:

@@ -16,7 +16,7 @@ from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import MeasureError
 from steelyard.evaluation import scores_of
 from steelyard.measures.grammar import Measure, as_text, build
-from steelyard.options import Policies, policies
+from steelyard.options import Options, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.scores import Scores
@@ -36,7 +36,7 @@ class Reading:
 
     dialect: str
     measure: Measure
-    rules: Policies
+    rules: Options
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def reconcile(
     table = _Table(truth, Run.of(run))
     metrics = [measures] if isinstance(measures, str) else list(measures)
     readings = {
-        metric: {d.name: Reading(d.name, d.measure(metric), policies(d.policies)) for d in spoken}
+        metric: {d.name: Reading(d.name, d.measure(metric), resolve(d.policies, {})) for d in spoken}
         for metric in metrics
     }
     values = {
@@ -189,9 +189,7 @@ class _Table:
         if ordering not in self._aligned:
             self._aligned[ordering] = align(self.qrels, self.run, ordering)
         neutral = Dialect(reading.dialect, "")
-        return scores_of(
-            self._aligned[ordering], {"value": reading.measure}, neutral, reading.rules, None, None
-        )
+        return scores_of(self._aligned[ordering], {"value": reading.measure}, neutral, reading.rules)
 
 
 def _disagreement(

@@ -18,7 +18,7 @@ from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import named_measures
 from steelyard.measures.grammar import Measure
-from steelyard.options import policies
+from steelyard.options import POLICIES, resolve
 from steelyard.scores import Scores
 from steelyard.version import __version__
 from steelyard.wording import counted
@@ -303,7 +303,7 @@ def _value(value: Any, where: str, run: str, query: str) -> float:
 
 def _folder(path: Path, name: str) -> Measured:
     """A result folder, from what was written down: the values are those of the bench, not measured again."""
-    from steelyard.bench.folder import POLICIES, read_frame, read_judgments, read_queries, read_record
+    from steelyard.bench.folder import read_frame, read_judgments, read_queries, read_record
     from steelyard.dialects import dialect as dialect_of
 
     record = read_record(path)
@@ -328,7 +328,7 @@ def _folder(path: Path, name: str) -> Measured:
         definitions=columns_of(keys, dialect, record["comparison"].get("weights"), settings.get("at") or ())[
             1
         ],
-        policies=asdict(policies(dialect_of(dialect).policies, **chosen)),
+        policies=asdict(resolve(dialect_of(dialect).policies, chosen)),
         judgments=None if chunked else read_judgments(path).query_fingerprints(),
         dataset={key: record["dataset"].get(key) for key in ("name", "fingerprint")},
         texts=texts,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.comparison.scores import COMPOSITE
+from steelyard.notes import sentence
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import SHOWN_NAMES, counted, listed, said_once
@@ -285,7 +286,9 @@ def _groups(comparison: Comparison, shown: bool) -> str:
 
 def _coverage(comparison: Comparison) -> list[str]:
     """What coverage has to say, once for all runs that it says the same of."""
-    alike = said_once({name: replace(c, unjudged=0).sentences() for name, c in comparison.coverage.items()})
+    alike = said_once(
+        {name: map(sentence, replace(c, unjudged=0).all_notes()) for name, c in comparison.coverage.items()}
+    )
     everyone = tuple(comparison.coverage)
     lines = [
         f"{'All runs' if names == everyone else listed(names, SHOWN_NAMES)}: {' '.join(alike[names])}"

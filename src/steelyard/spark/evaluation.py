@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.alignment import align
 from steelyard.dialects import Dialect
 from steelyard.errors import InputError
-from steelyard.evaluation import query_values, understood
+from steelyard.evaluation import prepare, query_values
 from steelyard.measures.grammar import Measure
+from steelyard.options import OptionKeywords
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.spark.plan import Plan
 from steelyard.spark.rows import table_of
 from steelyard.spark.scores import SparkScores
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def evaluate(
@@ -25,13 +29,6 @@ def evaluate(
     measures: str | Measure | Sequence[str | Measure] | None = None,
     *,
     dialect: str | Dialect = "steelyard",
-    missing: str | None = None,
-    ties: str | None = None,
-    duplicates: str | None = None,
-    no_relevant: str | None = None,
-    unjudged: str | None = None,
-    rel: float | None = None,
-    depth: int | None = None,
     name: str | None = None,
     query_id: str | None = None,
     doc_id: str | None = None,
@@ -39,26 +36,18 @@ def evaluate(
     target: str | None = None,
     score: str | None = None,
     rank: str | None = None,
+    **options: Unpack[OptionKeywords],
 ) -> SparkScores:
-    """Measure a run against judgments on a cluster: the numbers of `steelyard.evaluate`, bit for bit.
+    """Evaluate a run on a cluster: the same numbers as `steelyard.evaluate`, bit for bit.
 
-    `run` is a Spark frame with a row a document: query_id, doc_id, and score or rank; `qrels` one
-    with query_id, doc_id, grade and, if there are any, target. Columns are found by their usual names, or
-    named. Judgments may also be whatever `steelyard.evaluate` takes: a path, a mapping, Qrels.
-    The other parameters are those of `steelyard.evaluate`. Mistakes in the call are told at once; the
-    cluster begins to work when something is asked of the result.
+    run: a Spark frame with one row per document: query_id, doc_id, and score or rank.
+    qrels: a Spark frame with query_id, doc_id, grade and, optionally, target; or whatever `steelyard.evaluate`
+    takes (a path, a mapping, Qrels).
+    query_id, doc_id, grade, target, score, rank: the names of columns that do not have a usual name.
+    The other parameters are those of `steelyard.evaluate`. Mistakes in the call are reported at once; the
+    cluster starts to work when a value of the result is needed.
     """
-    spoken, rules, wanted = understood(
-        measures,
-        dialect,
-        rel,
-        depth,
-        missing=missing,
-        ties=ties,
-        duplicates=duplicates,
-        no_relevant=no_relevant,
-        unjudged=unjudged,
-    )
+    spoken, chosen, wanted = prepare(measures, dialect, options)
     named = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
     listed = {
         "query_id": query_id,
@@ -74,9 +63,7 @@ def evaluate(
         judged=table_of(frames[0], _held(named, frames[0]), "the judgments"),
         listed=table_of(frames[1], _held(listed, frames[1]), "the run"),
         wanted=wanted,
-        rules=rules,
-        rel=rel,
-        depth=depth,
+        options=chosen,
         name=name or "run",
         rank_named=rank is not None,
     )
@@ -137,6 +124,6 @@ def _try_out(plan: Plan) -> None:
     import polars as pl
 
     run = Run(pl.DataFrame(document))
-    a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.rules.ordering, duplicates="hold")).alignment
+    a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.options.ordering, duplicates="hold")).alignment
     whole = replace(a, judged=replace(a.judged, highest=1.0))
-    query_values(plan.rules.lists(whole, plan.depth), plan.wanted, plan.rules, plan.rel)
+    query_values(plan.options.lists(whole), plan.wanted, plan.options)

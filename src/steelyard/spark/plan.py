@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 
 from steelyard.io.columns import rank_column
 from steelyard.measures.grammar import Measure
-from steelyard.options import Policies
+from steelyard.options import Options
 from steelyard.spark.rows import Kind, Table, empty_lists, judgment_rows, run_rows, together
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ class Task:
     """What is measured, and how. `scored`: whether the run has scores; `highest`: the highest grade of all."""
 
     wanted: dict[str, Measure]
-    rules: Policies
-    rel: float | None
-    depth: int | None
+    options: Options
     name: str
     scored: bool
     highest: float
@@ -66,9 +64,7 @@ class Plan:
     judged: Table
     listed: Table
     wanted: dict[str, Measure]
-    rules: Policies
-    rel: float | None
-    depth: int | None
+    options: Options
     name: str
     rank_named: bool = False
 
@@ -85,14 +81,12 @@ class Plan:
         ).first()
         scored = self._scored()
         ranks = rank_column(self.listed.names, scored, self.rank_named)
-        in_order = ranks is not None or not scored or self.rules.ties == "stable"
+        in_order = ranks is not None or not scored or self.options.ties == "stable"
         run = run_rows(self.listed.ranked_by(ranks), scored, in_order)
         parts = [run] if queries > SENT_QUERIES else _cut(run, judgments)
         task = Task(
             self.wanted,
-            self.rules,
-            self.rel,
-            self.depth,
+            self.options,
             self.name,
             scored,
             0.0 if highest is None else highest,

@@ -15,11 +15,12 @@ from pyspark.sql import functions as sf
 
 from steelyard import errors
 from steelyard.alignment.ranking import repeat_error
-from steelyard.coverage import Coverage, Levels, strangers_note, unknown_documents_note
+from steelyard.coverage import Coverage, Levels, unknown_documents_note
 from steelyard.evaluation import missing_error, out_of_reach
 from steelyard.measures.compute import summary
 from steelyard.measures.grammar import Measure
-from steelyard.scores import Scores, key_of, policies_of
+from steelyard.notes import note
+from steelyard.scores import Scores, key_of
 from steelyard.spark.plan import Plan, map_in_arrow
 from steelyard.spark.rows import error_of
 from steelyard.spark.worker import Tally, total
@@ -78,7 +79,7 @@ class SparkScores:
     @property
     def policies(self) -> dict[str, Any]:
         """Every policy, and the relevance level and the depth that were given, as in Scores.policies."""
-        return policies_of(self.plan.rules, self.plan.rel, self.plan.depth)
+        return vars(self.plan.options).copy()
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -87,14 +88,16 @@ class SparkScores:
         counts = {name: tally.counts.get(name, 0) for name in _COUNTS}
         notes = list(dict.fromkeys([*self.plan.judged.notes, *self.plan.listed.notes]))
         if counts["queries"] and not counts["answered"] and counts["without_judgments"]:
-            notes.insert(0, strangers_note(tally.strangers, [query for _, query in tally.judged]))
-        held = counts["repeated"] if self.plan.rules.duplicates == "hold" else 0
+            notes.insert(
+                0, note("no-shared-query", run=tally.run_only, qrels=[query for _, query in tally.judged])
+            )
+        held = counts["repeated"] if self.plan.options.duplicates == "hold" else 0
         if tally.returned and tally.known and counts["documents"] == counts["unjudged"] + held:
             notes.insert(0, unknown_documents_note(tally.returned, tally.known))
-        faint = Levels.of(self.measures, self.plan.rel).note(counts["below_rel"], tally.faintest)
-        notes += [faint] if faint else []
+        below = Levels.of(self.measures, self.plan.options.rel).note(counts["below_rel"], tally.lowest_grade)
+        notes += [below] if below else []
         notes += [*out_of_reach(tally.longest, self.measures), *tally.held.unmet(self.measures)]
-        return Coverage(**counts, policies=self.plan.rules, notes=tuple(notes))
+        return Coverage(**counts, policies=self.plan.options, notes=tuple(notes))
 
     def to_scores(self) -> Scores:
         """All values as Scores, here: for intervals, compare() and reports."""
@@ -106,8 +109,6 @@ class SparkScores:
             queries=values["query_id"].to_list(),
             matrix=np.array([_floats(values[column]) for column in self._columns]),
             coverage=self.coverage,
-            rel=self.plan.rel,
-            depth=self.plan.depth,
         )
 
     def unpersist(self) -> None:
@@ -151,7 +152,7 @@ class SparkScores:
 
     def _check(self, tally: Tally) -> None:
         """Raise what the workers found wrong."""
-        rules, plan = self.plan.rules, self.plan
+        plan = self.plan
         fault = error_of(tally.faults, plan.judged.names, plan.listed.names)
         if fault is not None:
             raise fault
@@ -160,7 +161,7 @@ class SparkScores:
             raise getattr(errors, kind, errors.SteelyardError)(text)
         if tally.repeated is not None:
             raise repeat_error(tally.counts["repeated"], *tally.repeated[1:])
-        if rules.missing == "error" and tally.absent:
+        if plan.options.missing == "error" and tally.absent:
             absent = [query for _, query in tally.absent]
             raise missing_error(absent, tally.counts["missing"], tally.counts["queries"], self.name)
 

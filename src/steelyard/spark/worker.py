@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from steelyard.alignment.alignment import Aligned, Alignment, align
 from steelyard.alignment.hits import Floats
-from steelyard.coverage import Levels, coverage_of, faintest_grade
+from steelyard.coverage import Levels, coverage_of, lowest_positive_grade
 from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
 from steelyard.evaluation import deepest_cutoff, query_values
 from steelyard.measures.compute import Held
@@ -36,8 +36,8 @@ class Tally:
     """Counts over some queries. A query in an example goes with its place among the judgments.
 
     `counts` are Coverage's; `longest` the longest list; `held` what the judgments hold;
-    `faintest` the lowest grade above 0; `absent` the first queries that the run
-    lacks, `judged` the first judged ones, `strangers` the first that only the run has; `returned` and `known` documents
+    `lowest_grade` the lowest grade above 0; `absent` the first queries that the run
+    lacks, `judged` the first judged ones, `run_only` the first that only the run has; `returned` and `known` documents
     that came back, and judged ones, of queries without a judged document that came back; `repeated`
     the first query with a repeated document, and that document; `error` the class and the words of
     an error that a measure raised.
@@ -46,11 +46,11 @@ class Tally:
     counts: dict[str, int] = field(default_factory=dict)
     longest: int = 0
     held: Held = field(default_factory=Held)
-    faintest: float = math.inf
+    lowest_grade: float = math.inf
     faults: dict[Kind, Fault] = field(default_factory=dict)
     absent: list[tuple[int, str]] = field(default_factory=list)
     judged: list[tuple[int, str]] = field(default_factory=list)
-    strangers: list[str] = field(default_factory=list)
+    run_only: list[str] = field(default_factory=list)
     returned: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
     repeated: tuple[int, str, str] | None = None
@@ -66,11 +66,11 @@ class Tally:
             counts=counts,
             longest=max(self.longest, other.longest),
             held=self.held + other.held,
-            faintest=min(self.faintest, other.faintest),
+            lowest_grade=min(self.lowest_grade, other.lowest_grade),
             faults=faults,
             absent=sorted([*self.absent, *other.absent])[:SHOWN_PROBLEMS],
             judged=sorted([*self.judged, *other.judged])[:SHOWN_QUERIES],
-            strangers=sorted([*self.strangers, *other.strangers])[:SHOWN_QUERIES],
+            run_only=sorted([*self.run_only, *other.run_only])[:SHOWN_QUERIES],
             returned=sorted([*self.returned, *other.returned])[:SHOWN_DOCUMENTS],
             known=sorted([*self.known, *other.known])[:SHOWN_DOCUMENTS],
             repeated=min((one.repeated for one in (self, other) if one.repeated), default=None),
@@ -89,11 +89,11 @@ class Tally:
             counts=read["counts"],
             longest=read["longest"],
             held=Held(**read["held"]),
-            faintest=read["faintest"],
+            lowest_grade=read["lowest_grade"],
             faults={Kind(int(kind)): Fault(**fault) for kind, fault in read["faults"].items()},
             absent=[(place, query) for place, query in read["absent"]],
             judged=[(place, query) for place, query in read["judged"]],
-            strangers=read["strangers"],
+            run_only=read["run_only"],
             returned=read["returned"],
             known=read["known"],
             repeated=tuple(read["repeated"]) if read["repeated"] else None,
@@ -141,10 +141,10 @@ def measured(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
         return
     try:
         aligned, repeated = _aligned(judgments, rows.filter(pl.col("kind") == Kind.LISTED), task)
-        a = task.rules.lists(aligned.alignment, task.depth)
-        queries, matrix = query_values(a, task.wanted, task.rules, task.rel)
-        levels = Levels.of(task.wanted, task.rel)
-        coverage = coverage_of(aligned, a, task.rules, levels, deepest_cutoff(task.wanted))
+        a = task.options.lists(aligned.alignment)
+        queries, matrix = query_values(a, task.wanted, task.options)
+        levels = Levels.of(task.wanted, task.options.rel)
+        coverage = coverage_of(aligned, a, task.options, levels, deepest_cutoff(task.wanted))
     except SteelyardError as error:
         yield _tallied(Tally(error=(type(error).__name__, str(error))), task)
         return
@@ -157,10 +157,10 @@ def measured(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
             counts=coverage.counts(),
             longest=int(a.retrieved.max(initial=0)),
             held=Held.of(a, task.wanted),
-            faintest=faintest_grade(a),
+            lowest_grade=lowest_positive_grade(a),
             absent=list(compress(asked, (~a.answered).tolist()))[:SHOWN_PROBLEMS],
             judged=asked[:SHOWN_QUERIES],
-            strangers=sorted(aligned.run_only_examples),
+            run_only=sorted(aligned.run_only_examples),
             returned=returned,
             known=known,
             repeated=None if repeated is None else (place[repeated[0]], *repeated),
@@ -187,20 +187,20 @@ def _aligned(
     """The alignment, and where repeats are an error, the first query that has one, and the document."""
     qrels = Qrels(judgments.select("query_id", "doc_id", grade="value", target="label"))
     ranked = "rank" in listed.columns
-    if ranked or not task.scored or task.rules.ties == "stable":
+    if ranked or not task.scored or task.options.ties == "stable":
         listed = listed.sort("row")
     columns = [pl.col("query_id"), pl.col("doc_id")]
     if task.scored:
         columns.append(pl.col("value").alias("score"))
     columns += [pl.col(name) for name in ("rank", "tokens") if name in listed.columns]
-    ordering = task.rules.ordering
+    ordering = task.options.ordering
     if ordering.duplicates == "error":
         ordering = replace(ordering, duplicates="hold")
     aligned = align(qrels, Run(listed.select(columns), rank="rank" if ranked else None), ordering, task.name)
     a = aligned.alignment
     whole = replace(a, judged=replace(a.judged, highest=task.highest))
     repeated = None
-    if task.rules.duplicates == "error" and len(a.repeats.query):
+    if task.options.duplicates == "error" and len(a.repeats.query):
         query = a.queries[int(a.repeats.query[0])]
         docs = listed.filter(pl.col("query_id") == query)["doc_id"]
         repeated = query, str(docs.filter(docs.is_duplicated()).min())

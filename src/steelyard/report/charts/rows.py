@@ -16,9 +16,8 @@ from steelyard.comparison.pairs import apart
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import Board, Column
 from steelyard.comparison.slices import COMPLEXITY, complexity
-from steelyard.coverage import level_of, without_relevant
 from steelyard.errors import MeasureError
-from steelyard.measures.compute import values
+from steelyard.evaluation import measure_values
 from steelyard.measures.grammar import Measure, parse
 from steelyard.report.page.queries import Look
 from steelyard.report.page.subject import Subject, visible
@@ -145,11 +144,9 @@ def _against_k(comparison: Comparison, looks: Sequence[Look], meant: Measure, la
 
 def _values(meant: Measure, each: Look, comparison: Comparison) -> Floats:
     """A measure's values under the policies of the comparison."""
-    rules = next(iter(comparison.coverage.values())).policies
-    found = values(meant, each.alignment, expected=rules.ties == "expected")
-    if rules.no_relevant == "skip" and meant.definition.needs_relevant:
-        found = np.where(without_relevant(each.alignment, level_of(meant, comparison.rel)), np.nan, found)
-    return found[each.alignment.answered] if rules.missing == "skip" else found
+    options = next(iter(comparison.coverage.values())).policies
+    found = measure_values(meant, each.alignment, options)
+    return found[each.alignment.answered] if options.missing == "skip" else found
 
 
 def _band(found: Floats, meant: Measure) -> Row:

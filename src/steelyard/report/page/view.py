@@ -354,15 +354,16 @@ def policies(comparison: Comparison) -> list[tuple[str, str]]:
         for name, value in vars(covered.policies).items()
         if name != "single" or value
     ]
-    if comparison.rel is not None:
+    options = covered.policies
+    if options.rel is not None:
         said.append(
             (
-                f"rel={comparison.rel:g}",
+                f"rel={options.rel:g}",
                 "documents graded so or higher are relevant, where a measure does not say",
             )
         )
-    if comparison.depth is not None:
-        said.append((f"depth={comparison.depth}", "every list is cut there"))
+    if options.depth is not None:
+        said.append((f"depth={options.depth}", "every list is cut there"))
     return said
 
 
@@ -385,7 +386,7 @@ def _coverage(comparison: Comparison) -> dict[str, Any] | None:
         {
             "run": run,
             "counts": [f"{count:,}" for count in covered.counts().values()],
-            "said": covered.sentences(),
+            "said": covered.all_notes(),
         }
         for run, covered in comparison.coverage.items()
     ]
