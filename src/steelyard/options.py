@@ -115,17 +115,23 @@ class Options:
         )
 
     def meanings(self) -> dict[str, tuple[str, str]]:
-        """Each policy with its value and what that means.
+        """Each option in force with its value and what that means.
 
-        >>> Options().meanings()["missing"]
-        ('zero', 'a query that is not in the run scores 0')
+        >>> Options(rel=2).meanings()["rel"]
+        ('2', 'lowest grade that counts as relevant, where a measure does not state it')
         """
-        return {
+        meanings = {
             option.name: (str(value), option.metadata["meaning"][str(value)])
             for option in fields(self)
-            if option.metadata["meaning"]
             for value in [getattr(self, option.name)]
+            if option.metadata["meaning"] and (option.name != "single" or value)
         }
+        if self.rel is not None:
+            text = "lowest grade that counts as relevant, where a measure does not state it"
+            meanings["rel"] = (f"{self.rel:g}", text)
+        if self.depth is not None:
+            meanings["depth"] = (str(self.depth), "every list is cut at this depth")
+        return meanings
 
 
 class OptionKeywords(TypedDict, total=False):

@@ -13,28 +13,6 @@ from steelyard.options import resolve
 
 _CLAUSE = re.compile(r"(\w+)(?:=([^:]+|\{.*?\}))?: (.*)", re.DOTALL)
 
-POLICY_TEXT = {
-    ("missing", "zero"): "a judged query that the run does not have counts as 0",
-    ("missing", "skip"): "a judged query that the run lacks is left out; one with an empty list is not",
-    ("missing", "error"): "a judged query that the run does not have is an error",
-    ("no_relevant", "zero"): "a query without a relevant document counts as 0",
-    ("no_relevant", "skip"): "a query without a relevant document is left out",
-    ("ties", "docid-desc"): "equal scores are ordered by document id, largest first",
-    ("ties", "docid-asc"): "equal scores are ordered by document id, smallest first",
-    ("ties", "stable"): "equal scores keep the order of the input",
-    ("ties", "expected"): "the mean over all orders of equal scores",
-    ("duplicates", "hold"): "a repeated document holds its rank and gains nothing",
-    ("duplicates", "collapse"): "a repeated document is taken out and the ranks below close up",
-    ("duplicates", "error"): "a repeated document is an error",
-    ("unjudged", "keep"): "an unjudged document holds its rank and gains nothing",
-    (
-        "unjudged",
-        "remove",
-    ): "unjudged documents (and repeats) are taken out of the lists first, and the ranks below close up",
-    ("single", True): "scores are compared as 32-bit floats",
-    ("single", False): "scores are compared as 64-bit floats",
-}
-
 
 class Explanation(str):
     """Text that shows itself as it is; `parts` holds what it says, piece by piece."""
@@ -77,9 +55,8 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
             **parts,
             "edge_cases": edges,
             "policies": [
-                f"{name}={value}: {POLICY_TEXT[name, value]}"
-                for name, value in vars(resolve(spoken.policies, {})).items()
-                if name != "single" or value
+                f"{name}={value}: {text}"
+                for name, (value, text) in resolve(spoken.policies, {}).meanings().items()
             ],
             "range": _laws(definition),
             "aliases": list(definition.aliases),

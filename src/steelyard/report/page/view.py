@@ -9,7 +9,7 @@ from steelyard.comparison.leaderboard import Standing
 from steelyard.comparison.pairs import Pair, apart, disagreement
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import COMPOSITE, Board, Column
-from steelyard.dialects.explain import POLICY_TEXT, explain
+from steelyard.dialects.explain import explain
 from steelyard.report.page.subject import Subject
 from steelyard.report.rows import p_heading, pair_label, scale_of, starred_p, title
 from steelyard.statistics import FAMILY_TESTS, shown_p
@@ -349,22 +349,10 @@ def policies(comparison: Comparison) -> list[tuple[str, str]]:
         only = f"; not of {listed(kept)}, which {worded(len(kept), 'keeps its', 'keep their')} own order"
     if len(kept) == len(comparison.runs):
         only = "; of no run here: each keeps its own order"
-    said = [
-        (f"{name}={value}", POLICY_TEXT[name, value] + (only if name in ("ties", "single") else ""))
-        for name, value in vars(covered.policies).items()
-        if name != "single" or value
+    return [
+        (f"{name}={value}", text + (only if name in ("ties", "single") else ""))
+        for name, (value, text) in covered.policies.meanings().items()
     ]
-    options = covered.policies
-    if options.rel is not None:
-        said.append(
-            (
-                f"rel={options.rel:g}",
-                "documents graded so or higher are relevant, where a measure does not say",
-            )
-        )
-    if options.depth is not None:
-        said.append((f"depth={options.depth}", "every list is cut there"))
-    return said
 
 
 def keeps_order(comparison: Comparison, run: str) -> bool:
