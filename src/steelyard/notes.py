@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from steelyard.wording import counted, worded
+from steelyard.wording import SHOWN_NAMES, counted, listed, worded
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -203,3 +203,91 @@ def _scored(count: int, policy: str) -> str:
     if policy == "skip":
         return worded(count, "is left out", "are left out")
     return worded(count, "scores 0", "score 0")
+
+
+# Comparison
+
+SHOWN_PAIRS = 10
+"""Pairs that a note names; it counts the others."""
+
+
+@_wording("run-lacks-queries", "warning")
+def _run_lacks_queries(run: str, count: int, queries: int, examples: tuple[str, ...]) -> str:
+    shown = ", ".join(examples[:3]) + (", ..." if count > 3 else "")
+    return (
+        f"run {run!r} has no value for {count:,} of {counted(queries, 'query', 'queries')} ({shown}); "
+        f"comparisons with it leave {worded(count, 'that query', 'those queries')} out"
+    )
+
+
+@_wording("measures-with-own-cutoff", "info")
+def _measures_with_own_cutoff(measures: tuple[str, ...]) -> str:
+    has = worded(len(measures), "has its own cutoff and is", "have their own cutoffs and are")
+    return f"{listed(measures)} {has} the same in every row of a run"
+
+
+@_wording("not-tested", "warning")
+def _not_tested(pairs: tuple[str, ...], measures: tuple[str, ...], reason: str) -> str:
+    which = listed(pairs, SHOWN_NAMES) if pairs else "the pairs of runs"
+    where = f" on {listed(measures, SHOWN_NAMES)}" if measures else ""
+    return f"no test of {which}{where}: {reason}"
+
+
+@_wording("interval-and-p-disagree", "info")
+def _interval_and_p_disagree(
+    pairs: tuple[tuple[str, str, str, str, bool], ...], test: str, correction: str, alpha: float
+) -> str:
+    grouped: dict[tuple[bool, str, str], list[tuple[str, str]]] = {}
+    for run, baseline, measure, p, significant in pairs[:SHOWN_PAIRS]:
+        grouped.setdefault((significant, measure, baseline), []).append((run, p))
+    parts = [
+        f"{listed([run for run, _ in runs])} vs {baseline} on {measure} (the interval "
+        f"{'contains' if significant else 'excludes'} 0, p is {', '.join(p for _, p in runs)})"
+        for (significant, measure, baseline), runs in grouped.items()
+    ]
+    more = f"; and {len(pairs) - SHOWN_PAIRS:,} more" if len(pairs) > SHOWN_PAIRS else ""
+    how = f"the paired {test} test"
+    if correction == test:
+        how += ", which corrects for all pairs of a measure"
+    elif correction != "none":
+        how += f", corrected ({correction}) for the pairs of a measure"
+    level = "" if alpha == 0.05 else f", at alpha {alpha:g}"
+    return (
+        f"interval and p-value disagree for {counted(len(pairs), 'pair')}: {'; '.join(parts)}{more}. The 95% interval is "
+        f"a bootstrap interval of each pair alone; p is from {how}{level}. Verdicts follow p"
+    )
+
+
+@_wording("ranking-differs-in-slices", "info")
+def _ranking_differs_in_slices(
+    measure: str,
+    column: str,
+    slices: tuple[tuple[str, str, str, float, int, int, int, int], ...],
+    pairs: int,
+    few: bool,
+) -> str:
+    parts = []
+    for value, above, below, difference, queries, wins, losses, reversed_pairs in slices:
+        of = "" if pairs < 2 else f"; {counted(reversed_pairs, 'pair is', 'pairs are')} reversed of {pairs:,}"
+        parts.append(
+            f"{value} ({above} above {below} by {abs(difference):.4f} on {counted(queries, 'query', 'queries')}, "
+            f"{wins:,} won and {losses:,} lost{of})"
+        )
+    caution = "few queries, not tested: this may be noise" if few else "not tested"
+    return f"the ranking by {measure} differs in these slices of {column}: {'; '.join(parts)} ({caution})"
+
+
+@_wording("missing-values", "warning")
+def _missing_values(count: int, policy: str, first: str) -> str:
+    effect = (
+        worded(count, "scores 0", "score 0")
+        if policy == "zero"
+        else worded(count, "is left out", "are left out") + " pair by pair"
+    )
+    return f"{counted(count, 'value is', 'values are')} missing from the score table and {effect} (the first: {first})"
+
+
+@_wording("repetitions", "info")
+def _repetitions(count: int, column: str, averaged: bool) -> str:
+    what = f"{counted(count, 'repetition')} of each query (column {column!r})"
+    return f"{what}: averaged before testing" if averaged else f"{what}: each is a block of its own"

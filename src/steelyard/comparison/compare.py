@@ -18,6 +18,7 @@ from steelyard.comparison.scores import (
     TableOptions,
     board_of_table,
     column_of_table,
+    label,
     weights_of,
 )
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
@@ -30,11 +31,11 @@ from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.evaluation import scores_of, with_rel
 from steelyard.io.files import distinct_names, names_file
 from steelyard.measures.grammar import Measure
+from steelyard.notes import Note, note
 from steelyard.options import OptionKeywords, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.scores import Scores
-from steelyard.wording import counted, listed, worded
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -95,7 +96,7 @@ def compare(
         for k in cutoffs
         for text in dict.fromkeys([*texts, *(weights or {})])
     }
-    keys = {text if k is None else f"{text} at {k}": meant for (k, text), meant in wanted.items()}
+    keys = {label(text, k): meant for (k, text), meant in wanted.items()}
     sources: list[Any] = []
     alignments: list[Alignment] = []
     scored: list[Scores] = []
@@ -108,7 +109,7 @@ def compare(
         sources.append(run)
         alignments.append(chosen.lists(joined.alignment))
     if not sources:
-        raise InputError("there is no run to compare; give at least one, best two.")
+        raise InputError("no run to compare; give at least one.")
     names = distinct_names([scores.name for scores in scored], sources)
     if baseline is not None:
         files = [name for name, run in zip(names, sources, strict=True) if names_file(baseline, run)]
@@ -224,7 +225,7 @@ def _texts(
     listed = [] if measures is None else listed_measures(measures)
     listed = listed or list(spoken.measures)
     if not listed:
-        raise MeasureError("no measure was asked for; name at least one, as in nDCG@10.")
+        raise MeasureError("no measure given; name at least one, as in nDCG@10.")
     return {str(text): text for text in spoken.expand(listed)}
 
 
@@ -247,8 +248,8 @@ def _measure_at(text: str | Measure, k: int | None, spoken: Dialect, shown: bool
 
 def _same_at_every_cutoff(
     texts: Iterable[str], cutoffs: Sequence[int | None], wanted: Mapping[tuple[int | None, str], Measure]
-) -> list[str]:
-    """The note on measures that bring a cutoff along where rows are made for others."""
+) -> list[Note]:
+    """The note on measures with a cutoff of their own where rows are made for others."""
     own = [
         text
         for text in texts
@@ -256,10 +257,7 @@ def _same_at_every_cutoff(
     ]
     if not own:
         return []
-    has, it = worded(len(own), "has a cutoff", "have cutoffs"), worded(len(own), "it is", "they are")
-    return [
-        f"{listed(own)} {has} of {worded(len(own), 'its', 'their')} own: {it} the same in every row of a run."
-    ]
+    return [note("measures-with-own-cutoff", measures=own)]
 
 
 def _cutoff(k: int) -> int:
@@ -270,21 +268,25 @@ def _cutoff(k: int) -> int:
 
 def _on_one_set(
     names: list[str], judged: list[str], kept: list[Sequence[str]], matrices: list[Any]
-) -> tuple[tuple[str, ...], Any, list[str]]:
-    """The runs' matrices on one set of queries, NaN where a run leaves one out; what to say about it."""
+) -> tuple[tuple[str, ...], Any, list[Note]]:
+    """The runs' matrices on one set of queries, NaN where a run lacks one; and notes."""
     everyone = set(kept[0]).union(*kept)
     asked = tuple(query for query in judged if query in everyone)
     place = {query: number for number, query in enumerate(asked)}
     values = np.full((len(names), len(matrices[0]), len(asked)), np.nan)
-    notes = []
+    notes: list[Note] = []
     for number, (name, queries, matrix) in enumerate(zip(names, kept, matrices, strict=True)):
         values[number][:, [place[query] for query in queries]] = matrix
         there = set(queries)
         gone = [query for query in asked if query not in there]
         if gone:
-            shown = ", ".join(gone[:3]) + (", ..." if len(gone) > 3 else "")
             notes.append(
-                f"Run {name!r} does not have {len(gone):,} of {counted(len(asked), 'query', 'queries')} "
-                f"({shown}); pairs leave {worded(len(gone), 'it', 'them')} out."
+                note(
+                    "run-lacks-queries",
+                    run=name,
+                    count=len(gone),
+                    queries=len(asked),
+                    examples=gone[:3],
+                )
             )
     return asked, values, notes

@@ -1,4 +1,4 @@
-"""Pairs of runs: is the difference real?"""
+"""Pairs of runs: the difference on each measure, its interval, its test and the verdict."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any, cast
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.scores import Board, Column
+from steelyard.comparison.scores import Board, Column, label
 from steelyard.comparison.tests import Plan
+from steelyard.notes import Note, note
 from steelyard.statistics import (
     FAMILY_TESTS,
     adjust,
@@ -29,20 +30,23 @@ from steelyard.statistics import (
 )
 from steelyard.statistics.corrections import Correction
 from steelyard.statistics.paired import PairedTest
-from steelyard.wording import SHOWN_NAMES, counted, listed
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One run against another on one measure, on the queries that both have a value for.
+    """One run compared with another on one measure, on the queries that both have a value for.
 
-    `p_adjusted` accounts for the pairs tested on the measure, and `verdict` is what it says at the
-    comparison's alpha. `low` and `high` are of this pair alone, and only where the measure is averaged.
+    `k` is the cutoff of the row, where rows are made for several. `p_adjusted` is corrected for the pairs tested
+    on the measure, and `verdict` follows from it at the comparison's alpha: better, worse, not significant,
+    equal (no difference on any query) or not tested; different where test and means disagree on the direction,
+    higher or lower where the measure has no better direction. `low` and `high` are the interval of this pair
+    alone, for measures that are averaged.
     """
 
     run: str
     baseline: str
     measure: str
+    k: int | None
     difference: float
     relative: float
     p: float
@@ -61,14 +65,19 @@ class Pair:
     reason: str = ""
     verdict: str = ""
 
-    def at_odds(self, alpha: float) -> bool:
-        """Whether the interval leaves out 0 where p does not reach alpha, or the other way round."""
+    @property
+    def label(self) -> str:
+        """The measure with the cutoff of the row."""
+        return label(self.measure, self.k)
+
+    def disagrees(self, alpha: float) -> bool:
+        """Whether the interval excludes 0 and p is not below alpha, or the other way round."""
         if self.low != self.low or self.p_adjusted != self.p_adjusted:
             return False
         return (self.low > 0 or self.high < 0) != (self.p_adjusted < alpha)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; what is no finite number, which JSON cannot hold, as None."""
+        """Plain values; numbers that are not finite, which JSON cannot hold, as None."""
         return {
             key: None if isinstance(v, float) and not isfinite(v) else v for key, v in asdict(self).items()
         }
@@ -131,7 +140,8 @@ def _pair(
     return Pair(
         run=board.runs[each.run],
         baseline=board.runs[each.baseline],
-        measure=_label(board, column),
+        measure=column.key,
+        k=board.k,
         difference=mine - theirs,
         relative=relative_change(mine, theirs),
         p=p[0],
@@ -153,29 +163,29 @@ def _pair(
 
 
 def _verdict(column: Column, difference: float, gap: Floats, p: float, plan: Plan) -> str:
-    """What a test says, in a word or two.
+    """The verdict of a test.
 
-    What was tested and the difference shown may point different ways: ranks and signs are not means,
-    and a geometric mean is not a mean. Then the runs differ, and neither is called the better one.
+    The test and the difference of the means may have different signs: ranks and signs are not means, and a
+    geometric mean is not a mean. Then the runs are different, and neither is called better.
     """
     if p != p:
-        return "no test"
+        return "not tested"
     if not gap.any():
-        return "the same"
+        return "equal"
     if not p < plan.alpha:
-        return "cannot tell"
-    ways = {difference > 0, float(gap.mean()) > 0}
+        return "not significant"
+    signs = {difference > 0, float(gap.mean()) > 0}
     if plan.test in ("wilcoxon", "sign"):
-        ways.add(int(np.sum(gap > 0)) > int(np.sum(gap < 0)))
-    if len(ways) > 1:
-        return "differs"
+        signs.add(int(np.sum(gap > 0)) > int(np.sum(gap < 0)))
+    if len(signs) > 1:
+        return "different"
     if column.better == "neither":
         return "higher" if difference > 0 else "lower"
     return "better" if (difference > 0) == (column.better == "more") else "worse"
 
 
 def apart(board: Board, plan: Plan, tested: Sequence[Pair]) -> Floats:
-    """How sure it is that two runs differ on the board's first measure: adjusted p-values, runs x runs.
+    """Adjusted p-values of every pair on the board's first measure, runs x runs.
 
     A pair that the table tests has the table's p-value. With a baseline, the other pairs are a
     family of their own.
@@ -184,7 +194,9 @@ def apart(board: Board, plan: Plan, tested: Sequence[Pair]) -> Floats:
     couples = list(combinations(range(len(board.runs)), 2))
     asked = [_Asked(board, column, i, j) for i, j in couples]
     known = {
-        (pair.run, pair.baseline): pair.p_adjusted for pair in tested if pair.measure == _label(board, column)
+        (pair.run, pair.baseline): pair.p_adjusted
+        for pair in tested
+        if (pair.measure, pair.k) == (column.key, board.k)
     }
     found = [known.get(_names(each), known.get(_names(each)[::-1])) for each in asked]
     new = [number for number, p in enumerate(found) if p is None]
@@ -223,10 +235,6 @@ def _names(each: _Asked) -> tuple[str, str]:
     return each.board.runs[each.run], each.board.runs[each.baseline]
 
 
-def _label(board: Board, column: Column) -> str:
-    return column.key if board.k is None else f"{column.key} at {board.k}"
-
-
 def _couples(board: Board, plan: Plan, order: Sequence[int]) -> list[tuple[int, int]]:
     if plan.baseline is None:
         return list(combinations(order, 2))
@@ -253,82 +261,60 @@ def _family_tests(asked: Sequence[_Asked], plan: Plan) -> tuple[Floats, list[str
     return p_values, reasons
 
 
-def untested(tested: Sequence[Pair]) -> list[str]:
-    """A note for every reason that pairs have no test; measures that no pair was tested on go before single pairs."""
+def untested(tested: Sequence[Pair]) -> list[Note]:
+    """A note for every reason that pairs could not be tested; measures without any test come before single pairs."""
     reasons: dict[str, list[Pair]] = {}
     for pair in tested:
         if pair.p != pair.p:
             reasons.setdefault(pair.reason, []).append(pair)
-    return [note for reason, pairs in reasons.items() for note in _notes(reason, pairs, tested)]
+    return [found for reason, pairs in reasons.items() for found in _untested(reason, pairs, tested)]
 
 
-def _notes(reason: str, pairs: Sequence[Pair], tested: Sequence[Pair]) -> list[str]:
-    measures = list(dict.fromkeys(pair.measure for pair in tested))
-    whole = [m for m in measures if all(pair in pairs for pair in tested if pair.measure == m)]
+def _untested(reason: str, pairs: Sequence[Pair], tested: Sequence[Pair]) -> list[Note]:
+    measures = list(dict.fromkeys(pair.label for pair in tested))
+    whole = [m for m in measures if all(pair in pairs for pair in tested if pair.label == m)]
     if len(whole) == len(measures):
-        return [f"No test of {_couple(pairs[0]) if _one_couple(tested) else 'any two runs'}: {reason}."]
-    notes = [f"No test of any two runs on {listed(whole, SHOWN_NAMES)}: {reason}."] if whole else []
-    single: dict[tuple[str, ...], list[str]] = {}
-    couples: dict[str, list[str]] = {}
+        one = len({(pair.run, pair.baseline) for pair in tested}) == 1
+        return [note("not-tested", pairs=[_names_of(pairs[0])] if one else [], measures=[], reason=reason)]
+    notes = [note("not-tested", pairs=[], measures=whole, reason=reason)] if whole else []
+    measures_of: dict[str, list[str]] = {}
     for pair in pairs:
-        if pair.measure not in whole:
-            couples.setdefault(_couple(pair), []).append(pair.measure)
-    for couple, on in couples.items():
-        single.setdefault(tuple(on), []).append(couple)
-    notes += [
-        f"No test of {listed(names, SHOWN_NAMES)} on {listed(on, SHOWN_NAMES)}: {reason}."
-        for on, names in single.items()
+        if pair.label not in whole:
+            measures_of.setdefault(_names_of(pair), []).append(pair.label)
+    pairs_of_measures: dict[tuple[str, ...], list[str]] = {}
+    for names, labels in measures_of.items():
+        pairs_of_measures.setdefault(tuple(labels), []).append(names)
+    return notes + [
+        note("not-tested", pairs=names, measures=labels, reason=reason)
+        for labels, names in pairs_of_measures.items()
     ]
-    return notes
 
 
-def _couple(pair: Pair) -> str:
-    return f"{pair.run} against {pair.baseline}"
+def _names_of(pair: Pair) -> str:
+    return f"{pair.run} vs {pair.baseline}"
 
 
-def _one_couple(tested: Sequence[Pair]) -> bool:
-    return len({(pair.run, pair.baseline) for pair in tested}) == 1
-
-
-MOST_NAMED = 10
-"""Pairs that the note names; it counts the others."""
-
-
-def disagreement(tested: Sequence[Pair], plan: Plan) -> list[str]:
-    """One note that names the pairs whose interval and p disagree, and says why; none where all agree."""
-    odd = [pair for pair in tested if pair.at_odds(plan.alpha)]
+def disagreement(tested: Sequence[Pair], plan: Plan) -> list[Note]:
+    """One note that names the pairs whose interval and p-value disagree, with the reason."""
+    odd = [pair for pair in tested if pair.disagrees(plan.alpha)]
     if not odd:
         return []
-    measures = list(dict.fromkeys(pair.measure for pair in tested))
-    odd.sort(key=lambda pair: measures.index(pair.measure))
-    more = f"; and {len(odd) - MOST_NAMED:,} more" if len(odd) > MOST_NAMED else ""
+    labels = list(dict.fromkeys(pair.label for pair in tested))
+    odd.sort(key=lambda pair: (pair.p_adjusted < plan.alpha, labels.index(pair.label)))
+    correction = plan.correction
+    if plan.test in FAMILY_TESTS:
+        correction = plan.test
+    elif sum(pair.label == tested[0].label for pair in tested) == 1:
+        correction = "none"
     return [
-        f"Interval and p disagree on {counted(len(odd), 'pair')}: {_named(odd[:MOST_NAMED], plan.alpha)}{more}. "
-        f"The 95 % interval is a bootstrap of each pair alone; p is by the {_tested(tested, plan)}. "
-        "The verdicts go by p."
+        note(
+            "interval-and-p-disagree",
+            pairs=[
+                (pair.run, pair.baseline, pair.label, shown_p(pair.p_adjusted), pair.p_adjusted < plan.alpha)
+                for pair in odd
+            ],
+            test=plan.test,
+            correction=correction,
+            alpha=plan.alpha,
+        )
     ]
-
-
-def _named(odd: Sequence[Pair], alpha: float) -> str:
-    """The pairs, those of one measure and one baseline together."""
-    alike: dict[tuple[bool, str, str], list[Pair]] = {}
-    for pair in sorted(odd, key=lambda pair: pair.p_adjusted < alpha):
-        alike.setdefault((pair.p_adjusted < alpha, pair.measure, pair.baseline), []).append(pair)
-    said = []
-    for (below, measure, baseline), pairs in alike.items():
-        how = "the interval holds 0" if below else "the interval leaves out 0"
-        runs = listed([pair.run for pair in pairs])
-        each = ", ".join(shown_p(pair.p_adjusted) for pair in pairs)
-        said.append(f"{runs} against {baseline} on {measure} ({how}, p is {each})")
-    return "; ".join(said)
-
-
-def _tested(tested: Sequence[Pair], plan: Plan) -> str:
-    """The test, what it was corrected for, and alpha where the interval's level is another."""
-    pairs = sum(pair.measure == tested[0].measure for pair in tested)
-    said = f"paired {plan.test} test"
-    if pairs > 1 and plan.test in FAMILY_TESTS:
-        said += ", which corrects for all pairs of a measure"
-    elif pairs > 1 and plan.correction != "none":
-        said += f", corrected by {plan.correction} for the {pairs:,} pairs of a measure"
-    return said if plan.alpha == 0.05 else f"{said}, and held against alpha {plan.alpha:g}"

@@ -15,11 +15,12 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.comparison.leaderboard import Standing, order_of, standings
 from steelyard.comparison.movers import Lists, Moved, Mover, moved, movers
 from steelyard.comparison.pairs import Pair, apart, disagreement, pairs_of, untested
-from steelyard.comparison.scores import COMPOSITE, Board
+from steelyard.comparison.scores import COMPOSITE, Board, label
 from steelyard.comparison.slices import Slice, reversals, slices_of
 from steelyard.comparison.tests import Plan
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError, did_you_mean
+from steelyard.notes import Note
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -72,8 +73,8 @@ class Comparison:
     components: tuple[Board | None, ...]
     slices: tuple[Slice, ...]
     coverage: dict[str, Coverage]
-    given: tuple[str, ...]
-    notes: tuple[str, ...]
+    given: tuple[Note, ...]
+    notes: tuple[Note, ...]
     dialect: str
     source: Source | None
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -87,7 +88,7 @@ class Comparison:
         components: Sequence[Board | None],
         sliced: tuple[str, Mapping[str, object]] | None,
         coverage: dict[str, Coverage],
-        notes: tuple[str, ...],
+        notes: tuple[Note, ...],
         dialect: str,
         source: Source | None,
     ) -> Comparison:
@@ -200,9 +201,9 @@ class Comparison:
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     @property
-    def verdict(self) -> str:
-        """Which run leads, on what, by how much, and whether the data can tell; one sentence or two."""
-        return verdict(self)
+    def verdict(self) -> Verdict:
+        """Which run leads, on what, by how much, and whether that is significant; one sentence or two."""
+        return verdict_of(self)
 
     def stability(self, draws: int = 10_000) -> Stability | None:
         """How often the order changes when the composite's weights are drawn around the given ones."""
@@ -220,7 +221,7 @@ class Comparison:
         """The queries that moved most between two runs, with the judged documents that moved."""
         base = baseline or self.plan.baseline
         if base is None:
-            raise InputError("name the run to hold it against: movers(run, baseline).")
+            raise InputError("name the run to compare with: movers(run, baseline).")
         for name in (run, base):
             if name not in self.runs:
                 raise InputError(
@@ -255,7 +256,7 @@ class Comparison:
             "versions": versions(),
             "policies": self.policies,
             "measures": {
-                column.key if board.k is None else f"{column.key} at {board.k}": column.measure.spelled
+                label(column.key, board.k): column.measure.spelled
                 for board in self.boards
                 for column in board.columns
                 if column.measure is not None
@@ -266,7 +267,7 @@ class Comparison:
             "leaderboard": [row.to_dict() for row in self.standings],
             "pairs": [pair.to_dict() for pair in self.tested],
             "coverage": {name: covered.counts() for name, covered in self.coverage.items()},
-            "notes": list(self.notes),
+            "notes": [found.to_dict() for found in self.notes],
         }
         if self.failed:
             made["failed"] = dict(self.failed)
@@ -344,6 +345,7 @@ _PAIR_SCHEMA: dict[str, Any] = {
     "run": str,
     "baseline": str,
     "measure": str,
+    "k": int,
     "difference": float,
     "relative": float,
     "p": float,
@@ -364,40 +366,60 @@ _PAIR_SCHEMA: dict[str, Any] = {
 }
 
 
-def verdict(comparison: Comparison) -> str:
-    """Which run leads, on what, by how much, and whether the data can tell.
+class Verdict(str):
+    """The verdict of a comparison: which run leads, on what, by how much, and whether that is significant.
 
-    Where several cutoffs were compared, it speaks of the first.
+    `headline` is the first sentence, `tied` the runs that are tied with the leader, the leader first.
     """
+
+    headline: str
+    tied: tuple[str, ...]
+
+    def __new__(cls, headline: str, detail: str = "", tied: Sequence[str] = ()) -> Verdict:
+        made = super().__new__(cls, f"{headline} {detail}".rstrip())
+        made.headline, made.tied = headline, tuple(tied)
+        return made
+
+    @property
+    def detail(self) -> str:
+        """What follows the first sentence."""
+        return self[len(self.headline) :].lstrip()
+
+
+def verdict_of(comparison: Comparison) -> Verdict:
+    """The verdict on the first measure; where several cutoffs were compared, at the first of them."""
     board = comparison.boards[0]
     rows = [row for row in comparison.standings if row.k == board.k]
     column = board.columns[0]
-    what = "the composite score" if column.key == COMPOSITE else column.key
-    at = "" if board.k is None else f" at {board.k}"
+    what = label("the composite score" if column.key == COMPOSITE else column.key, board.k)
     top = rows[0]
+    score = f"{top.means[column.key]:.4f}"
     if len(rows) == 1:
-        return f"{top.run} scores {top.means[column.key]:.4f} on {what}{at}; there is no other run to hold it against."
+        return Verdict(f"{top.run} scores {score} on {what}; no other run to compare with.", "", [top.run])
     values = board.of(column.key)
     place = {run: number for number, run in enumerate(board.runs)}
     mine = values[place[top.run]]
-    same = [row.run for row in rows if np.array_equal(values[place[row.run]], mine, equal_nan=True)]
-    rest = [row for row in rows if row.run not in same]
-    score = f"{top.means[column.key]:.4f}"
+    equal = [row.run for row in rows if np.array_equal(values[place[row.run]], mine, equal_nan=True)]
+    rest = [row for row in rows if row.run not in equal]
     if not rest:
-        each = "both have" if len(same) == 2 else "all have"
-        return f"{listed(same)} {each} {score} on {what}{at}: no difference on any query."
+        both = "both score" if len(equal) == 2 else "all score"
+        return Verdict(f"{listed(equal)} {both} {score} on {what}: no difference on any query.", "", equal)
     second = rest[0]
     lead = abs(top.means[column.key] - second.means[column.key])
-    sure = apart(board, comparison.plan, comparison.tested)
-    others = [row.run for row in rest if not sure[place[top.run], place[row.run]] < comparison.plan.alpha]
-    if len(same) == 1:
-        said, them = f"{top.run} leads on {what}{at} with {score}", "it"
+    p_values = apart(board, comparison.plan, comparison.tested)[place[top.run]]
+    alpha = comparison.plan.alpha
+    tied = [row.run for row in rest if not p_values[place[row.run]] < alpha]
+    headline = f"{top.run} leads {second.run} on {what} by {lead:.4f} ({score})"
+    if len(equal) > 1:
+        headline = f"{listed(equal)} (no difference on any query) lead {second.run} on {what} by {lead:.4f} ({score})"
+    if not tied:
+        others = "" if len(rest) == 1 else ", and so are its differences from every other run"
+        return Verdict(f"{headline}: the difference is significant{others}.", "", equal)
+    if p_values[place[second.run]] < alpha:
+        outcome = "the difference is significant"
     else:
-        said = f"{listed(same)} lead on {what}{at} with {score}, no difference between them on any query"
-        them = "them"
-    said = f"{said}, {lead:.4f} ahead of {second.run}"
-    if not others:
-        return f"{said}; the data can tell {them} from every other run."
-    power = power_analysis(mine - values[place[second.run]], alpha=comparison.plan.alpha, separated=False)
-    which = "" if len(same) == 1 else " that differ"
-    return f"{said}, but the data cannot tell {them} from {listed(others, SHOWN_NAMES)}. Of the first two{which}: {power.sentence}"
+        power = power_analysis(mine - values[place[second.run]], alpha=alpha, separated=False)
+        outcome = power.sentence.rstrip(".")
+    return Verdict(
+        f"{headline}: {outcome}.", f"Tied for first: {listed([*equal, *tied], SHOWN_NAMES)}.", [*equal, *tied]
+    )

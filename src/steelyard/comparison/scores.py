@@ -16,9 +16,19 @@ from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean
 from steelyard.io.columns import as_polars
 from steelyard.measures.compute import averaged, summary
 from steelyard.measures.grammar import Measure, parse
-from steelyard.wording import counted, worded
+from steelyard.notes import Note, note
+from steelyard.wording import counted
 
 COMPOSITE = "composite"
+
+
+def label(key: str, k: int | None) -> str:
+    """A measure's name with the cutoff of its row, where rows are made for several cutoffs.
+
+    >>> label("nDCG", 3), label("nDCG@10", None)
+    ('nDCG at 3', 'nDCG@10')
+    """
+    return key if k is None else f"{key} at {k}"
 
 
 @dataclass(frozen=True)
@@ -198,7 +208,7 @@ class TableOptions:
 
 def board_of_table(
     source: Any, measures: Sequence[str] | None, options: TableOptions, missing: str = "zero"
-) -> tuple[Board, list[str]]:
+) -> tuple[Board, list[Note]]:
     """A board of a score table, and notes on what was averaged, kept apart or missing."""
     frame = _score_table_read(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
     run = _column(frame, options.run_column, _RUNS, "run", "--run-column")
@@ -206,10 +216,10 @@ def board_of_table(
     repeat = _repeat_column(frame, options)
     frame = frame.with_columns(pl.col(run).cast(pl.String), pl.col(query).cast(pl.String))
     frame, keys = _wide(frame, [run, query, *([repeat] if repeat else [])], measures, options)
-    notes: list[str] = []
+    notes: list[Note] = []
     if repeat:
-        frame, note = _repeated(frame, run, query, repeat, keys, options.repeats)
-        notes += [note]
+        frame, found = _repeated(frame, run, query, repeat, keys, options.repeats)
+        notes.append(found)
     _refuse_twice(frame, run, query)
     return _board(frame, run, query, keys, missing, notes), notes
 
@@ -241,7 +251,7 @@ def column_of_table(source: Any, column: str, options: TableOptions) -> dict[str
 
 
 def _board(
-    frame: pl.DataFrame, run: str, query: str, keys: list[str], missing: str, notes: list[str]
+    frame: pl.DataFrame, run: str, query: str, keys: list[str], missing: str, notes: list[Note]
 ) -> Board:
     runs = frame[run].unique(maintain_order=True).to_list()
     queries = frame[query].unique(maintain_order=True).to_list()
@@ -266,12 +276,7 @@ def _board(
                     total=len(holes),
                 )
             )
-        one, many = ("counts", "count") if missing == "zero" else ("is", "are")
-        fate = f"{worded(len(holes), one, many)} {'as 0' if missing == 'zero' else 'left out pair by pair'}"
-        notes.append(
-            f"{counted(len(holes), 'value is', 'values are')} missing from the score table and {fate} (the "
-            f"first: {shown[0]})."
-        )
+        notes.append(note("missing-values", count=len(holes), policy=missing, first=shown[0]))
         if missing == "zero":
             values = np.nan_to_num(values, nan=0.0)
     return Board(tuple(runs), tuple(column_named(key) for key in keys), tuple(queries), values)
@@ -345,17 +350,11 @@ def _block(query: str, repeat: str) -> pl.Expr:
 
 def _repeated(
     frame: pl.DataFrame, run: str, query: str, repeat: str, keys: list[str], how: str
-) -> tuple[pl.DataFrame, str]:
-    times = frame[repeat].n_unique()
+) -> tuple[pl.DataFrame, Note]:
+    found = note("repetitions", count=frame[repeat].n_unique(), column=repeat, averaged=how == "average")
     if how == "blocks":
-        return frame.with_columns(
-            _block(query, repeat)
-        ), f"Each of {counted(times, 'value')} of {repeat!r} is kept as a block of its own."
-    averaged = frame.group_by([run, query], maintain_order=True).agg(pl.col(key).mean() for key in keys)
-    return (
-        averaged,
-        f"Values are averaged over {counted(times, 'value')} of {repeat!r} before anything is tested.",
-    )
+        return frame.with_columns(_block(query, repeat)), found
+    return frame.group_by([run, query], maintain_order=True).agg(pl.col(key).mean() for key in keys), found
 
 
 def _refuse_twice(frame: pl.DataFrame, run: str, query: str) -> None:

@@ -1,4 +1,4 @@
-"""Slices: the comparison within each kind of query, and where a slice reverses the overall order."""
+"""Slices: the comparison within each group of queries, and slices whose ranking differs from the overall one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 from steelyard.comparison.leaderboard import order_of
 from steelyard.comparison.scores import Board
 from steelyard.errors import InputError, did_you_mean
+from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.statistics import tally
-from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,17 +24,17 @@ COMPLEXITY = "complexity"
 
 
 FEW = 30
-"""With fewer queries than this in a slice, an order that turns there is said to be seen on few."""
+"""A slice with fewer queries than this is small: a different ranking there may be noise."""
 
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Reversal:
-    """Two runs whose overall order a slice turns round: `above` is better here, `below` overall.
+    """Two runs whose order in a slice differs from the overall order: `above` is better here, `below` overall.
 
     `difference` is that of their means on the slice, `wins` and `losses` count the slice's queries for
-    `above`, and `pairs` the pairs of runs that turn here, of which this is the one highest overall.
+    `above`, and `pairs` is the number of pairs of runs that are reversed here; this is the highest one overall.
     """
 
     above: str
@@ -81,7 +81,7 @@ def slices_of(board: Board, column: str, values: Mapping[str, object]) -> list[S
     labels = [str(values[query]) if values.get(query) is not None else "not given" for query in board.queries]
     if set(labels) == {"not given"}:
         raise InputError(
-            f"no query has a value in column {column!r}; check that the query ids are those of the judgments."
+            f"no query has a value in column {column!r}; check that the query ids are those of the qrels."
         )
     overall = order_of(board)
     found = []
@@ -115,20 +115,20 @@ def _in_order(labels: Sequence[str]) -> list[str]:
 
 
 def _reversal(part: Board, overall: Sequence[int]) -> Reversal | None:
-    """The highest two runs whose overall order the slice turns round by more than rounding."""
+    """The highest pair of runs whose order in the slice differs from the overall order by more than rounding."""
     first = part.columns[0]
     values = part.of(first.key)
     means = [first.mean(row) for row in values]
     worth = first.worth(np.array(means))
-    turned = [
+    reversed_pairs = [
         (worse, better)
         for place, better in enumerate(overall)
         for worse in overall[place + 1 :]
         if worth[worse] - worth[better] > _ROUNDING
     ]
-    if not turned:
+    if not reversed_pairs:
         return None
-    above, below = turned[0]
+    above, below = reversed_pairs[0]
     counts = tally(first.worth(values[above] - values[below]))
     return Reversal(
         above=part.runs[above],
@@ -136,33 +136,29 @@ def _reversal(part: Board, overall: Sequence[int]) -> Reversal | None:
         difference=means[above] - means[below],
         wins=counts.wins,
         losses=counts.losses,
-        pairs=len(turned),
+        pairs=len(reversed_pairs),
     )
 
 
-def reversals(slices: Sequence[Slice], measure: str, runs: int) -> list[str]:
-    """A note on the slices that turn the overall order, with their counts: what was seen, not a finding."""
-    turned = [(cut, cut.reverses) for cut in slices if cut.reverses is not None]
-    if not turned:
+def reversals(slices: Sequence[Slice], measure: str, runs: int) -> list[Note]:
+    """A note on the slices where the ranking differs from the overall one, with counts."""
+    reversed_in = [(cut, cut.reverses) for cut in slices if cut.reverses is not None]
+    if not reversed_in:
         return []
-    told = "; ".join(_told(cut, seen, runs) for cut, seen in turned)
-    few = any(cut.queries < FEW for cut, _ in turned)
-    seen = (
-        "Seen on few queries and not tested: chance turns an order as easily" if few else "Seen, not tested"
-    )
-    return [f"The overall order on {measure} turns within {slices[0].column} = {told}. {seen}."]
-
-
-def _told(cut: Slice, seen: Reversal, runs: int) -> str:
-    of = (
-        ""
-        if runs < 3
-        else f"; {counted(seen.pairs, 'pair turns', 'pairs turn')} of {runs * (runs - 1) // 2:,}"
-    )
-    return (
-        f"{cut.value} ({seen.above} above {seen.below} by {abs(seen.difference):.4f} on "
-        f"{counted(cut.queries, 'query', 'queries')}, {seen.wins:,} won and {seen.losses:,} lost{of})"
-    )
+    rows = [
+        (cut.value, r.above, r.below, r.difference, cut.queries, r.wins, r.losses, r.pairs)
+        for cut, r in reversed_in
+    ]
+    return [
+        note(
+            "ranking-differs-in-slices",
+            measure=measure,
+            column=slices[0].column,
+            slices=rows,
+            pairs=runs * (runs - 1) // 2,
+            few=any(cut.queries < FEW for cut, _ in reversed_in),
+        )
+    ]
 
 
 def column_values(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
+from steelyard.comparison.scores import label
 from steelyard.report.rows import (
     FAILED,
     is_long,
@@ -178,15 +179,12 @@ def leaderboard_latex(comparison: Comparison) -> str:
     baseline, first = comparison.plan.baseline, comparison.keys[0]
     at = comparison.boards[0].k is not None
     marks = {
-        (pair.run, pair.measure): f"$^{{{_WAYS.get(pair.verdict, '')}{pair.stars}}}$"
+        (pair.run, pair.label): f"$^{{{_WAYS.get(pair.verdict, '')}{pair.stars}}}$"
         for pair in comparison.tested
         if pair.baseline == baseline and "*" in pair.stars
     }
     if baseline is None and comparison.tested:
-        marks = {
-            (row.run, first if row.k is None else f"{first} at {row.k}"): f"$^{{{row.group}}}$"
-            for row in comparison.standings
-        }
+        marks = {(row.run, label(first, row.k)): f"$^{{{row.group}}}$" for row in comparison.standings}
     best = {
         (board.k, c.key): _best(board.means()[:, i], c.better)
         for board in comparison.boards
@@ -214,7 +212,7 @@ def leaderboard_latex(comparison: Comparison) -> str:
             text = "--" if mean != mean else f"{mean:.4f}"
             if mean == best[row.k, key]:
                 text = rf"\textbf{{{text}}}"
-            cells.append(text + marks.get((row.run, key if row.k is None else f"{key} at {row.k}"), ""))
+            cells.append(text + marks.get((row.run, label(key, row.k)), ""))
         lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     return "\n".join(lines)
@@ -244,11 +242,10 @@ def comparison_csv(comparison: Comparison) -> str:
 def _differences(comparison: Comparison, standing: Standing) -> dict[str, Cell]:
     """What was tested of a run against the baseline, measure by measure."""
     baseline = comparison.plan.baseline
-    end = "" if standing.k is None else f" at {standing.k}"
     found: dict[str, Cell] = {}
     for key in comparison.keys if baseline is not None else ():
         for pair in comparison.tested:
-            if (pair.run, pair.measure) == (standing.run, key + end):
+            if (pair.run, pair.measure, pair.k) == (standing.run, key, standing.k):
                 found |= {
                     f"{key} difference": pair.difference,
                     f"{key} difference low": pair.low,

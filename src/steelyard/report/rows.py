@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from steelyard.comparison.scores import COMPOSITE
+from steelyard.comparison.scores import COMPOSITE, label
 from steelyard.notes import sentence
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import FAMILY_TESTS, shown_p
@@ -80,7 +80,7 @@ def pairs_tables(comparison: Comparison) -> list[Table]:
     Of every two runs the measure that ranks them, a row a pair: all measures would be too many.
     """
     scales = {
-        pair_label(column.key, board.k): scale_of(column)
+        label(column.key, board.k): scale_of(column)
         for board in comparison.boards
         for column in board.columns
     }
@@ -89,20 +89,20 @@ def pairs_tables(comparison: Comparison) -> list[Table]:
     tested = comparison.tested
     couples = list(dict.fromkeys((pair.run, pair.baseline) for pair in tested))
     if len(couples) == 1:
-        rows = [[_unit(pair.measure, scales), *_cells(pair, scales)] for pair in tested]
+        rows = [[_unit(pair.label, scales), *_cells(pair, scales)] for pair in tested]
         return [Table(["measure", *columns], rows, title=f"{couples[0][0]} against {couples[0][1]}")]
     if comparison.plan.baseline is not None:
         against, ahead, shown = f" against {comparison.plan.baseline}", ["run"], list(scales)
     else:
         against, ahead = "", ["run", "against"]
-        shown = [pair_label(comparison.keys[0], board.k) for board in comparison.boards]
+        shown = [label(comparison.keys[0], board.k) for board in comparison.boards]
     return [
         Table(
             [*ahead, *columns],
             [
                 [*(pair.run, pair.baseline)[: len(ahead)], *_cells(pair, scales)]
                 for pair in tested
-                if pair.measure == measure
+                if pair.label == measure
             ],
             title=f"{_unit(measure, scales)}{against}",
             keys=len(ahead),
@@ -153,10 +153,10 @@ def _stars(comparison: Comparison) -> Table:
     """Every measure's difference from the baseline, with its stars."""
     at = comparison.boards[0].k is not None
     shown = comparison.boards[0].columns
-    found = {(pair.run, pair.measure): pair for pair in comparison.tested}
+    found = {(pair.run, pair.label): pair for pair in comparison.tested}
     rows: list[list[Cell]] = []
     for row in comparison.standings:
-        pairs = [found.get((row.run, pair_label(column.key, row.k))) for column in shown]
+        pairs = [found.get((row.run, label(column.key, row.k))) for column in shown]
         cells = [
             "" if pair is None or pair.difference != pair.difference
             else f"{pair.difference * scale_of(column):+.4f} {pair.stars}".rstrip()
@@ -174,11 +174,6 @@ def p_heading(comparison: Comparison) -> str:
     return "p" if how == "none" else f"p ({how})"
 
 
-def pair_label(key: str, k: int | None) -> str:
-    """A measure as a pair names it."""
-    return key if k is None else f"{key} at {k}"
-
-
 def _unit(measure: str, scales: Mapping[str, float]) -> str:
     """A pair's measure, with its unit where its values are multiplied."""
     return measure if scales[measure] == 1 else f"{measure} ms"
@@ -186,7 +181,7 @@ def _unit(measure: str, scales: Mapping[str, float]) -> str:
 
 def _cells(pair: Pair, scales: Mapping[str, float]) -> list[Cell]:
     """What a table shows of a pair, its name aside."""
-    scale = scales[pair.measure]
+    scale = scales[pair.label]
     return [
         "" if pair.difference != pair.difference else f"{pair.difference * scale:+.4f}",
         "" if pair.low != pair.low else f"{pair.low * scale:+.4f} to {pair.high * scale:+.4f}",
@@ -213,7 +208,7 @@ def slice_table(comparison: Comparison) -> Table | None:
     rows: list[list[Cell]] = [
         [run, *(cut.means[run][column.key] * scale_of(column) for cut in comparison.slices)] for run in runs
     ]
-    measure = pair_label(column.key, comparison.boards[0].k)
+    measure = label(column.key, comparison.boards[0].k)
     shown = _unit(measure, {measure: scale_of(column)})
     return Table(["run", *heads], rows, title=f"{shown} by {comparison.slices[0].column} (queries)")
 

@@ -14,7 +14,7 @@ from steelyard.comparison.leaderboard import Standing
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.pairs import apart
 from steelyard.comparison.result import Comparison
-from steelyard.comparison.scores import Board, Column
+from steelyard.comparison.scores import Board, Column, label
 from steelyard.comparison.slices import COMPLEXITY, complexity
 from steelyard.errors import MeasureError
 from steelyard.evaluation import measure_values
@@ -76,7 +76,7 @@ def labelled(rows: list[Row]) -> list[Row]:
 def shown_measures(comparison: Comparison) -> list[Shown]:
     """Every measure of every board, labelled as the pairs label them."""
     return [
-        Shown(column.key if board.k is None else f"{column.key} at {board.k}", board, column)
+        Shown(label(column.key, board.k), board, column)
         for board in comparison.boards
         for column in board.columns
     ]
@@ -84,7 +84,7 @@ def shown_measures(comparison: Comparison) -> list[Shown]:
 
 def bar_rows(comparison: Comparison) -> list[Row]:
     """Each run's mean with its interval, the baseline's mean, and the stars of the difference from it."""
-    tested = {(pair.run, pair.baseline, pair.measure): pair.stars for pair in comparison.tested}
+    tested = {(pair.run, pair.baseline, pair.label): pair.stars for pair in comparison.tested}
     base = comparison.plan.baseline
     standing = {(row.run, row.k): row for row in comparison.standings}
     rows = []
@@ -244,15 +244,15 @@ def slice_rows(subject: Subject, columns: Mapping[str, Mapping[str, object]]) ->
                 dtype=object,
             )
             part: list[Row] = []
-            for label in _in_order(labels.tolist()):
-                inside = labels == label
+            for value in _in_order(labels.tolist()):
+                inside = labels == value
                 for run, of_run in zip(comparison.runs, found, strict=True):
                     mean = shown.column.mean(of_run[inside])
                     part.append(
                         {
                             "measure": shown.label,
                             "column": name,
-                            "slice": f"{label} ({int(inside.sum()):,})",
+                            "slice": f"{value} ({int(inside.sum()):,})",
                             "run": run,
                             "value": _finite(mean),
                             "queries": int(inside.sum()),

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from steelyard.comparison.leaderboard import Standing
-from steelyard.comparison.pairs import Pair, apart, disagreement
+from steelyard.comparison.pairs import Pair, disagreement
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import COMPOSITE, Board, Column
 from steelyard.dialects.explain import explain
 from steelyard.report.page.subject import Subject
-from steelyard.report.rows import p_heading, pair_label, scale_of, starred_p, title
+from steelyard.report.rows import p_heading, scale_of, starred_p, title
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import SHOWN_NAMES, listed, worded
 
@@ -26,7 +26,7 @@ def view_of(subject: Subject) -> dict[str, Any]:
     pairs = _pairs(comparison)
     return {
         "title": subject.title,
-        "verdict": _sentences(comparison.verdict),
+        "verdict": (comparison.verdict.headline, comparison.verdict.detail),
         "lead": lead(comparison),
         "numbers": numbers(subject),
         "columns": [_head(comparison, column) for column in comparison.boards[0].columns],
@@ -57,40 +57,26 @@ def view_of(subject: Subject) -> dict[str, Any]:
     }
 
 
-def _sentences(verdict: str) -> tuple[str, str]:
-    """The verdict proper, and what it adds on telling the first two apart."""
-    first, found, rest = verdict.partition(". Of the first two")
-    return (f"{first}.", f"Of the first two{rest}") if found else (verdict, "")
-
-
 def lead(comparison: Comparison) -> list[tuple[str, str]]:
     """The leader's difference from the run it is held against: what and how much."""
     top = comparison.standings[0].run
     first = comparison.boards[0].columns[0]
-    pairs = [pair for pair in comparison.tested if pair.measure.split(" at ")[0] == first.key]
+    pairs = [pair for pair in comparison.tested if pair.measure == first.key]
     mine = [pair for pair in pairs if top in (pair.run, pair.baseline)]
     if not mine:
         return []
     pair = mine[0]
-    tied = _tied(comparison)
+    tied = [run for run in comparison.verdict.tied if run != top]
     said = [
-        (f"{pair.run} against {pair.baseline}", f"{pair.difference:+.4f}"),
-        ("95 % interval", "–" if pair.low != pair.low else f"{pair.low:+.4f} to {pair.high:+.4f}"),
+        (f"{pair.run} vs {pair.baseline}", f"{pair.difference:+.4f}"),
+        ("95% interval", "–" if pair.low != pair.low else f"{pair.low:+.4f} to {pair.high:+.4f}"),
         (p_heading(comparison), f"{starred_p(pair)}, {pair.verdict}"),
         ("Won, tied, lost", f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"),
-        ("Not told from the leader", listed(tied, SHOWN_NAMES) if tied else "no run"),
+        ("Tied with the leader", listed(tied, SHOWN_NAMES) if tied else "no run"),
     ]
     if pair.needed and not pair.p_adjusted < comparison.plan.alpha:
-        said.append(("Queries needed to tell", f"about {pair.needed:,}"))
+        said.append(("Queries needed", f"about {pair.needed:,}"))
     return said
-
-
-def _tied(comparison: Comparison) -> list[str]:
-    """The runs that the data cannot tell from the leader, best first."""
-    board, top = comparison.boards[0], comparison.standings[0].run
-    sure = apart(board, comparison.plan, comparison.tested)[board.runs.index(top)]
-    rows = [row.run for row in comparison.standings if row.k == board.k and row.run != top]
-    return [run for run in rows if not sure[board.runs.index(run)] < comparison.plan.alpha]
 
 
 def numbers(subject: Subject) -> list[tuple[str, str]]:
@@ -132,9 +118,12 @@ def _letters(rows: Sequence[Standing]) -> set[str]:
 def _rows(comparison: Comparison, board: Board) -> list[dict[str, Any]]:
     """The rows of one board, best first."""
     rows = [row for row in comparison.standings if row.k == board.k]
-    label = "" if board.k is None else f" at {board.k}"
     base = comparison.plan.baseline
-    tested = {(pair.run, pair.measure): pair for pair in comparison.tested if pair.baseline == base}
+    tested = {
+        (pair.run, pair.measure): pair
+        for pair in comparison.tested
+        if pair.baseline == base and pair.k == board.k
+    }
     spans = {column.key: _span(rows, column) for column in board.columns}
     best = {column.key: _best(rows, column) for column in board.columns}
     return [
@@ -157,7 +146,7 @@ def _rows(comparison: Comparison, board: Board) -> list[dict[str, Any]]:
                     "best": len(rows) > 1 and row.means[column.key] == best[column.key],
                     "composite": column.key == COMPOSITE,
                     "bar": _bar(row, column, spans[column.key]),
-                    "change": _change(tested.get((row.run, column.key + label)), column),
+                    "change": _change(tested.get((row.run, column.key)), column),
                 }
                 for column in board.columns
             ],
@@ -264,7 +253,7 @@ def _pairs(comparison: Comparison) -> list[dict[str, Any]]:
         for board in comparison.boards
         for column in (board.columns if every else board.columns[:1])
         for pair in comparison.tested
-        if pair.measure == pair_label(column.key, board.k)
+        if (pair.measure, pair.k) == (column.key, board.k)
     ]
 
 
@@ -272,7 +261,7 @@ def _pair(column: Column, pair: Pair) -> dict[str, Any]:
     scale = scale_of(column)
     told = "–" if pair.low != pair.low else f"{pair.low * scale:+.4f} to {pair.high * scale:+.4f}"
     return {
-        "measure": pair.measure if scale == 1 else f"{pair.measure} ms",
+        "measure": pair.label if scale == 1 else f"{pair.label} ms",
         "run": pair.run,
         "against": pair.baseline,
         "difference": f"{pair.difference * scale:+.4f}",
