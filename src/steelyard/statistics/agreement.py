@@ -218,12 +218,13 @@ def kendall_tau(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
     array([0.66666667])
     """
     first, second = _rankings(a, b)
+    i, j = np.triu_indices(first.shape[1], 1)
     parts = []
     for rows in _blocks(first):
-        one, other = _signs(first[rows]), _signs(second[rows])
-        pairs = np.abs(one).sum(axis=(1, 2)) * np.abs(other).sum(axis=(1, 2))
+        one, other = (np.sign(scores[rows][:, i] - scores[rows][:, j]) for scores in (first, second))
+        pairs = np.abs(one).sum(axis=1) * np.abs(other).sum(axis=1)
         with np.errstate(invalid="ignore"):
-            parts.append((one * other).sum(axis=(1, 2)) / np.sqrt(pairs))
+            parts.append((one * other).sum(axis=1) / np.sqrt(pairs))
     return np.concatenate(parts)
 
 
@@ -427,7 +428,7 @@ def rank_agreement(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     p: float = RBO_P,
-    draws: int = 2000,
+    draws: int = 1000,
     seed: int = 0,
     level: float = 0.95,
 ) -> RankAgreement:
