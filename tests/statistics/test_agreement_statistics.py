@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import permutations, product
+from itertools import chain, permutations, product
 
 import numpy as np
 import numpy.typing as npt
@@ -110,7 +110,7 @@ def strict_tau_ap(reference: list[int], order: list[int]) -> float:
 def orders(scores: Array) -> list[list[int]]:
     """Every order of the items that the scores allow, best first."""
     levels = [np.flatnonzero(scores == value).tolist() for value in np.unique(scores)[::-1]]
-    return [sum(map(list, chosen), []) for chosen in product(*map(permutations, levels))]
+    return [list(chain(*chosen)) for chosen in product(*map(permutations, levels))]
 
 
 def test_tau_ap_weighs_the_top_more() -> None:
