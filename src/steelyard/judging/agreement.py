@@ -70,8 +70,8 @@ def agreement(
 
     >>> human = {"q1": {"a": 2, "b": 0, "c": 1}, "q2": {"a": 0, "b": 2}}
     >>> model = {"q1": {"a": 2, "b": 1, "c": 1}, "q2": {"a": 0, "b": 2}}
-    >>> agreement({"human": human, "model": model}).pairs.select("a", "b", "n", "bias")["bias"].to_list()
-    [0.2]
+    >>> agreement({"human": human, "model": model}).pairs.select("a", "b", "n").rows()
+    [('human', 'model', 5)]
     """
     given, notes = _labels(judges, resolve)
     if len(given) < 2:

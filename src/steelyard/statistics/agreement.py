@@ -435,23 +435,21 @@ def rank_agreement(
     """Agreement of two rankings of runs, each from a matrix runs x queries, with intervals over queries.
 
     `a` is the reference of tau_AP, of the drops and of the bias (mean of b - mean of a). Runs are ranked by
-    their means. The queries are resampled with replacement, the same ones for both judges and all runs; the
-    intervals are the bootstrap's percentiles. `dropped` is the number of the run with the largest drop.
+    their means. The queries are resampled with replacement, the same ones for both judges and all runs.
+    Resampling adds noise, which lowers the agreement of rankings; so the percentiles of the resamples are
+    shifted until their median is the estimate. `dropped` is the number of the run with the largest drop.
     """
     first, second = _score_matrices(a, b)
     counts = resample_counts(first.shape[1], draws, seed)
     means_a, means_b = _means(first, counts), _means(second, counts)
     fallen = drops(means_a, means_b)
-    figures = {
-        "tau": kendall_tau(means_a, means_b),
-        "tau_ap": tau_ap(means_a, means_b),
-        "rbo": rbo(means_a, means_b, p),
-        "drop": fallen.max(axis=1),
-        "bias": (means_b - means_a).mean(axis=1),
-    }
     return RankAgreement(
+        tau=_estimate(kendall_tau(means_a, means_b), level, (-1.0, 1.0)),
+        tau_ap=_estimate(tau_ap(means_a, means_b), level, (-1.0, 1.0)),
+        rbo=_estimate(rbo(means_a, means_b, p), level, (0.0, 1.0)),
+        drop=_estimate(fallen.max(axis=1), level, (0.0, math.inf)),
         dropped=int(fallen[0].argmax()),
-        **{name: _estimate(drawn, level) for name, drawn in figures.items()},
+        bias=_estimate((means_b - means_a).mean(axis=1), level),
     )
 
 
@@ -477,13 +475,14 @@ def _means(scores: Array, counts: Array) -> Array:
     return means
 
 
-def _estimate(drawn: Array, level: float) -> Estimate:
-    """The first value and the percentiles of the others; NaN is left out."""
-    kept = drawn[1:][~np.isnan(drawn[1:])]
-    if not len(kept):
-        return Estimate(float(drawn[0]), math.nan, math.nan)
-    low, high = np.quantile(kept, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return Estimate(float(drawn[0]), float(low), float(high))
+def _estimate(drawn: Array, level: float, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Estimate:
+    """The first value, and the percentiles of the others shifted to it; NaN is left out."""
+    value, kept = float(drawn[0]), drawn[1:][~np.isnan(drawn[1:])]
+    if not len(kept) or math.isnan(value):
+        return Estimate(value, math.nan, math.nan)
+    low, middle, high = np.quantile(kept, [(1.0 - level) / 2.0, 0.5, (1.0 + level) / 2.0])
+    low, high = np.clip([low + value - middle, high + value - middle], *bounds)
+    return Estimate(value, float(low), float(high))
 
 
 @dataclass(frozen=True)
