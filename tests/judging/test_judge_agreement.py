@@ -95,6 +95,24 @@ def test_favours_sum_to_nothing_and_are_corrected(small: Agreement) -> None:
     assert (chosen["p_adjusted"] >= chosen["p"]).all()
 
 
+def test_a_judge_that_favours_one_run_is_reported() -> None:
+    docs = [f"d{i}" for i in range(6)]
+    human = {f"q{q}": {doc: int(doc in docs[:2]) for doc in docs} for q in range(10)}
+    gpt = {query: {**grades, "own": 1} for query, grades in human.items()}
+    runs = {name: {query: docs[i:] + docs[:i] for query in human} for i, name in enumerate(["x", "y", "z"])}
+    runs["gpt"] = {query: ["own", *docs[3:]] for query in human}
+    gpt["q0"].pop("own")
+    found = agreement({"human": human, "gpt": gpt}, runs, "P@3")
+    best = found.favours.sort("favour").row(-1, named=True)
+    assert best["run"] == "gpt"
+    assert best["bias"] == pytest.approx(0.3)
+    assert (
+        "gpt: 4 of 4 runs have a bias in P@3 significantly different from the mean of all runs"
+        in found.to_text()
+    )
+    assert "no run has a bias" in agreement({"human": human, "same": human}, runs).remarks[0]
+
+
 def test_the_same_seed_gives_the_same_figures(small: Agreement) -> None:
     again = Agreement(small.panel, small.rbo_p, small.draws, small.seed)
     other = Agreement(small.panel, small.rbo_p, small.draws, small.seed + 1)

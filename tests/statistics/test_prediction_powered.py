@@ -175,6 +175,19 @@ def test_intervals_cover_what_they_say(values: str, kind: str, n: int) -> None:
     assert shares < 0.8 if kind == "good" else shares < 1.01
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("chance", [0.15, 0.8])
+def test_skewed_values_of_ten_queries_are_covered_where_t_fails(chance: float) -> None:
+    # RR with mean 0.32 or 0.89. With 0.89 one sample in ten is ten times 1, where Student's t has no width.
+    rng = np.random.default_rng(5)
+    rank, places = rng.geometric(chance, (2000, 50)), np.arange(1, 11)
+    y = np.where(rank <= 10, 1.0 / rank, 0.0)
+    truth = float((chance * (1 - chance) ** (places - 1) / places).sum())
+    f = predictions(y, "good", rng)
+    assert coverage(prediction_powered(masked(y, 10), f), truth) < 91.0
+    assert 92.0 <= coverage(prediction_powered(masked(y, 10), f, (0.0, 1.0)), truth) <= 99.5
+
+
 @pytest.fixture(scope="module")
 def dl2019() -> dict[str, Array]:
     """Per-query nDCG@10 of every sixth run by NIST and by two of the models: runs x queries."""

@@ -295,6 +295,17 @@ class Agreement:
             return ranking_verdict(a, b, rows[0])
         return grades_verdict(a, b, pair)
 
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """Whether each judge favours some runs, compared with the first judge; then the notes on the input."""
+        import polars as pl
+
+        said = []
+        for b in self.judges[1:] if self.favours.height else ():
+            rows = self.favours.filter(pl.col("a") == self.judges[0], pl.col("b") == b)
+            said += [favour_remark(b, rows.filter(pl.col("measure") == m), m) for m in self.panel.measures]
+        return (*said, *self.notes)
+
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `agreement`, with the confusion matrices, alpha of all judges and notes."""
         import steelyard as sy
@@ -314,7 +325,7 @@ class Agreement:
             "rbo_p": self.rbo_p,
             "draws": self.draws,
             "seed": self.seed,
-            "notes": list(self.notes),
+            "notes": list(self.remarks),
         }
 
     def to_json(self) -> str:
@@ -334,13 +345,13 @@ class Agreement:
         """The verdict and the tables as aligned text."""
         from steelyard.report.tables import plain
 
-        return "\n\n".join([self.verdict, *map(plain, self.tables()), *self.notes])
+        return "\n\n".join([self.verdict, *map(plain, self.tables()), *self.remarks])
 
     def to_markdown(self) -> str:
         """The verdict and the tables in Markdown."""
         from steelyard.report.tables import markdown
 
-        return "\n\n".join([self.verdict, *map(markdown, self.tables()), *self.notes])
+        return "\n\n".join([self.verdict, *map(markdown, self.tables()), *self.remarks])
 
     def to_html(self, path: str | Path | None = None) -> str:
         """The verdict and the tables as an HTML fragment; written to `path` where one is given."""
@@ -349,8 +360,8 @@ class Agreement:
         from steelyard.report.comparison_html import fragment, table_html
 
         parts = [f"<p><strong>{escape(self.verdict)}</strong></p>", *map(table_html, self.tables())]
-        if self.notes:
-            parts.append("<ul>" + "".join(f"<li>{escape(note)}</li>" for note in self.notes) + "</ul>")
+        if self.remarks:
+            parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in self.remarks) + "</ul>")
         made = fragment(parts)
         if path is not None:
             Path(path).write_text(made, "utf-8")
@@ -403,6 +414,19 @@ def grades_verdict(a: str, b: str, row: Mapping[str, Any]) -> str:
     level = f"{b} grades {lean}" if abs(row["bias"]) >= 0.005 else "neither grades higher"
     kappa = f"kappa {row['kappa']:.2f} (quadratic {row['kappa_quadratic']:.2f})"
     return f"{b} and {a} agree with {kappa} on {row['n']:,} documents, and {level} on average."
+
+
+def favour_remark(judge: str, rows: pl.DataFrame, measure: str) -> str:
+    """One sentence on whether the bias of a judge differs between runs."""
+    import polars as pl
+
+    found = rows.filter(pl.col("p_adjusted") < 0.05).sort("favour")
+    if not found.height:
+        return f"{judge}: no run has a bias in {measure} significantly different from the mean of all runs."
+    low, high = found.row(0, named=True), found.row(-1, named=True)
+    ends = dict.fromkeys(f"{row['run']} ({row['favour']:+.2f})" for row in (high, low))
+    count = f"{found.height} of {rows.height} runs {'has' if found.height == 1 else 'have'}"
+    return f"{judge}: {count} a bias in {measure} significantly different from the mean of all runs: {', '.join(ends)}."
 
 
 # Input
