@@ -12,7 +12,8 @@ import pytest
 
 import steelyard as sy
 from steelyard.errors import InputError
-from steelyard.judging.agreement import Agreement, agreement, grades_verdict, ranking_verdict
+from steelyard.judging.agreement import Agreement, agreement
+from steelyard.judging.agreement_report import grades_verdict, ranking_verdict
 from steelyard.judging.judgments import Judgments
 from steelyard.statistics.agreement import cohen_kappa
 
@@ -99,7 +100,7 @@ def test_a_judge_that_favours_one_run_is_reported() -> None:
     docs = [f"d{i}" for i in range(6)]
     human = {f"q{q}": {doc: int(doc in docs[:2]) for doc in docs} for q in range(10)}
     gpt = {query: {**grades, "own": 1} for query, grades in human.items()}
-    runs = {name: {query: docs[i:] + docs[:i] for query in human} for i, name in enumerate(["x", "y", "z"])}
+    runs = {name: dict.fromkeys(human, docs[i:] + docs[:i]) for i, name in enumerate(["x", "y", "z"])}
     runs["gpt"] = {query: ["own", *docs[3:]] for query in human}
     gpt["q0"].pop("own")
     found = agreement({"human": human, "gpt": gpt}, runs, "P@3")

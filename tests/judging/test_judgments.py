@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -166,3 +168,28 @@ def test_one_judge_of_several() -> None:
     assert labels.by("bob").judges == ["bob"]
     with pytest.raises(PolicyError, match="bob"):
         labels.by("bop")
+
+
+WRITER = """
+import sys
+from steelyard.judging.judgments import Judgments
+labels = Judgments.read(sys.argv[1])
+for i in range(10**9):
+    labels.append("q", f"d{i}", 1, "ann", note="x" * 5000)
+    print(i, flush=True)
+"""
+
+
+def test_every_line_that_was_written_survives_kill_9(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.touch()
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout is not None
+        while writer.stdout.readline() != "50\n":
+            pass
+        writer.kill()
+        acknowledged = 50 + len(writer.stdout.readlines())
+    documents = [line.doc_id for line in Judgments.read(path).lines]
+    assert documents[: acknowledged + 1] == [f"d{i}" for i in range(acknowledged + 1)]

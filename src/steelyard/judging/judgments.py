@@ -204,10 +204,10 @@ class Judgments:
         """
         import steelyard as sy
 
-        graded = self._graded(resolve)
-        qrels = sy.Qrels.from_rows(
-            [(query, doc, resolved(grades, resolve), None) for (query, doc), grades in graded.items()]
-        )
+        queries: dict[str, dict[str, float]] = {}
+        for (query, doc), grades in self._graded(resolve).items():
+            queries.setdefault(query, {})[doc] = resolved(grades, resolve)
+        qrels = sy.Qrels(queries)
         qrels.notes = (*qrels.notes, *self.notes, self.resolution(resolve))
         return qrels
 
