@@ -1,0 +1,536 @@
+"""agreement(): how far judges agree, on grades and on which run is better."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import InputError, did_you_mean
+from steelyard.judging.agreement_report import favour_remark, grades_verdict, ranking_verdict
+from steelyard.judging.judgments import Judgments, is_judgments_file
+from steelyard.statistics import agreement as statistics
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    import steelyard as sy
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """What the judges gave: the grades of every document that any of them judged, and each run's scores.
+
+    `grades` is judges x documents, NaN where a judge gave no grade. `scores` is, for every judge, an array
+    measures x runs x queries over the queries in `queries[judge]`.
+    """
+
+    judges: tuple[str, ...]
+    query_ids: tuple[str, ...]
+    grades: Array
+    runs: tuple[str, ...]
+    measures: tuple[str, ...]
+    queries: Mapping[str, Sequence[str]]
+    scores: Mapping[str, Array]
+
+
+def agreement(
+    judges: Any,
+    runs: Any = None,
+    measures: str | Sequence[str] = ("nDCG@10",),
+    *,
+    resolve: str = "majority",
+    rbo_p: float = statistics.RBO_P,
+    draws: int = 1000,
+    seed: int = 0,
+) -> Agreement:
+    """How far judges agree on the grades of documents and, with `runs`, on the ranking of the runs.
+
+    `judges` maps a name to judgments: Judgments, Qrels, a path, or anything that Qrels takes. The first is the
+    reference of the verdict. Judgments of several judges under one name are resolved by the rule `resolve`.
+    Judgments, or the path of a judgments file, in place of the mapping: each judge in it is one.
+
+    Grades are compared over the documents that both judges graded. The runs are scored with each judge's own
+    grades, over the queries that both judged; a document that a judge did not grade is not relevant. The
+    intervals are bootstrap intervals over queries, the same for the same `seed`.
+
+    >>> human = {"q1": {"a": 2, "b": 0, "c": 1}, "q2": {"a": 0, "b": 2}}
+    >>> model = {"q1": {"a": 2, "b": 1, "c": 1}, "q2": {"a": 0, "b": 2}}
+    >>> agreement({"human": human, "model": model}).pairs.select("a", "b", "n").rows()
+    [('human', 'model', 5)]
+    """
+    given, notes = _labels(judges, resolve)
+    if len(given) < 2:
+        raise InputError(
+            f"Agreement needs at least two judges, found {', '.join(given) or 'none'}. "
+            "Name one file or object per judge."
+        )
+    wanted = (measures,) if isinstance(measures, str) else tuple(map(str, measures))
+    panel = _panel(given, _runs(runs), wanted)
+    return Agreement(panel, rbo_p, draws, seed, tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """The agreement of judges: `pairs`, `systems`, `confusion`, `verdict`, and what it was computed from."""
+
+    panel: Panel
+    rbo_p: float
+    draws: int
+    seed: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The names of the judges; the first is the reference of the verdict."""
+        return self.panel.judges
+
+    @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """Agreement of grades: one row per pair of judges, b compared with a.
+
+        a, b, n (documents both graded), kappa, kappa_linear, kappa_quadratic (Cohen), alpha (Krippendorff,
+        ordinal), ac1 (Gwet), bias (mean grade of b - of a), then alpha_nominal, alpha_interval, only_a and only_b
+        (documents graded by one of the two).
+        """
+        import polars as pl
+
+        rows = [self._pair(a, b) for a, b in combinations(range(len(self.judges)), 2)]
+        return pl.DataFrame(rows, schema=_PAIRS, orient="row")
+
+    def _pair(self, a: int, b: int) -> list[Any]:
+        one, other = self.panel.grades[a], self.panel.grades[b]
+        found = statistics.confusion_matrix(one, other)
+        both = self.panel.grades[[a, b]]
+        gaps = np.isnan(both)
+        return [
+            self.judges[a],
+            self.judges[b],
+            found.n,
+            statistics.kappa_of(found),
+            statistics.kappa_of(found, "linear"),
+            statistics.kappa_of(found, "quadratic"),
+            statistics.krippendorff_alpha(both, "ordinal"),
+            statistics.ac1_of(found),
+            statistics.grade_bias(one, other),
+            statistics.krippendorff_alpha(both, "nominal"),
+            statistics.krippendorff_alpha(both, "interval"),
+            int((~gaps[0] & gaps[1]).sum()),
+            int((gaps[0] & ~gaps[1]).sum()),
+        ]
+
+    @cached_property
+    def alpha(self) -> dict[str, float]:
+        """Krippendorff's alpha of all judges together: nominal, ordinal and interval."""
+        return {level: statistics.krippendorff_alpha(self.panel.grades, level) for level in statistics.LEVELS}
+
+    def confusion(self, a: str, b: str) -> pl.DataFrame:
+        """How often a gave one grade and b another: one row per grade of a, one column per grade of b."""
+        import polars as pl
+
+        found = statistics.confusion_matrix(*(self.panel.grades[self._place(name)] for name in (a, b)))
+        names = [f"{grade:g}" for grade in found.grades]
+        columns = dict(zip(names, found.counts.T.tolist(), strict=True))
+        return pl.DataFrame({a: names, **{f"{b}={name}": column for name, column in columns.items()}})
+
+    def _place(self, name: str) -> int:
+        if name not in self.judges:
+            raise InputError(
+                f"there is no judge {name!r}; there are {', '.join(self.judges)}.{did_you_mean(name, self.judges)}"
+            )
+        return self.judges.index(name)
+
+    @cached_property
+    def systems(self) -> pl.DataFrame:
+        """Agreement of the rankings of the runs: one row per pair of judges and measure, b compared with a.
+
+        tau (Kendall's tau-b), tau_ap (a is the reference), rbo, drop (the largest drop of a run, in places;
+        `dropped` names it) and bias (mean score of b - of a), with their bootstrap intervals over queries;
+        significant_a, significant_b and significant_both count the pairs of runs with a significant difference
+        (paired t test, p < 0.05, not corrected) by a, by b and by both; reversed counts those of both where a
+        and b prefer different runs. Without runs, or with one, there are no rows.
+        """
+        import polars as pl
+
+        rows = []
+        if len(self.panel.runs) > 1:
+            for a, b in combinations(self.judges, 2):
+                rows += [self._system(a, b, measure) for measure in self.panel.measures]
+        return pl.DataFrame(rows, schema=_SYSTEMS, orient="row")
+
+    def _system(self, a: str, b: str, measure: str) -> list[Any]:
+        one, other, queries = self._scores(a, b, measure)
+        if not len(queries):
+            return [a, b, measure, len(self.panel.runs), 0, *[None] * (len(_SYSTEMS) - 5)]
+        found = statistics.rank_agreement(one, other, self.rbo_p, self.draws, self.seed)
+        tested = statistics.significant_pairs(one, other)
+        return [
+            a,
+            b,
+            measure,
+            len(self.panel.runs),
+            len(queries),
+            *_three(found.tau),
+            *_three(found.tau_ap),
+            *_three(found.rbo),
+            *_three(found.drop),
+            self.panel.runs[found.dropped] if found.drop.value > 0 else None,
+            *_three(found.bias),
+            tested.pairs,
+            tested.both,
+            tested.a,
+            tested.b,
+            tested.reversed,
+        ]
+
+    def _scores(self, a: str, b: str, measure: str) -> tuple[Array, Array, list[str]]:
+        """The scores of the runs by both judges, runs x queries, over the queries that both judged."""
+        place = self.panel.measures.index(measure)
+        positions = [{q: i for i, q in enumerate(self.panel.queries[name])} for name in (a, b)]
+        shared = [query for query in positions[0] if query in positions[1]]
+        one, other = (
+            self.panel.scores[name][place][:, [held[q] for q in shared]]
+            for name, held in zip((a, b), positions, strict=True)
+        )
+        whole = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
+        return one[:, whole], other[:, whole], [q for q, kept in zip(shared, whole, strict=True) if kept]
+
+    @cached_property
+    def by_grade(self) -> pl.DataFrame:
+        """Bias by grade: for each pair of judges and grade of a, the mean grade that b gave."""
+        import polars as pl
+
+        rows = []
+        for a, b in combinations(range(len(self.judges)), 2):
+            one, other = statistics.paired_grades(self.panel.grades[a], self.panel.grades[b])
+            for grade in np.unique(one):
+                given = other[one == grade]
+                mean = float(given.mean())
+                rows.append(
+                    [self.judges[a], self.judges[b], float(grade), len(given), mean, mean - float(grade)]
+                )
+        return pl.DataFrame(rows, schema=_BY_GRADE, orient="row")
+
+    @cached_property
+    def by_query(self) -> pl.DataFrame:
+        """Bias by query: for each pair of judges and query, the mean grade of b minus that of a."""
+        import polars as pl
+
+        query_ids = np.array(self.panel.query_ids, dtype=object)
+        frames = []
+        for a, b in combinations(range(len(self.judges)), 2):
+            difference = self.panel.grades[b] - self.panel.grades[a]
+            both = ~np.isnan(difference)
+            frame = pl.DataFrame(
+                {"query_id": query_ids[both].tolist(), "bias": difference[both]},
+                schema={"query_id": pl.String, "bias": pl.Float64},
+            )
+            means = frame.group_by("query_id", maintain_order=True).agg(
+                n=pl.len().cast(pl.Int64), bias=pl.col("bias").mean()
+            )
+            names = [pl.lit(self.judges[a]).alias("a"), pl.lit(self.judges[b]).alias("b")]
+            frames.append(means.select(*names, "query_id", "n", "bias"))
+        return pl.concat(frames)
+
+    @cached_property
+    def favours(self) -> pl.DataFrame:
+        """Whether b favours some runs: each run's bias against the mean bias of all runs.
+
+        bias is the run's mean score by b minus that by a, favour the bias minus the mean bias of all runs.
+        p is that of a paired t test over queries of favour being 0, p_adjusted by Holm over the runs of
+        one pair of judges and measure.
+        """
+        import polars as pl
+
+        rows: list[list[Any]] = []
+        if len(self.panel.runs) > 1:
+            for a, b in combinations(self.judges, 2):
+                for measure in self.panel.measures:
+                    rows += self._favour(a, b, measure)
+        return pl.DataFrame(rows, schema=_FAVOURS, orient="row")
+
+    def _favour(self, a: str, b: str, measure: str) -> list[list[Any]]:
+        one, other, queries = self._scores(a, b, measure)
+        if not len(queries):
+            return []
+        bias = other - one
+        favour = bias - bias.mean(axis=0)
+        p = statistics.paired_p(favour)
+        columns = zip(
+            self.panel.runs,
+            one.mean(axis=1).tolist(),
+            other.mean(axis=1).tolist(),
+            bias.mean(axis=1).tolist(),
+            favour.mean(axis=1).tolist(),
+            p.tolist(),
+            _holm(p).tolist(),
+            strict=True,
+        )
+        return [[a, b, measure, *column] for column in columns]
+
+    @property
+    def verdict(self) -> str:
+        """What to make of it: one sentence for each judge, compared with the first one."""
+        a = self.judges[0]
+        return " ".join(self._verdict(a, b) for b in self.judges[1:])
+
+    def _verdict(self, a: str, b: str) -> str:
+        rows = [row for row in self.systems.iter_rows(named=True) if (row["a"], row["b"]) == (a, b)]
+        pair = next(row for row in self.pairs.iter_rows(named=True) if (row["a"], row["b"]) == (a, b))
+        if rows and rows[0]["tau"] is not None and rows[0]["tau"] == rows[0]["tau"]:
+            return ranking_verdict(a, b, rows[0])
+        return grades_verdict(a, b, pair)
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """Whether each judge favours some runs, compared with the first judge; then the notes on the input."""
+        import polars as pl
+
+        said = []
+        for b in self.judges[1:] if self.favours.height else ():
+            rows = self.favours.filter(pl.col("a") == self.judges[0], pl.col("b") == b)
+            said += [favour_remark(b, rows.filter(pl.col("measure") == m), m) for m in self.panel.measures]
+        return (*said, *self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `agreement`, with the confusion matrices, alpha of all judges and notes."""
+        import steelyard as sy
+
+        first = self.judges[0]
+        return {
+            "steelyard": sy.__version__,
+            "verdict": self.verdict,
+            "pairs": _plain_rows(self.pairs),
+            "systems": _plain_rows(self.systems),
+            "alpha": {level: _plain(value) for level, value in self.alpha.items()},
+            "confusion": [
+                {"a": first, "b": b, "table": _plain_rows(self.confusion(first, b))} for b in self.judges[1:]
+            ],
+            "by_grade": _plain_rows(self.by_grade),
+            "favours": _plain_rows(self.favours),
+            "rbo_p": self.rbo_p,
+            "draws": self.draws,
+            "seed": self.seed,
+            "notes": list(self.remarks),
+        }
+
+    def to_json(self) -> str:
+        """The JSON of `agreement`."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+
+    def to_text(self) -> str:
+        """The verdict and the tables as aligned text."""
+        from steelyard.judging.agreement_report import agreement_tables
+        from steelyard.report.tables import plain
+
+        return "\n\n".join([self.verdict, *map(plain, agreement_tables(self)), *self.remarks])
+
+    def to_markdown(self) -> str:
+        """The verdict and the tables in Markdown."""
+        from steelyard.judging.agreement_report import agreement_tables
+        from steelyard.report.tables import markdown
+
+        return "\n\n".join([self.verdict, *map(markdown, agreement_tables(self)), *self.remarks])
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The verdict and the tables as an HTML fragment; written to `path` where one is given."""
+        from html import escape
+
+        from steelyard.judging.agreement_report import agreement_tables
+        from steelyard.report.comparison_html import fragment, table_html
+
+        parts = [f"<p><strong>{escape(self.verdict)}</strong></p>", *map(table_html, agreement_tables(self))]
+        if self.remarks:
+            parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in self.remarks) + "</ul>")
+        made = fragment(parts)
+        if path is not None:
+            Path(path).write_text(made, "utf-8")
+        return made
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+
+# Input
+
+
+def _labels(judges: Any, resolve: str) -> tuple[dict[str, sy.Qrels], list[str]]:
+    """The qrels of every judge, and notes on how they were read."""
+    import steelyard as sy
+
+    if isinstance(judges, Judgments) or (isinstance(judges, (str, Path)) and is_judgments_file(judges)):
+        labels = Judgments.of(judges)
+        return {name: labels.qrels(name) for name in labels.judges}, list(labels.notes)
+    if not isinstance(judges, Mapping):
+        raise InputError(
+            "Expected a mapping of names to judgments, Judgments, or the path of a judgments file."
+        )
+    found: dict[str, sy.Qrels] = {}
+    notes: list[str] = []
+    for name, source in judges.items():
+        if isinstance(source, Judgments) or (isinstance(source, (str, Path)) and is_judgments_file(source)):
+            labels = Judgments.of(source)
+            found[str(name)] = labels.qrels(resolve)
+            several = [labels.resolution(resolve)] if len(labels.judges) > 1 else []
+            notes += [f"{name}: {note}" for note in (*labels.notes, *several)]
+        else:
+            found[str(name)] = sy.Qrels.of(source)
+    return found, notes
+
+
+def _runs(runs: Any) -> dict[str, sy.Run]:
+    import steelyard as sy
+
+    if runs is None:
+        return {}
+    if isinstance(runs, (str, Path, sy.Run)):
+        runs = [runs]
+    if isinstance(runs, Mapping):
+        return {str(name): sy.Run.of(run, str(name)) for name, run in runs.items()}
+    read = [sy.Run.of(run) for run in runs]
+    named = {run.name: run for run in read}
+    if len(named) < len(read):
+        raise InputError("Two runs have the same name; give a mapping of names to runs.")
+    return named
+
+
+def _panel(judges: Mapping[str, sy.Qrels], runs: Mapping[str, sy.Run], measures: tuple[str, ...]) -> Panel:
+    names = tuple(judges)
+    query_ids, grades = _grades(judges)
+    queries: dict[str, Sequence[str]] = {}
+    scores: dict[str, Array] = {}
+    for name, qrels in judges.items():
+        queries[name], scores[name] = _scored(qrels, runs, measures)
+    return Panel(names, query_ids, grades, tuple(runs), measures, queries, scores)
+
+
+def _grades(judges: Mapping[str, sy.Qrels]) -> tuple[tuple[str, ...], Array]:
+    """The query of every document that anyone graded, and the grades, judges x documents."""
+    import polars as pl
+
+    frames = [_graded(qrels, place) for place, qrels in enumerate(judges.values())]
+    rows = pl.concat(frames)
+    documents = rows.select("query_id", "doc_id").unique(maintain_order=True).with_row_index("document")
+    placed = rows.join(documents, on=["query_id", "doc_id"], how="left")
+    grades = np.full((len(judges), documents.height), math.nan)
+    grades[placed["judge"].to_numpy(), placed["document"].to_numpy()] = placed["grade"].to_numpy()
+    return tuple(documents["query_id"].to_list()), grades
+
+
+def _graded(qrels: sy.Qrels, place: int) -> pl.DataFrame:
+    """The highest grade of every document, and the number of the judge."""
+    import polars as pl
+
+    frame = qrels.frame.drop_nulls(["doc_id", "grade"])
+    highest = frame.group_by("query_id", "doc_id", maintain_order=True).agg(
+        pl.col("grade").cast(pl.Float64).max()
+    )
+    return highest.with_columns(judge=pl.lit(place, dtype=pl.Int64))
+
+
+def _scored(
+    qrels: sy.Qrels, runs: Mapping[str, sy.Run], measures: tuple[str, ...]
+) -> tuple[Sequence[str], Array]:
+    """The queries of the qrels, and every run's scores: measures x runs x queries."""
+    import steelyard as sy
+
+    queries: list[str] = []
+    rows: list[Array] = []
+    for run in runs.values():
+        frame = sy.evaluate(qrels, run, list(measures)).per_query
+        if not queries:
+            queries = frame["query_id"].to_list()
+        elif queries != frame["query_id"].to_list():
+            place = {query: i for i, query in enumerate(frame["query_id"].to_list())}
+            frame = frame[[place[query] for query in queries]]
+        rows.append(frame.select(measures).to_numpy().T)
+    scores = np.stack(rows, axis=1) if rows else np.empty((len(measures), 0, 0))
+    return queries, np.asarray(scores, dtype=np.float64)
+
+
+# Columns of the frames
+
+
+_PAIRS = [
+    "a",
+    "b",
+    "n",
+    "kappa",
+    "kappa_linear",
+    "kappa_quadratic",
+    "alpha",
+    "ac1",
+    "bias",
+    "alpha_nominal",
+    "alpha_interval",
+    "only_a",
+    "only_b",
+]
+
+
+def _with_interval(*names: str) -> dict[str, type]:
+    return {f"{name}{end}": float for name in names for end in ("", "_low", "_high")}
+
+
+_SYSTEMS: dict[str, type] = {
+    "a": str,
+    "b": str,
+    "measure": str,
+    "runs": int,
+    "queries": int,
+    **_with_interval("tau", "tau_ap", "rbo", "drop"),
+    "dropped": str,
+    **_with_interval("bias"),
+    "run_pairs": int,
+    "significant_both": int,
+    "significant_a": int,
+    "significant_b": int,
+    "reversed": int,
+}
+_BY_GRADE: dict[str, type] = {"a": str, "b": str, "grade": float, "n": int, "mean": float, "bias": float}
+_FAVOURS: dict[str, type] = {
+    "a": str,
+    "b": str,
+    "measure": str,
+    "run": str,
+    "score_a": float,
+    "score_b": float,
+    "bias": float,
+    "favour": float,
+    "p": float,
+    "p_adjusted": float,
+}
+
+
+def _three(figure: statistics.Estimate) -> tuple[float, float, float]:
+    return figure.value, figure.low, figure.high
+
+
+def _holm(p: Array) -> Array:
+    """Holm's correction."""
+    order = np.argsort(p, kind="stable")
+    adjusted = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    back = np.empty_like(p)
+    back[order] = np.minimum(adjusted, 1.0)
+    return back
+
+
+def _plain_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    return [{name: _plain(value) for name, value in row.items()} for row in frame.to_dicts()]
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

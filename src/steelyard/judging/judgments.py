@@ -1,0 +1,456 @@
+"""Judgments of several judges, in a file that is appended to and never rewritten.
+
+One JSON object per line: query_id, doc_id, grade, judge, at; note, spans, model, prompt, seconds, tokens and
+other fields may follow. A grade of null means that the judge looked and gave no answer. A line with
+`"undo": true` withdraws this judge's last line for this pair: the line before it, if there is one, counts
+again. Of several lines of one judge for one pair the last one counts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from steelyard.errors import InputError, PolicyError, did_you_mean, problem_report
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    import steelyard as sy
+
+Rule = Literal["majority", "mean", "max", "min", "last"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+
+FIRST_FIELDS = ("query_id", "doc_id", "grade", "judge", "at")
+UNNAMED = "judge"
+"""The judge of lines that name none."""
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """One line of a judgments file. `grade` is None where the judge gave no answer."""
+
+    query_id: str
+    doc_id: str
+    grade: float | None
+    judge: str
+    at: str | None = None
+    undo: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What a later line of the same judge for the same pair replaces."""
+        return self.judge, self.query_id, self.doc_id
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that is written to the file."""
+        grade = self.grade
+        whole = grade is not None and float(grade).is_integer()
+        made: dict[str, Any] = {
+            "query_id": self.query_id,
+            "doc_id": self.doc_id,
+            "grade": int(grade) if whole and grade is not None else grade,
+            "judge": self.judge,
+            "at": self.at,
+        }
+        return {**made, **({"undo": True} if self.undo else {}), **self.more}
+
+
+class Judgments:
+    """The judgments of one or more judges.
+
+    >>> labels = Judgments([
+    ...     {"query_id": "q1", "doc_id": "d1", "grade": 2, "judge": "ann"},
+    ...     {"query_id": "q1", "doc_id": "d1", "grade": 3, "judge": "bob"},
+    ...     {"query_id": "q1", "doc_id": "d2", "grade": 0, "judge": "ann"},
+    ... ])
+    >>> labels
+    Judgments: 2 judges, 3 judgments of 2 documents
+    >>> labels.qrels("max").frame["grade"].to_list()
+    [3, 0]
+
+    The source is a list of records, a frame with the columns of the file, a Qrels or a mapping of queries to
+    graded documents (of the judge named by `judge`), or another Judgments.
+    """
+
+    def __init__(self, source: Any = (), *, judge: str | None = None) -> None:
+        self.path: Path | None = None
+        self.notes: tuple[str, ...] = ()
+        self.lines: list[Judgment] = list(_lines_of(source, judge))
+
+    @classmethod
+    def read(cls, path: str | Path, *, judge: str | None = None) -> Judgments:
+        """Read a judgments file. `judge` names the judge of lines that name none.
+
+        A last line that was not written to its end (the process was killed) is ignored and noted.
+        """
+        path = Path(path)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path} cannot be read ({error.strerror}).") from None
+        read = cls()
+        read.lines, read.notes = _parsed(content, path.name, judge)
+        read.path = path
+        return read
+
+    @classmethod
+    def of(cls, source: Any, *, judge: str | None = None) -> Judgments:
+        """Judgments as they are; a path read; anything else made into Judgments.
+
+        A path to a qrels file in another format gives the judgments of one judge.
+        """
+        if isinstance(source, Judgments):
+            return source
+        if isinstance(source, (str, Path)):
+            if is_judgments_file(source):
+                return cls.read(source, judge=judge)
+            import steelyard as sy
+
+            return cls(sy.Qrels.read(source), judge=judge or Path(source).stem)
+        return cls(source, judge=judge)
+
+    def append(
+        self,
+        query_id: str,
+        doc_id: str,
+        grade: float | None,
+        judge: str,
+        *,
+        at: str | None = None,
+        undo: bool = False,
+        **more: Any,
+    ) -> Judgment:
+        """Add one judgment; with a file, write its line and wait until it is on disk."""
+        made = _judgment(
+            {
+                "query_id": query_id,
+                "doc_id": doc_id,
+                "grade": grade,
+                "judge": judge,
+                "at": at or now(),
+                "undo": undo,
+                **more,
+            },
+            None,
+        )
+        if self.path is not None:
+            append_line(self.path, made)
+        self.lines.append(made)
+        for name in ("current", "frame", "judges"):
+            self.__dict__.pop(name, None)
+        return made
+
+    def undo(self, query_id: str, doc_id: str, judge: str) -> Judgment:
+        """Withdraw the judge's last line for this pair; the line before it, if any, counts again."""
+        return self.append(query_id, doc_id, None, judge, undo=True)
+
+    @cached_property
+    def current(self) -> tuple[Judgment, ...]:
+        """The line that counts for each judge and pair, in the order in which these were first judged."""
+        held: dict[tuple[str, str, str], list[Judgment]] = {}
+        for line in self.lines:
+            stack = held.setdefault(line.key, [])
+            if not line.undo:
+                stack.append(line)
+            elif stack:
+                stack.pop()
+        return tuple(stack[-1] for stack in held.values() if stack)
+
+    @cached_property
+    def judges(self) -> list[str]:
+        """The names of the judges, in the order in which they came."""
+        return list(dict.fromkeys(line.judge for line in self.current))
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """A polars frame: query_id, doc_id, grade, judge, at, then the other fields; one row per judge and pair.
+
+        The grade is null where the judge gave no answer. Fields that are objects or lists are JSON text.
+        """
+        import polars as pl
+
+        lines = self.current
+        names = list(dict.fromkeys(name for line in lines for name in line.more))
+        columns = {
+            "query_id": pl.Series([line.query_id for line in lines], dtype=pl.String),
+            "doc_id": pl.Series([line.doc_id for line in lines], dtype=pl.String),
+            "grade": _grade_column([line.grade for line in lines]),
+            "judge": pl.Series([line.judge for line in lines], dtype=pl.String),
+            "at": pl.Series([line.at for line in lines], dtype=pl.String),
+        }
+        return pl.DataFrame({**columns, **{name: _column(name, lines) for name in names}})
+
+    def by(self, judge: str) -> Judgments:
+        """The judgments of one judge."""
+        self._check_judge(judge)
+        return Judgments([line for line in self.lines if line.judge == judge])
+
+    def qrels(self, resolve: str = "majority") -> sy.Qrels:
+        """Qrels with one grade per document: by a rule, or the grades of one judge, by name.
+
+        `majority` is the most frequent grade; of several, the lower median of these: of 0 and 3 it is 0, of
+        0, 2 and 3 it is 2. `mean`, `max` and `min` are those of the judges' grades; `last` is the grade of the
+        last line. Judgments without a grade do not count; a document with no grade at all is not judged.
+        """
+        import steelyard as sy
+
+        queries: dict[str, dict[str, float]] = {}
+        for (query, doc), grades in self._graded(resolve).items():
+            queries.setdefault(query, {})[doc] = resolved(grades, resolve)
+        qrels = sy.Qrels(queries)
+        qrels.notes = (*qrels.notes, *self.notes, self.resolution(resolve))
+        return qrels
+
+    def resolution(self, resolve: str = "majority") -> str:
+        """One sentence on how several judges were resolved."""
+        if len(self.judges) < 2:
+            return f"Grades by {self.judges[0] if self.judges else 'nobody'}."
+        if resolve not in RULES:
+            return f"Grades by {resolve}, one of {len(self.judges)} judges."
+        several = sum(len(grades) > 1 for grades in self._graded(resolve).values())
+        names = ", ".join(self.judges[:6]) + (", ..." if len(self.judges) > 6 else "")
+        return (
+            f"{len(self.judges)} judges ({names}) resolved by {resolve}: {several:,} "
+            f"{'document has' if several == 1 else 'documents have'} more than one grade."
+        )
+
+    def _graded(self, resolve: str) -> dict[tuple[str, str], list[float]]:
+        """The grades of every pair, in the order of the lines."""
+        if resolve not in RULES:
+            self._check_judge(resolve)
+        order = {id(line): place for place, line in enumerate(self.lines)}
+        graded: dict[tuple[str, str], list[float]] = {}
+        for line in sorted(self.current, key=lambda line: order[id(line)]):
+            if line.grade is not None and (resolve in RULES or line.judge == resolve):
+                graded.setdefault((line.query_id, line.doc_id), []).append(line.grade)
+        return graded
+
+    def _check_judge(self, name: str) -> None:
+        if name not in self.judges:
+            known = [*RULES, *self.judges]
+            raise PolicyError(
+                f"there is no judge or rule {name!r}; expected {', '.join(known)}.{did_you_mean(name, known)}"
+            )
+
+    def __len__(self) -> int:
+        """Number of judgments that count, those without a grade included."""
+        return len(self.current)
+
+    def __repr__(self) -> str:
+        documents = len({(line.query_id, line.doc_id) for line in self.current})
+        parts = [
+            _counted(len(self.judges), "judge"),
+            f"{_counted(len(self), 'judgment')} of {_counted(documents, 'document')}",
+        ]
+        missing = sum(line.grade is None for line in self.current)
+        if missing:
+            parts.append(f"{missing:,} without a grade")
+        return f"Judgments: {', '.join(parts)}"
+
+
+def resolved(grades: Sequence[float], rule: str) -> float:
+    """One grade for a document by a rule; see `Judgments.qrels`.
+
+    >>> resolved([0, 3, 3, 1], "majority"), resolved([0, 3], "majority"), resolved([0, 3, 2], "majority")
+    (3, 0, 2)
+    """
+    if rule == "mean":
+        return math.fsum(grades) / len(grades)
+    if rule == "max":
+        return max(grades)
+    if rule == "min":
+        return min(grades)
+    if rule == "majority":
+        counts = Counter(grades)
+        most = max(counts.values())
+        modes = sorted(grade for grade, count in counts.items() if count == most)
+        return modes[(len(modes) - 1) // 2]
+    return grades[-1]
+
+
+def now() -> str:
+    """The time in UTC to the second, as in the field `at`."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def append_line(path: str | Path, judgment: Judgment) -> None:
+    """Write one line at the end of a judgments file and wait until it is on disk.
+
+    A last line that is not finished, left by a process that was killed, is closed first, so that the new line
+    is a line of its own.
+    """
+    line = json.dumps(judgment.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        with open(path, "ab+") as file:
+            if file.tell() > 0:
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read(1) == b"\n" else "\n" + line
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror}).") from None
+
+
+def is_judgments_file(path: str | Path) -> bool:
+    """Whether the first line is an object with query_id, doc_id, grade and judge."""
+    try:
+        with open(path, "rb") as file:
+            first = next((line for line in file if line.strip()), b"")
+        found = json.loads(first)
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and {"query_id", "doc_id", "grade", "judge"} <= found.keys()
+
+
+def _lines_of(source: Any, judge: str | None) -> Iterable[Judgment]:
+    """The judgments of anything but a path."""
+    import steelyard as sy
+
+    if isinstance(source, Judgments):
+        return source.lines
+    if isinstance(source, (list, tuple)):
+        return [record if isinstance(record, Judgment) else _judgment(record, judge) for record in source]
+    if hasattr(source, "columns") and "judge" in list(source.columns):
+        return [_judgment(row, judge) for row in _frame_rows(source)]
+    qrels = sy.Qrels.of(source)
+    rows = qrels.frame.drop_nulls("doc_id").group_by("query_id", "doc_id", maintain_order=True)
+    best = rows.agg(_highest())
+    return [
+        Judgment(query, doc, grade, judge or UNNAMED)
+        for query, doc, grade in best.select("query_id", "doc_id", "grade").iter_rows()
+    ]
+
+
+def _highest() -> pl.Expr:
+    import polars as pl
+
+    return pl.col("grade").max()
+
+
+def _frame_rows(frame: Any) -> list[dict[str, Any]]:
+    """The rows of a polars, pandas or pyarrow frame, without the fields that are missing in them."""
+    import polars as pl
+
+    rows = (frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)).to_dicts()
+    return [{k: v for k, v in row.items() if v is not None or k == "grade"} for row in rows]
+
+
+def _parsed(content: bytes, name: str, judge: str | None) -> tuple[list[Judgment], tuple[str, ...]]:
+    """The judgments of a file, and notes on lines that were ignored because they are not finished."""
+    found: list[Judgment] = []
+    torn: list[int] = []
+    wrong: list[str] = []
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            found.append(_judgment(json.loads(line), judge))
+        except InputError as error:
+            wrong.append(f"line {number}: {error}")
+        except ValueError as error:
+            if _unfinished(line, error, last=number == len(lines)):
+                torn.append(number)
+            else:
+                wrong.append(f"line {number}: not a JSON object ({error})")
+    if wrong:
+        advice = "Expected one object per line with query_id, doc_id, grade and judge."
+        raise InputError(problem_report(f"{name}: {_counted(len(wrong), 'wrong line')}", wrong, advice))
+    notes = (f"{name}: {_ignored(torn)}",) if torn else ()
+    return found, notes
+
+
+def _ignored(lines: Sequence[int]) -> str:
+    shown = ", ".join(map(str, lines[:6])) + (", ..." if len(lines) > 6 else "")
+    many = len(lines) > 1
+    return (
+        f"{'lines' if many else 'line'} {shown} {'were' if many else 'was'} ignored: "
+        f"not written to {'their' if many else 'its'} end."
+    )
+
+
+def _unfinished(line: bytes, error: ValueError, last: bool) -> bool:
+    """Whether a line is the beginning of an object that was not written to its end."""
+    if not line.lstrip().startswith(b"{"):
+        return False
+    if last or not line.rstrip().endswith(b"}"):
+        return True
+    return isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip())
+
+
+def _judgment(record: Any, judge: str | None) -> Judgment:
+    """A record checked and made into a Judgment."""
+    if not isinstance(record, Mapping):
+        raise InputError(f"expected an object, found {type(record).__name__}")
+    missing = [name for name in ("query_id", "doc_id", "grade") if name not in record]
+    if missing:
+        raise InputError(f"no {' and no '.join(missing)}")
+    query, doc = (_text_id(record[name], name) for name in ("query_id", "doc_id"))
+    who = record.get("judge", judge)
+    if who is not None and not isinstance(who, str):
+        raise InputError(f"judge is {who!r}, expected a name")
+    more = {name: value for name, value in record.items() if name not in (*FIRST_FIELDS, "undo")}
+    at = record.get("at")
+    return Judgment(
+        query,
+        doc,
+        _grade(record["grade"]),
+        who or UNNAMED,
+        None if at is None else str(at),
+        record.get("undo") is True,
+        more,
+    )
+
+
+def _text_id(value: Any, name: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        raise InputError(f"{name} is {value!r}, expected a text")
+    return str(value)
+
+
+def _grade(value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise InputError(f"grade is {value!r}, expected a number or null")
+    return value
+
+
+def _grade_column(grades: Sequence[float | None]) -> pl.Series:
+    import polars as pl
+
+    whole = all(grade is None or float(grade).is_integer() for grade in grades)
+    column = pl.Series([None if grade is None else float(grade) for grade in grades], dtype=pl.Float64)
+    return column.cast(pl.Int64) if whole else column
+
+
+def _column(name: str, lines: Sequence[Judgment]) -> pl.Series:
+    """One of the other fields: numbers, texts or truth values as they are, anything else as JSON text."""
+    import polars as pl
+
+    values = [line.more.get(name) for line in lines]
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float}:
+        kind: Any = pl.Int64 if kinds <= {int} else pl.Float64
+        return pl.Series(
+            name, [None if v is None else v if kind == pl.Int64 else float(v) for v in values], dtype=kind
+        )
+    if len(kinds) == 1 and kinds <= {str, bool}:
+        return pl.Series(name, values)
+    texts = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
+    return pl.Series(name, texts, dtype=pl.String)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,542 @@
+"""Agreement of two judges: of the grades they give, and of the rankings that follow from them.
+
+This layer knows nothing of retrieval. Grades are arrays with NaN where a judge gave none; rankings are
+arrays of scores, higher is better. The functions on rankings take one ranking per row, so that all
+resamples of a bootstrap are computed at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.errors import InputError, PolicyError, did_you_mean
+
+Array = npt.NDArray[np.float64]
+Weights = Literal["linear", "quadratic"]
+Level = Literal["nominal", "ordinal", "interval"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+
+RBO_P = 0.9
+"""Persistence of RBO: at 0.9 the first ten ranks have 86% of the weight."""
+
+DIGITS = 12
+"""Resampled means are rounded to this many decimals, so that equal runs stay tied."""
+
+VALUES_PER_BLOCK = 2**21
+
+
+# Grades
+
+
+def paired_grades(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
+    """The grades of the items that both judges graded; NaN is no grade.
+
+    >>> paired_grades([0, 1, float("nan")], [1, 1, 2])
+    (array([0., 1.]), array([1., 1.]))
+    """
+    first, second = (np.asarray(grades, dtype=np.float64) for grades in (a, b))
+    if first.shape != second.shape or first.ndim != 1:
+        raise InputError(
+            f"Expected two lists of grades of the same length, got shapes {first.shape} and {second.shape}. "
+            "Join them by item first, with NaN where a judge gave no grade."
+        )
+    both = ~(np.isnan(first) | np.isnan(second))
+    return first[both], second[both]
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """How often judge a gave one grade and judge b another.
+
+    `counts[i, j]` is the number of items with grade `grades[i]` by a and `grades[j]` by b.
+    """
+
+    grades: Array
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        """Number of items that both judges graded."""
+        return int(self.counts.sum())
+
+
+def confusion_matrix(a: npt.ArrayLike, b: npt.ArrayLike) -> Confusion:
+    """The confusion matrix over the grades that either judge used, in ascending order.
+
+    >>> confusion_matrix([0, 0, 1, 2], [0, 1, 1, 1]).counts
+    array([[1, 1, 0],
+           [0, 1, 0],
+           [0, 1, 0]])
+    """
+    first, second = paired_grades(a, b)
+    grades, place = np.unique(np.concatenate([first, second]), return_inverse=True)
+    size, n = len(grades), len(first)
+    cells = place[:n] * size + place[n:]
+    counts = np.bincount(cells, minlength=size * size).reshape(size, size)
+    return Confusion(grades, counts.astype(np.int64))
+
+
+def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike, weights: Weights | None = None) -> float:
+    """Cohen's kappa, plain or with weights, as in scikit-learn.
+
+    1 - sum(w o) / sum(w e), o the confusion matrix, e the matrix that the marginals give by chance. The weight
+    of a cell is 1 off the diagonal, or |i - j| (`linear`), or (i - j)^2 (`quadratic`), i and j the positions
+    of the two grades among the grades that either judge used. NaN where both judges used one and the same
+    grade only, or no item was graded by both.
+
+    >>> round(cohen_kappa([0, 0, 1, 2], [0, 1, 1, 2]), 4)
+    0.6364
+    """
+    return kappa_of(confusion_matrix(a, b), weights)
+
+
+def kappa_of(confusion: Confusion, weights: Weights | None = None) -> float:
+    """Cohen's kappa of a confusion matrix; see `cohen_kappa`."""
+    if weights not in (None, "linear", "quadratic"):
+        raise PolicyError(f"Unknown weights {weights!r}: expected None, 'linear' or 'quadratic'.")
+    counts = confusion.counts.astype(np.float64)
+    place = np.arange(len(counts), dtype=np.float64)
+    apart = np.abs(place[:, None] - place[None, :])
+    weight = {None: np.sign(apart), "linear": apart, "quadratic": apart**2}[weights]
+    return _one_minus_ratio(weight * counts, weight * _by_chance(counts))
+
+
+def _by_chance(counts: Array) -> Array:
+    total = counts.sum()
+    if total == 0:
+        return counts
+    expected: Array = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total
+    return expected
+
+
+def _one_minus_ratio(observed: Array, expected: Array) -> float:
+    below = float(expected.sum())
+    return 1.0 - float(observed.sum()) / below if below > 0.0 else math.nan
+
+
+def gwet_ac1(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    """Gwet's AC1 (2008): agreement corrected for chance, stable where nearly all items have one grade.
+
+    (p_a - p_e) / (1 - p_e), p_a the share of items with equal grades, p_e = sum_k pi_k (1 - pi_k) / (q - 1),
+    pi_k the mean of the two judges' shares of grade k, q the number of grades that either used. 1 where both
+    used one and the same grade only; NaN where no item was graded by both.
+
+    >>> round(gwet_ac1([0, 0, 0, 1], [0, 0, 1, 1]), 4)
+    0.5294
+    """
+    return ac1_of(confusion_matrix(a, b))
+
+
+def ac1_of(confusion: Confusion) -> float:
+    """Gwet's AC1 of a confusion matrix; see `gwet_ac1`."""
+    n, grades = confusion.n, len(confusion.grades)
+    if n == 0:
+        return math.nan
+    if grades == 1:
+        return 1.0
+    share = (confusion.counts.sum(axis=0) + confusion.counts.sum(axis=1)) / (2.0 * n)
+    by_chance = float((share * (1.0 - share)).sum()) / (grades - 1)
+    agreed = float(np.trace(confusion.counts)) / n
+    return (agreed - by_chance) / (1.0 - by_chance)
+
+
+def grade_bias(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    """Mean grade of b minus mean grade of a, over the items that both graded; NaN if there are none.
+
+    >>> grade_bias([0, 1, 2], [1, 1, 3])
+    0.6666666666666667
+    """
+    first, second = paired_grades(a, b)
+    return float(second.mean() - first.mean()) if len(first) else math.nan
+
+
+def krippendorff_alpha(grades: npt.ArrayLike, level: Level = "ordinal") -> float:
+    """Krippendorff's alpha of a matrix judges x items, NaN where a judge gave no grade.
+
+    1 - observed disagreement / disagreement by chance, over the items with at least two grades. The
+    disagreement of two grades is 1 unless they are equal (`nominal`), the square of their difference
+    (`interval`), or the square of the number of grades given from the one to the other, both ends counted
+    half (`ordinal`). NaN where fewer than two different grades remain.
+
+    >>> gap = float("nan")
+    >>> round(krippendorff_alpha([[1, 2, 3, 3, gap], [1, 2, 3, 2, 4], [gap, 2, 3, 3, 4]], "nominal"), 4)
+    0.8
+    """
+    if level not in LEVELS:
+        raise PolicyError(
+            f"Unknown level {level!r}: expected one of {', '.join(LEVELS)}.{did_you_mean(str(level), LEVELS)}"
+        )
+    matrix = np.asarray(grades, dtype=np.float64)
+    if matrix.ndim != 2:
+        raise InputError(f"Expected a matrix of judges x items, got {matrix.ndim} dimensions.")
+    values, counts = _grade_counts(matrix)
+    if len(values) < 2:
+        return math.nan
+    graded = counts.sum(axis=1)
+    share = counts / (graded - 1.0)[:, None]
+    observed = counts.T @ share - np.diag(share.sum(axis=0))
+    total = counts.sum(axis=0)
+    expected = (np.outer(total, total) - np.diag(total)) / (total.sum() - 1.0)
+    disagreement = _disagreement(values, total, level)
+    return _one_minus_ratio(disagreement * observed, disagreement * expected)
+
+
+def _grade_counts(matrix: Array) -> tuple[Array, Array]:
+    """The grades given, and how often each item has each of them: only items with at least two grades."""
+    kept = matrix[:, np.count_nonzero(~np.isnan(matrix), axis=0) >= 2]
+    judge, item = np.nonzero(~np.isnan(kept))
+    values, place = np.unique(kept[judge, item], return_inverse=True)
+    size = len(values)
+    cells = np.bincount(item * size + place, minlength=kept.shape[1] * size)
+    return values, cells.reshape(kept.shape[1], size).astype(np.float64)
+
+
+def _disagreement(values: Array, total: Array, level: Level) -> Array:
+    if level == "ordinal":
+        # The number of grades given up to the middle of each value: differences count the ends half.
+        values = np.cumsum(total) - total / 2.0
+    apart: Array = (values[:, None] - values[None, :]) ** 2
+    return np.sign(apart) if level == "nominal" else apart
+
+
+# Rankings
+
+
+def kendall_tau(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
+    """Kendall's tau-b of the rankings in each row of a and b (rankings x items of scores).
+
+    (concordant - discordant) / sqrt((pairs not tied in a) (pairs not tied in b)). NaN where one of the two
+    has ties only.
+
+    >>> kendall_tau([[3, 2, 1, 0]], [[3, 2, 0, 1]])
+    array([0.66666667])
+    """
+    first, second = _rankings(a, b)
+    i, j = np.triu_indices(first.shape[1], 1)
+    parts = []
+    for rows in _blocks(first):
+        one, other = (np.sign(scores[rows][:, i] - scores[rows][:, j]) for scores in (first, second))
+        pairs = np.abs(one).sum(axis=1) * np.abs(other).sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            parts.append((one * other).sum(axis=1) / np.sqrt(pairs))
+    return np.concatenate(parts)
+
+
+def tau_ap(reference: npt.ArrayLike, ranking: npt.ArrayLike) -> Array:
+    """tau_AP of each row of `ranking` against the same row of `reference` (Yilmaz, Aslam and Robertson 2008).
+
+    2 / (n - 1) * sum over the items from rank 2 of `ranking` of C(i) / (i - 1), minus 1, C(i) the number of
+    items above rank i that `reference` puts above this item too: Kendall's tau with more weight at the top.
+    It is not symmetric. With ties it is the mean over all ways to order the tied items: Urbano and
+    Marrero's (2017) tau_AP,a, extended to ties in the reference by the same rule. NaN for one item.
+
+    >>> tau_ap([[4, 3, 2, 1]], [[3, 4, 2, 1]])
+    array([0.33333333])
+    """
+    truth, order = _rankings(reference, ranking)
+    items = truth.shape[1]
+    if items < 2:
+        return np.full(len(truth), math.nan)
+    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, items + 1))])
+    parts = []
+    for rows in _blocks(truth):
+        in_order, in_truth = _signs(order[rows]), _signs(truth[rows])
+        above = in_order < 0
+        before = above.sum(axis=2)
+        tied = (in_order == 0).sum(axis=2)
+        concordant = np.where(above, (1.0 - in_truth) / 2.0, 0.0).sum(axis=2)
+        # An item of a group of t tied items, with b items before the group, is at place b + k with chance 1 / t.
+        last = before + tied - 1
+        shares = (harmonic[last] - harmonic[np.maximum(before - 1, 0)]) / tied
+        outside = np.where(before > 0, concordant * shares, 0.0)
+        within = (tied - 1 - before * (harmonic[last] - harmonic[before])) / (2.0 * tied)
+        parts.append(2.0 / (items - 1) * (outside + within).sum(axis=1) - 1.0)
+    return np.concatenate(parts)
+
+
+def tau_ap_b(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
+    """Urbano and Marrero's (2017) tau_AP,b of each row: symmetric, tied pairs left out as in tau-b.
+
+    The mean of two directions. In one direction: each item below the first group of tied items gives the
+    share of the items above its group that are concordant with it; 2 * mean - 1. NaN where one of the two
+    rankings has ties only.
+
+    >>> tau_ap_b([[4, 3, 2, 1]], [[3, 4, 2, 1]])
+    array([0.33333333])
+    """
+    first, second = _rankings(a, b)
+    mean: Array = (_one_way_tau_ap_b(first, second) + _one_way_tau_ap_b(second, first)) / 2.0
+    return mean
+
+
+def _one_way_tau_ap_b(truth: Array, order: Array) -> Array:
+    parts = []
+    for rows in _blocks(truth):
+        above = _signs(order[rows]) < 0
+        before = above.sum(axis=2)
+        concordant = (above & (_signs(truth[rows]) < 0)).sum(axis=2)
+        shares = np.where(before > 0, concordant / np.maximum(before, 1), 0.0).sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            parts.append(2.0 * shares / (before > 0).sum(axis=1) - 1.0)
+    return np.concatenate(parts)
+
+
+def rbo(a: npt.ArrayLike, b: npt.ArrayLike, p: float = RBO_P) -> Array:
+    """Extrapolated rank-biased overlap of two rankings of the same n items (Webber, Moffat and Zobel 2010).
+
+    (1 - p) * sum over depths d of p^(d - 1) * overlap(d) / d, plus p^n for the depths below the last, where
+    the overlap is complete. overlap(d) is the number of items in the first d of both. An item of a group of
+    tied items is among the first d with the chance that a random order of the group gives, independently in the
+    two rankings (RBO^a of Corsi and Urbano 2024): a mean over all ways to order the ties.
+
+    >>> rbo([[3, 2, 1]], [[3, 2, 1]]), rbo([[3, 2, 1]], [[2, 3, 1]], p=0.5)
+    (array([1.]), array([0.5]))
+    """
+    _check_p(p)
+    first, second = _rankings(a, b)
+    items = first.shape[1]
+    depth = np.arange(1, items + 1, dtype=np.float64)
+    weight = (1.0 - p) * p ** (depth - 1.0) / depth
+    parts = []
+    for rows in _blocks(first):
+        overlap = (_chances(first[rows]) * _chances(second[rows])).sum(axis=1)
+        parts.append(overlap @ weight + p**items)
+    return np.concatenate(parts)
+
+
+def rbo_lists(a: Sequence[Hashable], b: Sequence[Hashable], p: float = RBO_P) -> float:
+    """Extrapolated rank-biased overlap of two lists, of any lengths and any items (equation 32 of the paper).
+
+    Below the end of the shorter list (length s) its agreement at s is assumed to continue, below the end of the
+    longer one (length l) that of the last depth:
+    (1 - p) / p * (sum_d p^d X_d / d + sum_{d > s} p^d X_s (d - s) / (s d)) + p^l ((X_l - X_s) / l + X_s / s).
+    Two empty lists have an overlap of 1, an empty list and another one of 0.
+
+    >>> round(rbo_lists("abc", "abd", p=0.9), 4)
+    0.73
+    """
+    _check_p(p)
+    short, long = sorted((list(a), list(b)), key=len)
+    for items in (short, long):
+        if len(set(items)) < len(items):
+            raise InputError("An item is repeated in the list; RBO needs lists of different items.")
+    if not short:
+        return 1.0 if not long else 0.0
+    overlap, seen, other = [], set[Hashable](), set[Hashable]()
+    for place, item in enumerate(long):
+        seen.add(item)
+        other.update(short[place : place + 1])
+        overlap.append(len(seen & other))
+    depth = np.arange(1, len(long) + 1, dtype=np.float64)
+    found = np.array(overlap, dtype=np.float64)
+    at_short, length = found[len(short) - 1], len(short)
+    below = np.maximum(depth - length, 0.0) * at_short / length
+    mass = float(((found + below) / depth * p ** (depth - 1.0)).sum()) * (1.0 - p)
+    end = (found[-1] - at_short) / len(long) + at_short / length
+    return mass + float(p ** len(long) * end)
+
+
+def drops(reference: npt.ArrayLike, ranking: npt.ArrayLike) -> Array:
+    """How many places each item is lower in `ranking` than in `reference` (rankings x items).
+
+    Negative where it is higher; tied items share the mean of their places.
+
+    >>> drops([[3, 2, 1]], [[1, 3, 2]])
+    array([[ 2., -1., -1.]])
+    """
+    first, second = _rankings(reference, ranking)
+    return _places(second) - _places(first)
+
+
+def _places(scores: Array) -> Array:
+    """The place of every item from 0, tied items the mean of theirs."""
+    found = []
+    for rows in _blocks(scores):
+        signs = _signs(scores[rows])
+        found.append((signs < 0).sum(axis=2) + ((signs == 0).sum(axis=2) - 1) / 2.0)
+    return np.concatenate(found)
+
+
+def _chances(scores: Array) -> Array:
+    """rankings x items x depths: the chance that an item is among the first d."""
+    signs = _signs(scores)
+    before, tied = (signs < 0).sum(axis=2), (signs == 0).sum(axis=2)
+    depth = np.arange(1, scores.shape[1] + 1)
+    chances: Array = np.clip((depth - before[:, :, None]) / tied[:, :, None], 0.0, 1.0)
+    return chances
+
+
+def _signs(scores: Array) -> Array:
+    """rankings x items x items: 1 where the first item is above the second, -1 below, 0 tied."""
+    signs: Array = np.sign(scores[:, :, None] - scores[:, None, :])
+    return signs
+
+
+def _blocks(scores: Array) -> list[slice]:
+    """Rows in blocks whose item x item matrices stay small."""
+    size = max(1, VALUES_PER_BLOCK // max(1, scores.shape[1] ** 2))
+    return [slice(start, start + size) for start in range(0, max(1, len(scores)), size)]
+
+
+def _rankings(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
+    first, second = (np.asarray(scores, dtype=np.float64) for scores in (a, b))
+    if first.ndim != 2 or first.shape != second.shape:
+        raise InputError(
+            f"Expected two matrices of rankings x items of one shape, got {first.shape} and {second.shape}."
+        )
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise InputError("The scores of a ranking must be finite; leave out items without a score.")
+    return first, second
+
+
+def _check_p(p: float) -> None:
+    if not 0.0 < p < 1.0:
+        raise InputError(f"p of RBO lies strictly between 0 and 1, got {p}.")
+
+
+# Rankings of runs, with intervals over queries
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its bootstrap interval over queries."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class RankAgreement:
+    """How two judges' rankings of the same runs agree; `drop` is the largest drop of a run, in places."""
+
+    tau: Estimate
+    tau_ap: Estimate
+    rbo: Estimate
+    drop: Estimate
+    dropped: int
+    bias: Estimate
+
+
+def rank_agreement(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    p: float = RBO_P,
+    draws: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> RankAgreement:
+    """Agreement of two rankings of runs, each from a matrix runs x queries, with intervals over queries.
+
+    `a` is the reference of tau_AP, of the drops and of the bias (mean of b - mean of a). Runs are ranked by
+    their means. The queries are resampled with replacement, the same ones for both judges and all runs.
+    Resampling adds noise, which lowers the agreement of rankings; so the percentiles of the resamples are
+    shifted until their median is the estimate. `dropped` is the number of the run with the largest drop.
+    """
+    first, second = _score_matrices(a, b)
+    counts = resample_counts(first.shape[1], draws, seed)
+    means_a, means_b = _means(first, counts), _means(second, counts)
+    fallen = drops(means_a, means_b)
+    return RankAgreement(
+        tau=_estimate(kendall_tau(means_a, means_b), level, (-1.0, 1.0)),
+        tau_ap=_estimate(tau_ap(means_a, means_b), level, (-1.0, 1.0)),
+        rbo=_estimate(rbo(means_a, means_b, p), level, (0.0, 1.0)),
+        drop=_estimate(fallen.max(axis=1), level, (0.0, math.inf)),
+        dropped=int(fallen[0].argmax()),
+        bias=_estimate((means_b - means_a).mean(axis=1), level),
+    )
+
+
+def resample_counts(queries: int, draws: int, seed: int) -> Array:
+    """How often each query is in each resample (resamples x queries); the first row is the sample itself."""
+    if draws < 1:
+        raise InputError(f"The number of draws must be at least 1, got {draws}.")
+    generator = np.random.default_rng(seed)
+    drawn = generator.multinomial(queries, np.full(queries, 1.0 / queries), size=draws)
+    counts: Array = np.vstack([np.ones((1, queries)), drawn])
+    return counts
+
+
+def _score_matrices(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
+    first, second = _rankings(a, b)
+    if first.shape[0] < 2 or first.shape[1] < 1:
+        raise InputError(f"Expected at least two runs and one query, got a matrix {first.shape}.")
+    return first, second
+
+
+def _means(scores: Array, counts: Array) -> Array:
+    means: Array = np.round(counts @ scores.T / scores.shape[1], DIGITS)
+    return means
+
+
+def _estimate(drawn: Array, level: float, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Estimate:
+    """The first value, and the percentiles of the others shifted to it; NaN is left out."""
+    value, kept = float(drawn[0]), drawn[1:][~np.isnan(drawn[1:])]
+    if not len(kept) or math.isnan(value):
+        return Estimate(value, math.nan, math.nan)
+    low, middle, high = np.quantile(kept, [(1.0 - level) / 2.0, 0.5, (1.0 + level) / 2.0])
+    low, high = np.clip([low + value - middle, high + value - middle], *bounds)
+    return Estimate(value, float(low), float(high))
+
+
+@dataclass(frozen=True)
+class SignificantPairs:
+    """Pairs of runs with a significant difference by judge a, by judge b, by both; and both, but reversed."""
+
+    pairs: int
+    a: int
+    b: int
+    both: int
+    reversed: int
+
+
+def significant_pairs(a: npt.ArrayLike, b: npt.ArrayLike, alpha: float = 0.05) -> SignificantPairs:
+    """Counts of the pairs of runs whose difference is significant (paired t test over queries, p < alpha).
+
+    No correction for the number of pairs: every pair as if it were the only one. `both` counts pairs that are
+    significant by both judges; `reversed` those of them where the judges prefer different runs.
+    """
+    first, second = _score_matrices(a, b)
+    one, other = (significant_signs(scores, alpha) for scores in (first, second))
+    return SignificantPairs(
+        pairs=len(one),
+        a=int(np.count_nonzero(one)),
+        b=int(np.count_nonzero(other)),
+        both=int(np.count_nonzero(one * other)),
+        reversed=int(np.count_nonzero(one * other < 0)),
+    )
+
+
+def significant_signs(scores: Array, alpha: float = 0.05) -> Array:
+    """For every pair of rows i < j: the sign of the mean of row i - row j where it is significant, else 0."""
+    signs = [_significant(row - scores[i + 1 :], alpha) for i, row in enumerate(scores)]
+    return np.concatenate(signs)
+
+
+def _significant(differences: Array, alpha: float) -> Array:
+    mean = differences.mean(axis=1) if len(differences) else np.empty(0)
+    return np.where(paired_p(differences) < alpha, np.sign(mean), 0.0)
+
+
+def paired_p(differences: Array) -> Array:
+    """Two-sided p of Student's paired t test of every row of a matrix tests x queries.
+
+    1 where all differences are 0, NaN for fewer than two queries.
+    """
+    from scipy.special import stdtr
+
+    n = differences.shape[1]
+    if n < 2:
+        return np.full(len(differences), math.nan)
+    mean = differences.mean(axis=1)
+    error = np.sqrt(((differences - mean[:, None]) ** 2).sum(axis=1) / (n * (n - 1.0)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(mean == 0.0, 0.0, np.abs(mean) / error)
+    p: Array = np.asarray(2.0 * stdtr(n - 1, -t), dtype=np.float64)
+    return p

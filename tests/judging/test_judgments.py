@@ -1,0 +1,195 @@
+"""Judgments: the file, what counts of it, and how several judges are resolved."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import steelyard as sy
+from steelyard.errors import InputError, PolicyError
+from steelyard.judging.judgments import Judgment, Judgments, is_judgments_file, resolved
+
+
+def record(doc: str, grade: float | None, judge: str = "ann", **more: object) -> dict[str, object]:
+    return {"query_id": "q1", "doc_id": doc, "grade": grade, "judge": judge, **more}
+
+
+def written(path: Path, *records: dict[str, object], tail: bytes = b"") -> Path:
+    path.write_bytes("".join(json.dumps(r) + "\n" for r in records).encode() + tail)
+    return path
+
+
+def grades(qrels: sy.Qrels) -> dict[str, float]:
+    return dict(qrels.frame.select("doc_id", "grade").iter_rows())
+
+
+def test_the_last_line_of_a_judge_counts(tmp_path: Path) -> None:
+    path = written(tmp_path / "j.jsonl", record("a", 1), record("a", 0, "bob"), record("a", 3))
+    read = Judgments.read(path)
+    assert read.judges == ["ann", "bob"]
+    assert read.frame.select("judge", "grade").rows() == [("ann", 3), ("bob", 0)]
+    assert grades(read.qrels("ann")) == {"a": 3}
+    assert grades(read.qrels("last")) == {"a": 3}
+
+
+def test_append_writes_one_line_and_reads_back(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.touch()
+    labels = Judgments.read(path)
+    labels.append("q1", "a", 2, "ann", note="äöü", seconds=1.5)
+    labels.append("q1", "b", None, "ann", spans=[{"start": 1, "end": 4}])
+    first = json.loads(path.read_text("utf-8").splitlines()[0])
+    assert list(first)[:5] == ["query_id", "doc_id", "grade", "judge", "at"]
+    assert first["note"] == "äöü"
+    again = Judgments.read(path)
+    assert again.lines == labels.lines
+    assert again.frame.equals(labels.frame)
+    assert again.frame["grade"].to_list() == [2, None]
+    assert again.frame["spans"].to_list() == [None, '[{"start": 1, "end": 4}]']
+    assert grades(again.qrels()) == {"a": 2}
+    assert repr(again) == "Judgments: 1 judge, 2 judgments of 2 documents, 1 without a grade"
+
+
+def test_an_undo_withdraws_the_last_line_of_the_judge(tmp_path: Path) -> None:
+    path = written(tmp_path / "j.jsonl", record("a", 1), record("a", 3), record("a", 2, "bob"))
+    labels = Judgments.read(path)
+    labels.undo("q1", "a", "ann")
+    assert grades(labels.qrels("ann")) == {"a": 1}
+    labels.undo("q1", "a", "ann")
+    assert labels.judges == ["bob"]
+    labels.undo("q1", "a", "ann")
+    labels.append("q1", "a", 0, "ann")
+    assert grades(Judgments.read(path).qrels("ann")) == {"a": 0}
+    assert len(path.read_text().splitlines()) == 7
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 3))
+def test_a_torn_last_line_is_ignored_and_noted(tmp_path: Path, cut: int) -> None:
+    whole = json.dumps(record("bé", 2, spans=[{"start": 1}]), ensure_ascii=False).encode()
+    path = written(tmp_path / "j.jsonl", record("a", 1), tail=whole[:cut])
+    read = Judgments.read(path)
+    assert [line.doc_id for line in read.lines] == ["a"]
+    assert "line 2 was ignored" in read.notes[0]
+    read.append("q1", "c", 1, "ann")
+    again = Judgments.read(path)
+    assert [line.doc_id for line in again.lines] == ["a", "c"]
+    assert "line 2 was ignored" in again.notes[0]
+
+
+def test_a_last_line_without_a_line_break_counts(tmp_path: Path) -> None:
+    path = written(tmp_path / "j.jsonl", record("a", 1), tail=json.dumps(record("b", 2)).encode())
+    read = Judgments.read(path)
+    assert len(read) == 2
+    assert read.notes == ()
+    read.append("q1", "c", 1, "ann")
+    assert len(Judgments.read(path)) == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[1, 2]", "line 2: expected an object"),
+        ('{"query_id": "q", "grade": 1}', "line 2: no doc_id"),
+        ('{"query_id": "q", "doc_id": "d", "grade": "high"}', "grade is 'high', expected a number or null"),
+        ('{"query_id": "q", "doc_id": "d", "grade": NaN}', "grade is nan"),
+        ('{"query_id": "q", "doc_id": "d", "grade": 1, "judge": 7}', "judge is 7"),
+        ("query doc 1", "line 2: not a JSON object"),
+        ('{"query_id": "q" "doc_id"}', "line 2: not a JSON object"),
+    ],
+)
+def test_wrong_lines_are_named(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_text(f"{json.dumps(record('a', 1))}\n{line}\n{json.dumps(record('b', 1))}\n")
+    with pytest.raises(InputError, match="j.jsonl: 1 wrong line") as error:
+        Judgments.read(path)
+    assert message in str(error.value)
+
+
+def test_rules(tmp_path: Path) -> None:
+    votes = {"a": 0, "b": 3, "c": 3, "d": 1}
+    labels = Judgments(
+        [record("x", grade, judge) for judge, grade in votes.items()] + [record("x", None, "e")]
+    )
+    by_rule = {rule: grades(labels.qrels(rule))["x"] for rule in ("majority", "mean", "max", "min", "last")}
+    assert by_rule == {"majority": 3, "mean": 1.75, "max": 3, "min": 0, "last": 1}
+    assert (
+        "5 judges (a, b, c, d, e) resolved by majority: 1 document has more than one grade."
+        in labels.qrels().notes
+    )
+    with pytest.raises(PolicyError, match="majority"):
+        labels.qrels("majorty")
+
+
+def test_a_tied_majority_is_the_lower_median_of_the_most_frequent_grades() -> None:
+    assert resolved([3, 0], "majority") == 0
+    assert resolved([3, 0, 2], "majority") == 2
+    assert resolved([0, 0, 2, 3, 3], "majority") == 0
+    assert resolved([1, 1, 2, 2, 3, 3], "majority") == 2
+
+
+def test_a_document_with_no_grade_is_not_judged() -> None:
+    labels = Judgments([record("a", None), record("b", 1)])
+    assert grades(labels.qrels()) == {"b": 1}
+    assert len(labels) == 2
+
+
+def test_from_frames_and_qrels() -> None:
+    frame = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "grade": [2], "judge": ["ann"], "note": ["n"]})
+    assert Judgments(frame).lines == [Judgment("q", "d", 2, "ann", more={"note": "n"})]
+    qrels = sy.Qrels({"q1": [{"a": 3, "b": 1}, {"a": 2}]})
+    assert {(x.doc_id, x.grade, x.judge) for x in Judgments(qrels, judge="nist").lines} == {
+        ("a", 3, "nist"),
+        ("b", 1, "nist"),
+    }
+    assert Judgments(Judgments(frame)).lines == Judgments(frame).lines
+    assert Judgments({"q": {"d": 1}}).judges == ["judge"]
+
+
+def test_paths_of_both_kinds(tmp_path: Path) -> None:
+    own = written(tmp_path / "own.jsonl", record("a", 1))
+    trec = tmp_path / "nist.txt"
+    trec.write_text("q1 0 a 2\n")
+    assert is_judgments_file(own)
+    assert not is_judgments_file(trec)
+    assert not is_judgments_file(tmp_path / "none")
+    assert Judgments.of(own).judges == ["ann"]
+    assert Judgments.of(trec).judges == ["nist"]
+    with pytest.raises(InputError, match="cannot be read"):
+        Judgments.read(tmp_path / "none")
+
+
+def test_one_judge_of_several() -> None:
+    labels = Judgments([record("a", 1), record("a", 2, "bob")])
+    assert labels.by("bob").judges == ["bob"]
+    with pytest.raises(PolicyError, match="bob"):
+        labels.by("bop")
+
+
+WRITER = """
+import sys
+from steelyard.judging.judgments import Judgments
+labels = Judgments.read(sys.argv[1])
+for i in range(10**9):
+    labels.append("q", f"d{i}", 1, "ann", note="x" * 5000)
+    print(i, flush=True)
+"""
+
+
+def test_every_line_that_was_written_survives_kill_9(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.touch()
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout is not None
+        while writer.stdout.readline() != "50\n":
+            pass
+        writer.kill()
+        acknowledged = 50 + len(writer.stdout.readlines())
+    documents = [line.doc_id for line in Judgments.read(path).lines]
+    assert documents[: acknowledged + 1] == [f"d{i}" for i in range(acknowledged + 1)]

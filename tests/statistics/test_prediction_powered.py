@@ -1,0 +1,221 @@
+"""Prediction-powered estimates: by hand, against plain loops, and the coverage of their intervals."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from steelyard.errors import InputError
+from steelyard.statistics.prediction_powered import (
+    PredictionPowered,
+    prediction_powered,
+    prediction_powered_differences,
+)
+
+Array = npt.NDArray[np.float64]
+DATA = Path(__file__).parents[2].parent / "shared" / "data" / "dl2019"
+needs_data = pytest.mark.skipif(not DATA.exists(), reason="no ../shared")
+
+
+def masked(y: Array, n: int) -> Array:
+    """Human values of the first n queries only."""
+    kept = y.copy()
+    kept[:, n:] = np.nan
+    return kept
+
+
+def loop_estimate(y: Array, f: Array, n: int) -> tuple[float, float]:
+    """The estimate and the mean lambda of one series, query by query."""
+    others, more = f[n:], len(f) - n
+    weights = []
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        covariance = np.cov(y[rest], f[rest])[0, 1]
+        pooled = np.var(np.delete(f, i), ddof=1)
+        r = np.corrcoef(y[rest], f[rest])[0, 1]
+        t2 = r * r * (n - 3) / (1 - r * r)
+        weights.append(max(covariance, 0.0) / (pooled * (1 + n / more)) * max(1 - 1 / t2, 0.0))
+    weight = np.array(weights)
+    return float((y[:n] - weight * (f[:n] - others.mean())).mean()), float(weight.mean())
+
+
+def test_equals_a_loop_over_queries() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.random((20, 60))
+    f = y * 0.7 + rng.normal(0.2, 0.1, y.shape)
+    for row, found in enumerate(prediction_powered(masked(y, 15), f)):
+        estimate, weight = loop_estimate(y[row], f[row], 15)
+        assert found.estimate == pytest.approx(estimate, abs=1e-12)
+        assert found.lambda_ == pytest.approx(weight, abs=1e-12)
+        assert (found.n, found.N, found.left_out) == (15, 45, 0)
+        assert found.effective_n > 15
+
+
+def test_without_useful_predictions_it_is_the_t_interval() -> None:
+    rng = np.random.default_rng(2)
+    y = rng.normal(0.1, 1.0, (1, 12))
+    for f in (np.zeros((1, 40)), -np.pad(y, ((0, 0), (0, 28)), mode="wrap")):
+        (found,) = prediction_powered(masked(np.pad(y, ((0, 0), (0, 28))), 12), f)
+        interval = stats.ttest_1samp(y[0], 0.0).confidence_interval()
+        assert found.lambda_ == 0.0
+        assert not found.helped
+        assert found.estimate == pytest.approx(y.mean())
+        assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+        assert found.p == pytest.approx(stats.ttest_1samp(y[0], 0.0).pvalue)
+        assert found.effective_n == 12.0
+        assert "do not help" in found.summary()
+
+
+def test_few_human_values_or_no_others_leave_the_predictions_out() -> None:
+    y = np.arange(10.0)[None] / 10
+    assert prediction_powered(masked(y, 4), y)[0].lambda_ == 0.0
+    assert prediction_powered(y, y)[0].lambda_ == 0.0
+    (one,) = prediction_powered(masked(y, 1), y)
+    assert one.n == 1
+    assert math.isnan(one.low)
+    (none,) = prediction_powered(masked(y, 0), y)
+    assert none.n == 0
+    assert math.isnan(none.estimate)
+
+
+def test_a_human_value_without_prediction_is_left_out_unless_all_are() -> None:
+    y = np.linspace(0.1, 0.9, 20)[None]
+    f = y.copy()
+    f[0, [0, 15]] = np.nan
+    (found,) = prediction_powered(masked(y, 10), f)
+    assert (found.n, found.N, found.left_out) == (9, 9, 2)
+    f[0, :10] = np.nan
+    (found,) = prediction_powered(masked(y, 10), f)
+    assert (found.n, found.N, found.lambda_) == (10, 0, 0.0)
+    assert found.estimate == pytest.approx(y[0, :10].mean())
+
+
+def test_rows_do_not_depend_on_each_other() -> None:
+    rng = np.random.default_rng(3)
+    y, f = rng.random((5, 30)), rng.random((5, 30)) * 0.3
+    f += y
+    together = prediction_powered(masked(y, 10), f, (0, 1))
+    alone = [prediction_powered(masked(y, 10)[i : i + 1], f[i : i + 1], (0, 1))[0] for i in range(5)]
+    for one, other in zip(together, alone, strict=True):
+        assert (one.estimate, one.low, one.high) == pytest.approx((other.estimate, other.low, other.high))
+
+
+def test_differences_are_those_of_the_rows() -> None:
+    rng = np.random.default_rng(4)
+    y, f = rng.random((3, 30)), rng.random((3, 30))
+    (found,) = prediction_powered_differences(masked(y, 12), f, [(2, 0)])
+    assert found == prediction_powered(masked(y, 12)[[2]] - masked(y, 12)[[0]], f[[2]] - f[[0]])[0]
+
+
+def test_bounds_are_kept_and_equal_values_have_an_interval_of_some_width() -> None:
+    y = np.ones((1, 30))
+    (found,) = prediction_powered(masked(y, 10), y, bounds=(0, 1))
+    assert found.estimate == found.high == 1.0
+    assert 0.7 < found.low < 0.95
+
+
+def test_wrong_input_is_refused() -> None:
+    with pytest.raises(InputError, match="same shape"):
+        prediction_powered([[1.0, 2.0]], [[1.0]])
+    with pytest.raises(InputError, match="finite"):
+        prediction_powered([[1.0, math.inf]], [[1.0, 1.0]])
+    with pytest.raises(InputError, match="bounds"):
+        prediction_powered([[1.0, 2.0]], [[1.0, 2.0]], bounds=(1, 0))
+    with pytest.raises(InputError, match="95%"):
+        prediction_powered([[1.0, 2.0]], [[1.0, 2.0]], level=95)
+
+
+def coverage(found: list[PredictionPowered], truth: float) -> float:
+    return 100.0 * float(np.mean([one.low <= truth <= one.high for one in found]))
+
+
+def ndcg_like(rng: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, float]:
+    """Beta(1.3, 1.3), 15% zeros."""
+    return rng.beta(1.3, 1.3, shape) * (rng.random(shape) > 0.15), 0.425
+
+
+def rr_like(rng: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, float]:
+    """One over a geometric rank, 0 below rank 10."""
+    rank, places = rng.geometric(0.5, shape), np.arange(1, 11)
+    return np.where(rank <= 10, 1.0 / rank, 0.0), float((0.5**places / places).sum())
+
+
+def normal(rng: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, float]:
+    return rng.normal(0.0, 0.2, shape), 0.0
+
+
+VALUES = {"ndcg": (ndcg_like, (0.0, 1.0)), "rr": (rr_like, (0.0, 1.0)), "difference": (normal, None)}
+
+
+def predictions(y: Array, kind: str, rng: np.random.Generator) -> Array:
+    """Predictions of a given worth; a share of them belongs to other queries."""
+    right = {"good": 0.85, "useless": 0.0, "misleading": 0.7}[kind]
+    mixed = np.where(rng.random(y.shape) < right, y, rng.permuted(y, axis=1))
+    return -mixed if kind == "misleading" else mixed * 0.8 + 0.15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [10, 20, 50])
+@pytest.mark.parametrize("kind", ["good", "useless", "misleading"])
+@pytest.mark.parametrize("values", sorted(VALUES))
+def test_intervals_cover_what_they_say(values: str, kind: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    make, bounds = VALUES[values]
+    y, truth = make(rng, (2000, 5 * n))
+    found = prediction_powered(masked(y, n), predictions(y, kind, rng), bounds)
+    assert 93.0 <= coverage(found, truth) <= 97.5
+    shares = np.mean([one.high - one.low for one in found]) / np.mean(
+        [one.human_high - one.human_low for one in found]
+    )
+    assert shares < 0.8 if kind == "good" else shares < 1.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chance", [0.15, 0.8])
+def test_skewed_values_of_ten_queries_are_covered_where_t_fails(chance: float) -> None:
+    # RR with mean 0.32 or 0.89. With 0.89 one sample in ten is ten times 1, where Student's t has no width.
+    rng = np.random.default_rng(5)
+    rank, places = rng.geometric(chance, (2000, 50)), np.arange(1, 11)
+    y = np.where(rank <= 10, 1.0 / rank, 0.0)
+    truth = float((chance * (1 - chance) ** (places - 1) / places).sum())
+    f = predictions(y, "good", rng)
+    assert coverage(prediction_powered(masked(y, 10), f), truth) < 91.0
+    assert 92.0 <= coverage(prediction_powered(masked(y, 10), f, (0.0, 1.0)), truth) <= 99.5
+
+
+@pytest.fixture(scope="module")
+def dl2019() -> dict[str, Array]:
+    """Per-query nDCG@10 of every sixth run by NIST and by two of the models: runs x queries."""
+    import steelyard as sy
+
+    runs = [sy.Run.read(path) for path in sorted((DATA / "runs").glob("*.gz"))[::6]]
+    files = {"nist": DATA / "qrels.txt"}
+    files |= {
+        name: DATA / "judges" / f"{name}.txt" for name in ("umbrela-gpt4", "query-similarity-llama3-8b")
+    }
+    scores = {}
+    for name, path in files.items():
+        qrels = sy.Qrels.read(path)
+        frames = [sy.evaluate(qrels, run, ["nDCG@10"]).per_query.sort("query_id") for run in runs]
+        scores[name] = np.array([frame["nDCG@10"].to_list() for frame in frames])
+    return scores
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [10, 20])
+@pytest.mark.parametrize("judge", ["umbrela-gpt4", "query-similarity-llama3-8b"])
+def test_intervals_cover_on_resampled_queries_of_dl2019(dl2019: dict[str, Array], judge: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    found = []
+    for human, predicted in zip(dl2019["nist"], dl2019[judge], strict=True):
+        drawn = rng.integers(0, 43, (2000, 43))
+        estimates = prediction_powered(masked(human[drawn], n), predicted[drawn], (0.0, 1.0))
+        found.append(coverage(estimates, float(human.mean())))
+    assert 93.0 <= np.mean(found) <= 97.0
+    assert min(found) > 92.0
