@@ -71,7 +71,7 @@ def test_a_wrong_rule_in_a_bench_is_told_before_anything_runs(tmp_path):
     path.write_text(
         "dataset: demo\nretrievers: [random]\nmeasures: [RR]\ngate:\n  - RR >= 0.1\n  - RR = 0.1\n"
     )
-    with pytest.raises(InputError, match="line 6: the rule 'RR = 0.1' cannot be understood"):
+    with pytest.raises(InputError, match="line 6: the rule 'RR = 0.1' cannot be parsed"):
         sy.bench(path)
 
 

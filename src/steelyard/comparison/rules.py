@@ -1,9 +1,11 @@
-"""Rules: what a result must keep to, as a line of text.
+"""Rules that a result must satisfy, each a line of text.
 
-nDCG@10 >= 0.40                     a threshold; also <=, > and <
-nDCG@10 >= baseline - 0.01          a threshold that moves with a baseline
-no significant drop in nDCG@10      a paired test against a baseline; `rise` where less is better
-nDCG@10[type=multi-hop] >= 0.30     any of them for a slice: the queries with a value in a column
+nDCG@10 >= 0.40                                a threshold; also <=, > and <
+nDCG@10 >= baseline - 0.01                     a threshold relative to a baseline
+nDCG@10 not worse than baseline by 0.01        non-inferiority: the 95% interval excludes a larger loss
+nDCG@10 equivalent to baseline within 0.01     equivalence: the 95% interval lies within the margin
+no significant drop in nDCG@10                 a paired test against a baseline; `rise` where lower is better
+nDCG@10[type=multi-hop] >= 0.30                any of them for a slice: the queries with a value in a column
 """
 
 from __future__ import annotations
@@ -22,15 +24,21 @@ from steelyard.wording import worded
 FORMS = (
     "MEASURE >= NUMBER",
     "MEASURE >= baseline - NUMBER",
+    "MEASURE not worse than baseline by NUMBER",
+    "MEASURE equivalent to baseline within NUMBER",
     "no significant drop in MEASURE",
     "MEASURE[column=value] >= NUMBER",
 )
 """The forms of a rule, as messages show them."""
 
 TOLERANCE = 1e-12
-"""Two numbers that differ by less than this share of their size differ by rounding only."""
+"""Two numbers whose relative difference is below this are equal up to rounding."""
 
 _TESTED = re.compile(r"no\s+significant\s+(drop|rise)\s+in\s+(.+)", re.IGNORECASE)
+_MARGIN = re.compile(
+    r"(.+?)\s+(?:(not\s+worse)\s+than\s+baseline\s+by|equivalent(?:\s+to\s+baseline)?\s+within)\s+(.+)",
+    re.IGNORECASE,
+)
 _COMPARED = re.compile(r"(.*?)\s*(>=|<=|>|<)\s*([^<>]*)")
 _BASELINE = re.compile(r"baseline(?:\s*([-+])\s*(.+))?", re.IGNORECASE)
 _COMMENT = re.compile(r"(^|\s)#(\s.*)?$")
@@ -44,14 +52,14 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule. `number` is the bound, or what is added to the baseline's value to make it.
+    """One rule. `number` is the bound, what is added to the baseline's value, or the margin.
 
     >>> parse_rule("nDCG@10[type=multi hop] >= baseline - 0.01")
     Rule(text='nDCG@10[type=multi hop] >= baseline - 0.01', kind='baseline', measure='nDCG@10', operator='>=', number=-0.01, column='type', value='multi hop')
     """
 
     text: str
-    kind: Literal["threshold", "baseline", "drop", "rise", "failed"]
+    kind: Literal["threshold", "baseline", "drop", "rise", "failed", "not worse", "equivalent"]
     measure: str
     operator: str = ""
     number: float = 0.0
@@ -60,7 +68,7 @@ class Rule:
 
     @property
     def needs_baseline(self) -> bool:
-        """Whether the rule says anything without a baseline."""
+        """Whether the rule compares with a baseline."""
         return self.kind not in ("threshold", "failed")
 
     @property
@@ -68,8 +76,13 @@ class Rule:
         """Whether the rule is a test of significance."""
         return self.kind in ("drop", "rise")
 
+    @property
+    def margin(self) -> bool:
+        """Whether the rule is decided by the interval of the difference and a margin."""
+        return self.kind in ("not worse", "equivalent")
+
     def kept(self, value: float, bound: float) -> bool:
-        """Whether a value keeps to the bound; equal but for rounding is equal, and NaN never keeps."""
+        """Whether a value satisfies the bound; equal up to rounding is equal, and NaN never satisfies it."""
         if math.isnan(value) or math.isnan(bound):
             return False
         if abs(value - bound) <= TOLERANCE * max(1.0, abs(bound)):
@@ -78,32 +91,40 @@ class Rule:
 
 
 def parse_rule(text: str) -> Rule:
-    """The rule that a text says, or an error that says how rules are written."""
-    said = " ".join(str(text).split())
-    tested = _TESTED.fullmatch(said)
+    """The rule of a text, or an error that shows how rules are written."""
+    line = " ".join(str(text).split())
+    tested = _TESTED.fullmatch(line)
     if tested:
         kind: Literal["drop", "rise"] = "rise" if tested.group(1).lower() == "rise" else "drop"
-        measure, column, value = _subject(tested.group(2), said)
-        return Rule(said, kind, measure, column=column, value=value)
-    compared = _COMPARED.fullmatch(said)
+        measure, column, value = _subject(tested.group(2), line)
+        return Rule(line, kind, measure, column=column, value=value)
+    within = _MARGIN.fullmatch(line)
+    if within:
+        measure, column, value = _subject(within.group(1), line)
+        margin = _number(within.group(3), line)
+        if margin <= 0:
+            raise _unknown(line, f"the margin {margin:g} is not above 0")
+        how: Literal["not worse", "equivalent"] = "not worse" if within.group(2) else "equivalent"
+        return Rule(line, how, measure, number=margin, column=column, value=value)
+    compared = _COMPARED.fullmatch(line)
     if compared is None:
-        raise _unknown(said, "it holds no >=, <=, > or <, and is not `no significant drop in MEASURE`")
+        raise _unknown(line, "it has no >=, <=, > or <, and is not `no significant drop in MEASURE`")
     if compared.group(1).endswith("="):
-        raise _unknown(said, "expected >=, <=, > or <")
-    measure, column, value = _subject(compared.group(1), said)
+        raise _unknown(line, "expected >=, <=, > or <")
+    measure, column, value = _subject(compared.group(1), line)
     bound = compared.group(3).replace("−", "-").strip()
     moving = _BASELINE.fullmatch(bound)
     if moving is None:
         return Rule(
-            said, "threshold", measure, compared.group(2), _number(bound, said), column=column, value=value
+            line, "threshold", measure, compared.group(2), _number(bound, line), column=column, value=value
         )
     sign, offset = moving.groups()
-    number = 0.0 if sign is None else _number(offset, said) * (-1 if sign == "-" else 1)
-    return Rule(said, "baseline", measure, compared.group(2), number, column=column, value=value)
+    number = 0.0 if sign is None else _number(offset, line) * (-1 if sign == "-" else 1)
+    return Rule(line, "baseline", measure, compared.group(2), number, column=column, value=value)
 
 
 def parse_rules(texts: Iterable[str | Rule], where: str = "the rules") -> list[Rule]:
-    """Every rule once, in the order given, or one report of all that cannot be understood."""
+    """Every rule once, in the order given, or one report of all that cannot be parsed."""
     rules: dict[str, Rule] = {}
     problems = []
     for text in texts:
@@ -115,21 +136,21 @@ def parse_rules(texts: Iterable[str | Rule], where: str = "the rules") -> list[R
     if len(problems) == 1:
         raise InputError(problems[0])
     if problems:
-        raise InputError(problem_report(f"{where}: {len(problems)} cannot be understood:", problems))
+        raise InputError(problem_report(f"{where}: {len(problems)} cannot be parsed:", problems))
     return list(rules.values())
 
 
 def read_rules(path: str | Path) -> list[Rule]:
-    """The rules of a file: one a line, `#` begins a comment."""
+    """The rules of a file: one per line, `#` starts a comment."""
     try:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{path}: the rules cannot be read ({error}); expected a text file with one rule a line."
+            f"{path}: the rules cannot be read ({error}); expected a text file with one rule per line."
         ) from None
-    said = {number: _COMMENT.sub("", line).strip() for number, line in enumerate(lines, 1)}
+    lines_by_number = {number: _COMMENT.sub("", line).strip() for number, line in enumerate(lines, 1)}
     rules, problems = [], []
-    for number, text in said.items():
+    for number, text in lines_by_number.items():
         try:
             rules += [parse_rule(text)] if text else []
         except InputError as error:
@@ -143,11 +164,11 @@ def read_rules(path: str | Path) -> list[Rule]:
             )
         )
     if not rules:
-        raise InputError(f"{path} holds no rule; write one a line, as in nDCG@10 >= 0.40.")
+        raise InputError(f"{path} has no rule; write one per line, as in nDCG@10 >= 0.40.")
     return rules
 
 
-def _subject(text: str, said: str) -> tuple[str, str | None, str]:
+def _subject(text: str, line: str) -> tuple[str, str | None, str]:
     """A measure, and the column and value of its slice, if it has one."""
     depth = 0
     for place, character in enumerate(text):
@@ -157,10 +178,10 @@ def _subject(text: str, said: str) -> tuple[str, str | None, str]:
         measure, inside = text[:place].strip(), text[place + 1 :].strip()
         column, equals, value = inside[:-1].partition("=")
         if not inside.endswith("]") or not equals or not column.strip() or not value.strip() or not measure:
-            raise _unknown(said, f"{text[place:]!r} is not a slice; expected MEASURE[column=value]")
+            raise _unknown(line, f"{text[place:]!r} is not a slice; expected MEASURE[column=value]")
         return measure, column.strip(), _unquoted(value.strip())
     if not text.strip():
-        raise _unknown(said, "it names no measure")
+        raise _unknown(line, "it names no measure")
     return text.strip(), None, ""
 
 
@@ -169,7 +190,7 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if quoted else text
 
 
-def _number(text: str, said: str) -> float:
+def _number(text: str, line: str) -> float:
     try:
         number = float(text)
     except ValueError:
@@ -177,10 +198,10 @@ def _number(text: str, said: str) -> float:
     if not math.isfinite(number):
         hint = "; a share is written 0.4, not 40%" if "%" in text else ""
         raise _unknown(
-            said, f"{text!r} is not a number{hint}; expected a number, `baseline` or `baseline - NUMBER`"
+            line, f"{text!r} is not a number{hint}; expected a number, `baseline` or `baseline - NUMBER`"
         )
     return number
 
 
-def _unknown(said: str, why: str) -> InputError:
-    return InputError(f"the rule {said!r} cannot be understood: {why}. Rules are {', '.join(FORMS)}.")
+def _unknown(line: str, why: str) -> InputError:
+    return InputError(f"the rule {line!r} cannot be parsed: {why}. The forms are {', '.join(FORMS)}.")

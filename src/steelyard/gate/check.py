@@ -143,7 +143,9 @@ def verdicts(
     said += _unmoved(cases)
     rows = []
     for case in cases:
-        if case.rule.tested:
+        if case.rule.margin:
+            row = _within_margin(case, plan)
+        elif case.rule.tested:
             row = _tested(case, *next(found), plan=plan, tests=len(tested), said=said)
         else:
             row = _bounded(case, plan, said)
@@ -286,6 +288,52 @@ def _tested(case: _Case, p: float, adjusted: float, *, plan: Plan, tests: int, s
         p=p,
         p_adjusted=adjusted,
         notices=power.smallest,
+    )
+
+
+def _within_margin(case: _Case, plan: Plan) -> Row:
+    """Non-inferiority and equivalence: decided by the 95% interval of the mean difference.
+
+    The interval is two-sided, so the chance to pass a run whose true loss is the margin is 2.5%, not 5%; several
+    rules need no correction, because all of them have to pass.
+    """
+    rule, gap, n = case.rule, case.gap, len(case.queries)
+    difference = case.value - case.reference
+    low, high = mean_interval(gap, seed=plan.seed) if case.averaged and n > 1 else (math.nan, math.nan)
+    less = case.column.better == "less"
+    worst, best = (-high, -low) if less else (low, high)
+    not_worse = worst > -rule.number
+    passed = not_worse if rule.kind == "not worse" else not_worse and best < rule.number
+    if math.isnan(low):
+        why = "no interval: one query, or a value that is not a mean over queries"
+    else:
+        why = f"{_changed(difference)} [{low:+.4f}, {high:+.4f}] on {counted(n, 'query', 'queries')}"
+        if not passed:
+            what = "a larger loss" if rule.kind == "not worse" else "a larger difference"
+            why += f"; the interval does not exclude {what}"
+            power = power_analysis(
+                gap + (-rule.number if less else rule.number), POWER, plan.alpha, separated=False
+            )
+            if power.needed is not None and power.needed > n and (worst + best) / 2 > -rule.number:
+                why += (
+                    f"; about {power.needed:,} queries would be needed if the true difference is this large"
+                )
+    form = "not worse than" if rule.kind == "not worse" else "equivalent to"
+    return Row(
+        run=case.run,
+        baseline=case.other,
+        rule=rule,
+        measure=case.column.key,
+        value=case.value,
+        needed=f"{form} {case.reference:.4f} within {rule.number:g}",
+        passed=passed,
+        why=why,
+        queries=n,
+        reference=case.reference,
+        difference=difference,
+        low=low if low == low else None,
+        high=high if high == high else None,
+        effect=cohens_d(gap),
     )
 
 

@@ -1,0 +1,72 @@
+"""Non-inferiority and equivalence: decided by the interval of the difference, not by the lack of a finding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from steelyard.comparison.rules import parse_rule
+from steelyard.errors import InputError
+from steelyard.gate import check
+from steelyard.statistics import mean_intervals
+
+
+def result(values: np.ndarray) -> dict[str, object]:
+    per_query = {f"q{number}": {"RR": float(value)} for number, value in enumerate(values)}
+    return {"runs": [{"name": "a", "per_query": per_query}]}
+
+
+def verdict(gap: np.ndarray, rule: str) -> bool:
+    base = np.linspace(0.3, 0.7, len(gap))
+    return check(result(base + gap), [rule], baseline=result(base)).passed
+
+
+def test_rules_are_parsed():
+    rule = parse_rule("nDCG@10[type=hard] not worse than baseline by 0.01")
+    assert (rule.kind, rule.measure, rule.number, rule.column) == ("not worse", "nDCG@10", 0.01, "type")
+    for text in ("RR equivalent to baseline within 0.02", "RR equivalent within 0.02"):
+        assert (parse_rule(text).kind, parse_rule(text).number) == ("equivalent", 0.02)
+    with pytest.raises(InputError, match="the margin 0 is not above 0"):
+        parse_rule("RR not worse than baseline by 0")
+    with pytest.raises(InputError, match="'x' is not a number"):
+        parse_rule("RR not worse than baseline by x")
+
+
+def test_few_noisy_queries_do_not_show_that_nothing_was_lost():
+    noise = np.random.default_rng(0).normal(0.0, 0.2, 20)
+    assert verdict(noise, "no significant drop in RR")
+    assert not verdict(noise, "RR not worse than baseline by 0.01")
+
+
+def test_a_small_loss_passes_and_a_larger_one_does_not():
+    noise = np.random.default_rng(1).normal(0.0, 0.01, 200)
+    noise -= noise.mean()
+    assert verdict(noise - 0.005, "RR not worse than baseline by 0.01")
+    assert not verdict(noise - 0.02, "RR not worse than baseline by 0.01")
+    assert verdict(noise + 0.05, "RR not worse than baseline by 0.01")
+    assert verdict(noise + 0.005, "RR equivalent within 0.01")
+    assert not verdict(noise + 0.05, "RR equivalent within 0.01")
+
+
+def test_lower_is_better_for_latency():
+    base = np.full(50, 0.1) + np.random.default_rng(2).normal(0, 0.001, 50)
+    per = lambda values: {  # noqa: E731
+        "runs": [{"name": "a", "per_query": {f"q{n}": {"Latency": float(v)} for n, v in enumerate(values)}}]
+    }
+    rule = ["Latency not worse than baseline by 0.01"]
+    assert check(per(base - 0.05), rule, baseline=per(base)).passed
+    assert not check(per(base + 0.05), rule, baseline=per(base)).passed
+
+
+@pytest.mark.parametrize("shape", ["normal", "skewed", "discrete"])
+@pytest.mark.parametrize("queries", [30, 100])
+def test_a_loss_of_the_margin_passes_at_most_five_times_in_a_hundred(shape, queries):
+    random, draws, margin = np.random.default_rng(7), 2000, 0.02
+    if shape == "normal":
+        gaps = random.normal(0.0, 0.1, (draws, queries))
+    elif shape == "skewed":
+        gaps = random.exponential(0.1, (draws, queries)) - 0.1
+    else:
+        gaps = random.choice([-0.5, 0.0, 0.5], (draws, queries), p=[0.1, 0.8, 0.1])
+    low = np.array(mean_intervals(gaps - margin))[:, 0]
+    assert np.mean(low > -margin) <= 0.05
