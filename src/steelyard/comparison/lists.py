@@ -1,0 +1,215 @@
+"""Comparing runs without qrels: how much their lists agree. Nothing here says which run is better."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.errors import InputError, PolicyError
+from steelyard.run import Run
+from steelyard.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from steelyard.report.tables import Table
+
+RBO_P = 0.9
+"""The persistence of rank-biased overlap: the first ten ranks have 86% of its weight."""
+
+NO_QRELS = (
+    "No qrels: the runs cannot be ranked. The tables show how far their lists agree. "
+    "`steelyard pool RUN RUN -o pool.jsonl` selects documents to judge."
+)
+
+
+@dataclass(frozen=True)
+class RunLists:
+    """The lists of one run: queries with a list, the mean number of documents, the median latency if known."""
+
+    run: str
+    queries: int
+    documents: float
+    latency: float | None
+
+
+@dataclass(frozen=True)
+class ListPair:
+    """How far the lists of two runs agree, each value a mean over the queries that both have.
+
+    overlap: share of the first `depth` documents that both return. rbo: rank-biased overlap (p = 0.9). tau:
+    Kendall's tau of the documents that both return in the first `depth` (NaN where they share fewer than two).
+    same_first: share of queries with the same first document.
+    """
+
+    run: str
+    other: str
+    queries: int
+    overlap: float
+    rbo: float
+    tau: float
+    same_first: float
+
+
+@dataclass(frozen=True, eq=False)
+class ListComparison:
+    """The result of `compare` without qrels."""
+
+    runs: tuple[RunLists, ...]
+    tested: tuple[ListPair, ...]
+    depth: int
+
+    @property
+    def verdict(self) -> str:
+        """What can be said without qrels."""
+        if not self.tested:
+            return NO_QRELS
+        least = min(self.tested, key=lambda pair: pair.overlap)
+        return (
+            f"{least.run} and {least.other} share {least.overlap:.0%} of their first {self.depth} documents"
+            f"{', the least of all pairs' if len(self.tested) > 1 else ''}. {NO_QRELS}"
+        )
+
+    @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """A polars frame, one row per pair of runs."""
+        import polars as pl
+
+        return pl.DataFrame([asdict(pair) for pair in self.tested])
+
+    def tables(self) -> list[Table]:
+        """The runs, and the pairs."""
+        from steelyard.report.tables import Table
+
+        timed = any(row.latency is not None for row in self.runs)
+        columns = ["run", "queries", "documents per query", *(["median latency ms"] if timed else [])]
+        rows = [
+            [
+                row.run,
+                row.queries,
+                row.documents,
+                *([None if row.latency is None else row.latency * 1e3] if timed else []),
+            ]
+            for row in self.runs
+        ]
+        pairs = [[p.run, p.other, p.queries, p.overlap, p.rbo, p.tau, p.same_first] for p in self.tested]
+        heads = ["run", "other run", "queries", f"overlap@{self.depth}", "RBO", "tau", "same first"]
+        return [Table(columns, rows), *([Table(heads, pairs, keys=2)] if pairs else [])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+
+        def plain(row: Any) -> dict[str, Any]:
+            return {key: None if value != value else value for key, value in asdict(row).items()}
+
+        return {
+            "steelyard": __version__,
+            "qrels": None,
+            "depth": self.depth,
+            "rbo_p": RBO_P,
+            "runs": [plain(row) for row in self.runs],
+            "pairs": [plain(pair) for pair in self.tested],
+        }
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """The verdict and the tables as plain text."""
+        from steelyard.report.tables import plain
+
+        return "\n\n".join([self.verdict, *map(plain, self.tables())])
+
+    def to_markdown(self) -> str:
+        """The verdict and the tables in Markdown."""
+        from steelyard.report.tables import markdown
+
+        return "\n\n".join([self.verdict, *map(markdown, self.tables())])
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+
+def compare_lists(runs: Mapping[str, Any] | Iterable[Any], depth: int = 10) -> ListComparison:
+    """Compare the lists of runs without qrels.
+
+    >>> found = compare_lists({"a": {"q": ["x", "y"]}, "b": {"q": ["x", "z"]}}, depth=2)
+    >>> found.tested[0].overlap, found.tested[0].same_first
+    (0.5, 1.0)
+    """
+    if depth < 1:
+        raise PolicyError(f"depth is {depth}; expected 1 or more.")
+    named = (
+        [Run.of(run, name=name) for name, run in runs.items()]
+        if isinstance(runs, Mapping)
+        else [*map(Run.of, runs)]
+    )
+    if not named:
+        raise InputError("no run to compare; give at least one.")
+    from steelyard.io.files import distinct_names
+
+    names = distinct_names([run.name for run in named], [None] * len(named))
+    lists = [_lists(run) for run in named]
+    rows = tuple(
+        RunLists(
+            run=name,
+            queries=len(found),
+            documents=float(np.mean([len(each) for each in found.values()])) if found else 0.0,
+            latency=float(np.median(list(run.seconds.values()))) if run.seconds else None,
+        )
+        for name, run, found in zip(names, named, lists, strict=True)
+    )
+    pairs = tuple(
+        _pair(names[i], names[j], lists[i], lists[j], depth) for i, j in combinations(range(len(named)), 2)
+    )
+    return ListComparison(rows, pairs, depth)
+
+
+def _lists(run: Run) -> dict[str, list[str]]:
+    """The documents of each query in rank order, each once."""
+    frame = run.frame.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+    grouped = frame.group_by("query_id", maintain_order=True).agg("doc_id")
+    found = {query: [doc for doc in docs if doc is not None] for query, docs in grouped.iter_rows()}
+    return {query: found.get(query, []) for query in run.queries}
+
+
+def _pair(
+    run: str, other: str, one: Mapping[str, Sequence[str]], two: Mapping[str, Sequence[str]], depth: int
+) -> ListPair:
+    from steelyard.statistics.agreement import rbo_lists
+
+    shared = [query for query in one if query in two]
+    if not shared:
+        raise InputError(
+            f"runs {run!r} and {other!r} have no query in common; check that they answer the same queries."
+        )
+    values = []
+    for query in shared:
+        a, b = one[query][:depth], two[query][:depth]
+        longest = max(len(a), len(b))
+        overlap = len(set(a) & set(b)) / longest if longest else 1.0
+        first = float(a[:1] == b[:1])
+        values.append((overlap, rbo_lists(one[query], two[query], RBO_P), _tau(a, b), first))
+    means = (
+        np.nanmean(np.array(values), axis=0)
+        if not np.isnan(np.array(values)[:, 2]).all()
+        else np.mean(values, axis=0)
+    )
+    return ListPair(run, other, len(shared), *map(float, means))
+
+
+def _tau(a: Sequence[str], b: Sequence[str]) -> float:
+    """Kendall's tau of the documents that both lists have."""
+    place = {doc: rank for rank, doc in enumerate(b)}
+    ranks = np.array([place[doc] for doc in a if doc in place])
+    if len(ranks) < 2:
+        return float("nan")
+    above = np.sign(ranks[None, :] - ranks[:, None])[np.triu_indices(len(ranks), 1)]
+    return float(above.mean())
