@@ -1,0 +1,1 @@
+"""Judging: which documents to judge, and estimates from judgments of a sample."""
