@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +88,9 @@ def judged_grades(qrels: Any) -> dict[str, dict[str, float]]:
     grades: dict[str, dict[str, float]] = {}
     if qrels is None:
         return grades
-    for query, doc, grade in Qrels.of(qrels).frame.select("query_id", "doc_id", "grade").iter_rows():
+    # A query without judgments is a row without a document.
+    frame = Qrels.of(qrels).frame.drop_nulls("doc_id")
+    for query, doc, grade in frame.select("query_id", "doc_id", "grade").iter_rows():
         of_query = grades.setdefault(query, {})
         of_query[doc] = max(grade, of_query.get(doc, grade))
     return grades
@@ -114,22 +116,35 @@ def pair_order(candidates: Candidates, judged: Judged, weights: npt.NDArray[np.f
     """Unjudged documents of two runs, those first that can change the difference of the runs most.
 
     A document can change it by w = |weight of its rank in a - weight of its rank in b| times its gain.
-    Judging only the documents of one run would favour that run, so each query is divided into documents that
-    favour a and documents that favour b, each sorted by w. First comes the first document of both sides of every
-    query, then the second, and so on. In each such round the query with the largest sum of w over its
-    unjudged documents comes first. Documents with w = 0 come last: they count in the ideal list only.
+    Judging the documents of one run only would favour that run, so the documents of a query are divided into
+    those that favour a and those that favour b, each sorted by w. The first round takes the first document of both
+    sides of every query, the next round the second, and so on. In a round the query comes first whose
+    difference is least certain: the one with the largest sum of w over the documents that this round and the
+    next ones judge. Documents with w = 0 come last: they count in the ideal list only.
     """
     keyed = []
     for number, query in enumerate(candidates.lists):
         known = judged.get(query, {})
         changes = {doc: _change(ranks, weights) for doc, ranks in candidates.ranks(query).items()}
-        open_ = sum(abs(change) for doc, change in changes.items() if doc not in known)
-        for side in (1.0, -1.0, 0.0):
-            docs = sorted((-abs(c), doc) for doc, c in changes.items() if np.sign(c) == side)
-            for place, (_, doc) in enumerate(docs):
-                if doc not in known:
-                    keyed.append((side == 0.0, place, -open_, number, -side, doc, query))
+        for side, place, doc, open_ in _rounds(changes, known):
+            keyed.append((side == 0.0, place, -open_, number, -side, doc, query))
     return [(query, doc) for *_, doc, query in sorted(keyed)]
+
+
+def _rounds(
+    changes: Mapping[str, float], known: Mapping[str, float]
+) -> Iterator[tuple[float, int, str, float]]:
+    """Every unjudged document: its side, its round, its id and how much is open from that round on."""
+    sides = {side: [doc for doc in changes if np.sign(changes[doc]) == side] for side in (1.0, -1.0, 0.0)}
+    ordered = {side: sorted(docs, key=lambda doc: (-abs(changes[doc]), doc)) for side, docs in sides.items()}
+    open_ = [0.0] * (max(map(len, ordered.values())) + 1)
+    for place in reversed(range(len(open_) - 1)):
+        round_ = [docs[place] for docs in ordered.values() if place < len(docs)]
+        open_[place] = open_[place + 1] + sum(abs(changes[doc]) for doc in round_ if doc not in known)
+    for side, docs in ordered.items():
+        for place, doc in enumerate(docs):
+            if doc not in known:
+                yield side, place, doc, round(open_[place], 9)
 
 
 def _change(ranks: Mapping[int, int], weights: npt.NDArray[np.float64]) -> float:

@@ -1,9 +1,10 @@
 """Sampling: documents drawn for judging with known probabilities, and scores estimated from them.
 
-The documents of a query are divided into strata by their best rank: the first quarter of the depth, the second
-quarter, the second half. Each stratum is sampled at random without replacement, at a rate that is half that of the
-stratum before, so that documents at good ranks, which matter most, are drawn most often. Documents that are
-judged already are a stratum of their own (number 0), drawn with probability 1.
+The documents of a query are divided into two strata by their best rank: the first quarter of the depth, and the
+rest. Each is sampled at random without replacement, the second at half the rate of the first, so that documents
+at good ranks, which matter most, are drawn most often. More strata would give smaller errors, but fewer documents
+in each, and then the errors cannot be estimated well. Documents that are judged already are a stratum of their own
+(number 0), drawn with probability 1.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from steelyard.statistics.sampled import ESTIMATORS, Jackknifed, SampledPool, ja
 if TYPE_CHECKING:
     from steelyard.judging.pool import Pool
 
-SMALLEST_DRAW = 2
-"""Documents drawn from every stratum at least: with one there is no variance to estimate."""
+SMALLEST_DRAW = 4
+"""Documents drawn from every stratum at least, so that the jackknife can estimate bias and variance."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def draw_documents(
     found: Candidates, judged: Judged, depth: int, budget: int | None, seed: int
 ) -> tuple[Design, Pairs]:
     """A stratified sample of `budget` unjudged documents (all by default), and its documents in random order."""
-    bounds = sorted({math.ceil(depth / 4), math.ceil(depth / 2), depth})
+    bounds = sorted({math.ceil(depth / 4), depth})
     strata = {query: _strata(found.ranks(query), judged.get(query, {}), bounds) for query in found.lists}
     sizes = np.array([[len(docs) for docs in of_query[1:]] for of_query in strata.values()], dtype=np.int64)
     counts = allocation(sizes.reshape(len(strata), len(bounds)), budget)
@@ -114,7 +115,8 @@ def _strata(
 def allocation(sizes: npt.NDArray[np.int64], budget: int | None) -> npt.NDArray[np.int64]:
     """How many documents to draw from each stratum (rows: queries) so that the sum is the budget.
 
-    The rate halves from stratum to stratum; no rate is above 1, and at least two documents are drawn from each.
+    The rate halves from stratum to stratum; no rate is above 1, and at least `SMALLEST_DRAW` documents
+    are drawn from each.
 
     >>> allocation(np.array([[10, 20, 40]]), 30).tolist()
     [[10, 10, 10]]
@@ -124,7 +126,7 @@ def allocation(sizes: npt.NDArray[np.int64], budget: int | None) -> npt.NDArray[
     least = np.minimum(sizes, SMALLEST_DRAW)
     if budget < least.sum():
         raise InputError(
-            f"A sample needs two documents of every stratum of every query, {least.sum():,} in all; "
+            f"A sample needs {SMALLEST_DRAW} documents of both strata of every query, {least.sum():,} in all; "
             f"budget={budget:,} is less. Raise the budget, or draw fewer queries with queries=N."
         )
     wanted = sizes * 0.5 ** np.arange(sizes.shape[1])
