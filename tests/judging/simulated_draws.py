@@ -18,7 +18,7 @@ class Simulation:
     """One measure of one run: the true mean, and of every draw the estimate and its standard error."""
 
     truth: float
-    published: np.ndarray
+    uncorrected: np.ndarray
     corrected: np.ndarray
     error: np.ndarray
 
@@ -64,9 +64,9 @@ def simulate(
                 for name in ("estimate", "corrected", "variance")
             ]
         )
-    published, corrected, variance = np.array(parts).transpose(1, 0, 2)
+    uncorrected, corrected, variance = np.array(parts).transpose(1, 0, 2)
     error = np.sqrt(variance.sum(axis=0)) / len(truth)
-    return Simulation(float(np.mean(truth)), published.mean(axis=0), corrected.mean(axis=0), error)
+    return Simulation(float(np.mean(truth)), uncorrected.mean(axis=0), corrected.mean(axis=0), error)
 
 
 def drawn_grades(
