@@ -1,4 +1,4 @@
-"""Estimates from sampled judgments: against complete judgments, all possible samples, trec_eval and sample_eval.pl."""
+"""Estimates from sampled judgments: against complete judgments, all possible samples, infAP and sample_eval.pl."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_xinf_ap_with_one_stratum_is_inf_ap_of_trec_eval() -> None:
 
 
 def test_values_of_sample_eval() -> None:
-    """NIST's sample_eval.pl prints infAP 0.5027 and infNDCG 0.5343; more digits from the same formulas in Perl."""
+    """Computed in Perl with the infAP and infNDCG part of NIST's sample_eval.pl, transcribed, to ten digits."""
     pool = SampledPool.of(
         [1, 2, 3, 5, 6, 7, 8, 10, 0, 0, 0, 0],
         [1, 1, 2, 1, 2, 2, 2, 2, 1, 2, 2, 2],
