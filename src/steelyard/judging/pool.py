@@ -1,0 +1,266 @@
+"""Pool: which documents to judge, most useful first.
+
+`pool` makes one from runs and the judgments so far. Strategies:
+
+- `depth`: the first documents of every run, by best rank.
+- `mtf`, `bandit`: relevant documents first, by what the judgments so far say of the runs; see `adjudication`.
+- `pair`: documents that decide which of two runs is better; see `candidates.pair_order`.
+- `sample`: drawn at random with known probabilities; see `sampling`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import polars as pl
+
+from steelyard.errors import InputError
+from steelyard.judging.adjudication import RULES, round_robin, unjudged_order
+from steelyard.judging.candidates import (
+    Candidates,
+    Judged,
+    Pairs,
+    candidates_of,
+    chosen_pair,
+    depth_order,
+    judged_grades,
+    named_runs,
+    pair_order,
+    rank_weights,
+)
+from steelyard.judging.sampling import Design, draw_documents, draw_queries
+
+Strategy = Literal["depth", "mtf", "bandit", "pair", "sample"]
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+DEFAULT_DEPTH = 10
+
+SCHEMA: dict[str, Any] = {
+    "query_id": pl.String,
+    "doc_id": pl.String,
+    "priority": pl.Int64,
+    "runs": pl.List(pl.String),
+    "ranks": pl.List(pl.Int64),
+    "probability": pl.Float64,
+    "stratum": pl.Int64,
+    "strategy": pl.String,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a pool was made.
+
+    runs: names of the runs.
+    queries: number of queries of the runs.
+    sampled_queries: the queries that were drawn at random from them; None where all were used.
+    """
+
+    strategy: str
+    depth: int
+    budget: int | None
+    measure: str | None
+    seed: int
+    runs: tuple[str, ...]
+    queries: int
+    sampled_queries: tuple[str, ...] | None = None
+
+
+class Pool:
+    """Documents to judge, most useful first.
+
+    frame: query_id, doc_id, priority (1 is judged first), runs and ranks (who returned the document, and at
+    which rank), probability and stratum (strategy `sample` only, otherwise null), strategy.
+    settings: how the pool was made, with the queries that were drawn at random.
+    design: for strategy `sample`, the population and its strata.
+    """
+
+    def __init__(self, frame: pl.DataFrame, settings: Settings, design: Design | None = None) -> None:
+        self.frame = frame
+        self.settings = settings
+        self.design = design
+
+    def __len__(self) -> int:
+        """The number of documents to judge."""
+        return self.frame.height
+
+    def __repr__(self) -> str:
+        queries = self.frame["query_id"].n_unique()
+        text = f"Pool: {_count(len(self), 'document')} of {_count(queries, 'query', 'queries')} to judge"
+        if len(self.settings.runs) > 1:
+            shared = self.frame.filter(pl.col("runs").list.len() > 1).height
+            by = "both runs" if len(self.settings.runs) == 2 else "two or more runs"
+            text += f", {shared:,} of them returned by {by}"
+        if (drawn := self.settings.sampled_queries) is not None:
+            text += f"; {len(drawn):,} of {_count(self.settings.queries, 'query', 'queries')} drawn at random"
+        return text
+
+    def write(self, path: str | Path) -> None:
+        """Write JSON lines: first how the pool was made, then one line per document."""
+        from steelyard.io.files import write_file
+
+        lines = [json.dumps(_header(self), ensure_ascii=False)]
+        lines += (json.dumps(row, ensure_ascii=False) for row in self.frame.iter_rows(named=True))
+        write_file(Path(path), ("\n".join(lines) + "\n").encode())
+
+    @classmethod
+    def read(cls, path: str | Path) -> Pool:
+        """Read what `write` wrote."""
+        from steelyard.io.files import read_bytes
+
+        lines = read_bytes(Path(path)).decode().splitlines()
+        records = [_record(line, path, number) for number, line in enumerate(lines, start=1) if line.strip()]
+        if not records or not isinstance(records[0].get("pool"), dict):
+            raise InputError(
+                f'{path}, line 1: expected {{"pool": {{...}}}}, which says how the pool was made. '
+                "Write the file with Pool.write or `steelyard pool`."
+            )
+        settings, design = _parsed_header(records[0]["pool"], path)
+        wrong = [place for place, row in enumerate(records[1:], start=2) if not SCHEMA.keys() <= row.keys()]
+        if wrong:
+            raise InputError(f"{path}, line {wrong[0]}: expected the fields {', '.join(SCHEMA)}.")
+        return cls(pl.DataFrame(records[1:], schema=SCHEMA), settings, design)
+
+
+def pool(
+    runs: Any,
+    qrels: Any = None,
+    *,
+    depth: int | None = None,
+    budget: int | None = None,
+    strategy: Strategy = "depth",
+    measure: str = "nDCG@10",
+    seed: int = 0,
+    queries: int | None = None,
+    pair: Sequence[str] | None = None,
+    rel: float = 1,
+) -> Pool:
+    """Documents to judge, most useful first. Documents in `qrels` are left out, but inform the strategies.
+
+    Parameters
+    ----------
+    runs : mapping of name to run, or list of runs
+        Anything that `Run.of` takes.
+    qrels : qrels, optional
+        The judgments so far.
+    depth : int, default 10
+        Documents considered of every run. For `pair` at most the cutoff of the measure, which is the default.
+    budget : int, optional
+        Documents in the pool at most; all by default.
+    strategy : {'depth', 'mtf', 'bandit', 'pair', 'sample'}
+        `mtf` and `bandit` depend on judgments: judge the documents of a small budget, pool again. `sample`
+        draws documents at random, for `sampled_scores`.
+    measure : str
+        For `pair`: the measure that the runs are compared by.
+    seed : int
+        For what is drawn at random.
+    queries : int, optional
+        Draw this many queries at random and pool these only. `settings.sampled_queries` records them.
+    pair : (str, str), optional
+        For `pair` with more than two runs: the two to compare; by default the best two by `qrels`.
+    rel : float
+        For `mtf` and `bandit`: the lowest grade that counts as relevant.
+
+    >>> pool({"bm25": {"q1": ["a", "b"]}, "dense": {"q1": ["b", "c"]}})
+    Pool: 3 documents of 1 query to judge, 1 of them returned by both runs
+    """
+    _check(strategy, depth, budget, queries)
+    read, judged = named_runs(runs), judged_grades(qrels)
+    if not read:
+        raise InputError("There are no runs to pool; give at least one.")
+    weights = rank_weights(measure, depth)
+    reach = len(weights) if strategy == "pair" else depth or DEFAULT_DEPTH
+    found = candidates_of(read, reach)
+    total = len(found.lists)
+    if strategy == "pair":
+        found = found.only_runs(chosen_pair(read, qrels, measure, pair), reach)
+    sampled = None if queries is None else draw_queries(list(found.lists), queries, seed)
+    found = found if sampled is None else found.only_queries(sampled)
+    design = None
+    if strategy == "sample":
+        design, order = draw_documents(found, judged, reach, budget, seed)
+    elif strategy in RULES:
+        order = _adjudicated(found, judged, strategy, rel, budget)
+    elif strategy == "pair":
+        order = pair_order(found, judged, weights)[:budget]
+    else:
+        order = depth_order(found, judged)[:budget]
+    settings = Settings(
+        strategy, reach, budget, measure if strategy == "pair" else None, seed, found.names, total, sampled
+    )
+    return Pool(_frame(found, order, strategy, design), settings, design)
+
+
+def _check(strategy: str, depth: int | None, budget: int | None, queries: int | None) -> None:
+    if strategy not in STRATEGIES:
+        raise InputError(f"There is no strategy {strategy!r}; use one of {', '.join(STRATEGIES)}.")
+    for name, value in (("depth", depth), ("budget", budget), ("queries", queries)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} must be at least 1, got {value}.")
+
+
+def _adjudicated(found: Candidates, judged: Judged, rule: str, rel: float, budget: int | None) -> Pairs:
+    """One document of every query in turn, in the order of the rule."""
+    orders = {
+        query: unjudged_order(lists, {d: g >= rel for d, g in judged.get(query, {}).items()}, rule)
+        for query, lists in found.lists.items()
+    }
+    return list(islice(round_robin(orders), budget))
+
+
+def _frame(found: Candidates, order: Pairs, strategy: str, design: Design | None) -> pl.DataFrame:
+    """One row per document, in the order given."""
+    ranks = {query: found.ranks(query) for query in dict.fromkeys(query for query, _ in order)}
+    drawn = [(None, None) if design is None else design.of(query, doc) for query, doc in order]
+    by = [ranks[query][doc] for query, doc in order]
+    columns = {
+        "query_id": [query for query, _ in order],
+        "doc_id": [doc for _, doc in order],
+        "priority": list(range(1, len(order) + 1)),
+        "runs": [[found.names[run] for run in row] for row in by],
+        "ranks": [list(row.values()) for row in by],
+        "probability": [probability for probability, _ in drawn],
+        "stratum": [stratum for _, stratum in drawn],
+        "strategy": [strategy] * len(order),
+    }
+    return pl.DataFrame(columns, schema=SCHEMA)
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _header(pool: Pool) -> dict[str, Any]:
+    settings = pool.settings
+    made: dict[str, Any] = {
+        **{name: getattr(settings, name) for name in Settings.__dataclass_fields__},
+        "runs": list(settings.runs),
+        "sampled_queries": None if settings.sampled_queries is None else list(settings.sampled_queries),
+    }
+    return {"pool": {**made, "strata": None if pool.design is None else pool.design.to_dict()}}
+
+
+def _parsed_header(made: dict[str, Any], path: str | Path) -> tuple[Settings, Design | None]:
+    try:
+        values = {name: made[name] for name in Settings.__dataclass_fields__}
+        sampled = values["sampled_queries"]
+        values["runs"] = tuple(values["runs"])
+        values["sampled_queries"] = None if sampled is None else tuple(sampled)
+        strata = made["strata"]
+        return Settings(**values), None if strata is None else Design.from_dict(strata)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}, line 1: {error} is missing or not as `Pool.write` writes it.") from None
+
+
+def _record(line: str, path: str | Path, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{path}, line {number}: not JSON ({error}).") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{path}, line {number}: expected a JSON object, got {type(record).__name__}.")
+    return record
