@@ -1,5 +1,1 @@
-<<<<<<< HEAD
-"""Judgments by people and models: the file that holds them, and how far the judges agree."""
-=======
-"""Judging: which documents to judge, and estimates from judgments of a sample."""
->>>>>>> pool
+"""Judging: which documents to judge, judgments by people and models, and how far the judges agree."""
