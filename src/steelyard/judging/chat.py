@@ -1,0 +1,179 @@
+"""One request to a chat-completions endpoint: an overall deadline, a bounded answer, back-off, no secrets in errors."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from steelyard.errors import InputError, SteelyardError
+
+LARGEST_ANSWER = 2_000_000
+"""Bytes of an answer that are read at most."""
+
+ATTEMPTS = 8
+"""How often a request is sent at most, the first time included."""
+
+LONGEST_WAIT = 60.0
+"""Seconds between two attempts at most, whatever Retry-After asks for."""
+
+
+class ChatError(SteelyardError):
+    """The endpoint refused a request, or did not answer it after several attempts."""
+
+
+class RetryableError(Exception):
+    """An attempt that may succeed later: a timeout, a broken connection, status 408, 429 or 5xx."""
+
+    def __init__(self, reason: str, after: float | None = None) -> None:
+        super().__init__(reason)
+        self.after = after
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The text of the answer, the tokens that the server counted (None where it did not), and the seconds."""
+
+    text: str
+    tokens: int | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where to send requests, for example http://127.0.0.1:8000/v1; `key` is sent as a bearer token.
+
+    deadline: seconds that one attempt may take from start to end.
+    """
+
+    url: str
+    model: str
+    key: str = ""
+    deadline: float = 120.0
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(
+                f"the endpoint {self.url!r} is not an address; expected one such as http://127.0.0.1:8000/v1."
+            )
+        if self.key and not (self.key.isascii() and self.key.isprintable()):
+            raise InputError("the API key contains characters that a header cannot hold.")
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.url!r}, model={self.model!r})"
+
+    def ask(
+        self,
+        prompt: str,
+        *,
+        allow: Callable[[], None] = lambda: None,
+        longest_answer: int = 300,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> Reply:
+        """The answer to a prompt. `allow` is called before every attempt and may raise to stop."""
+        body = {
+            "model": self.model,
+            "messages": [{"role": "user", "content": prompt}],
+            "temperature": 0,
+            "max_tokens": longest_answer,
+        }
+        reason = ""
+        for attempt in range(ATTEMPTS):
+            allow()
+            start = time.monotonic()
+            try:
+                return self._reply(self._post(body), time.monotonic() - start)
+            except RetryableError as error:
+                reason = str(error)
+                if attempt < ATTEMPTS - 1:
+                    wait(_pause(attempt, error.after))
+        raise ChatError(f"{self.url}: no answer after {ATTEMPTS} attempts; the last: {self._masked(reason)}.")
+
+    def _post(self, body: dict[str, Any]) -> Any:
+        parts = urlsplit(self.url)
+        until = time.monotonic() + self.deadline
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(parts.hostname or "", parts.port, timeout=self.deadline)
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        try:
+            path = f"{parts.path.rstrip('/')}/chat/completions"
+            connection.request("POST", path, json.dumps(body, ensure_ascii=True), headers)
+            response = connection.getresponse()
+            content = _read(connection, response, until)
+        except (OSError, http.client.HTTPException, ssl.SSLError) as error:
+            raise RetryableError(str(error) or type(error).__name__) from None
+        finally:
+            connection.close()
+        if response.status in (408, 429) or response.status >= 500:
+            raise RetryableError(f"status {response.status}", _seconds(response.getheader("Retry-After")))
+        if response.status != 200:
+            shown = self._masked(content[:300].decode("utf-8", "replace").strip())
+            raise ChatError(f"{self.url}: status {response.status}: {shown or 'no text'}.")
+        try:
+            return json.loads(content)
+        except (ValueError, RecursionError):
+            raise RetryableError("the answer is not JSON") from None
+
+    def _reply(self, made: Any, seconds: float) -> Reply:
+        try:
+            text = made["choices"][0]["message"]["content"]
+        except (KeyError, IndexError, TypeError):
+            raise RetryableError("the answer has no choices[0].message.content") from None
+        usage = made.get("usage") or {}
+        tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
+        return Reply(str(text or ""), tokens if isinstance(tokens, int) else None, seconds)
+
+    def _masked(self, text: str) -> str:
+        return text.replace(self.key, "***") if self.key else text
+
+
+def _read(connection: http.client.HTTPConnection, response: http.client.HTTPResponse, until: float) -> bytes:
+    """The body, read until the deadline and not beyond the largest answer."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise RetryableError("timeout")
+        if connection.sock is not None:
+            connection.sock.settimeout(left)
+        part = response.read1(65536)
+        if not part:
+            if response.length:
+                raise RetryableError("the connection was closed before the end of the answer")
+            return b"".join(parts)
+        parts.append(part)
+        size += len(part)
+        if size > LARGEST_ANSWER:
+            raise RetryableError(f"the answer is larger than {LARGEST_ANSWER:,} bytes")
+
+
+def _pause(attempt: int, after: float | None) -> float:
+    """Seconds to wait: what the server asked for, or 0.5, 1, 2, ... with a random share."""
+    if after is not None:
+        return min(after, LONGEST_WAIT)
+    return min(0.5 * 2.0**attempt, LONGEST_WAIT) * (0.5 + random.random() / 2)
+
+
+def _seconds(text: str | None) -> float | None:
+    """Retry-After in seconds, from a number or a date."""
+    if text is None:
+        return None
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None

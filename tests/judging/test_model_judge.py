@@ -1,0 +1,408 @@
+"""Model judges against a local server that plays back labels: every label, faults, caps, kills and secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from playback import Playback
+
+import steelyard as sy
+from steelyard.judging import chat
+from steelyard.judging.chat import ChatError, Endpoint
+from steelyard.judging.judgments import Judgments
+from steelyard.judging.model import ModelJudge, Prompt, judge
+from steelyard.judging.pool import Pool, pool
+from steelyard.retrievers import BM25
+
+KEY = "sk-secret-0123456789"
+
+
+@pytest.fixture(scope="module")
+def dataset() -> sy.Dataset:
+    return sy.Dataset.read("demo")
+
+
+@pytest.fixture(scope="module")
+def small(dataset: sy.Dataset) -> Pool:
+    queries = dict(list(dataset.queries.items())[:12])
+    lists = BM25().index(dataset.corpus).retrieve(list(queries.values()), k=5)
+    return pool({"bm25": sy.Run({q: dict(found) for q, found in zip(queries, lists, strict=True)})}, depth=5)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "_pause", lambda attempt, after: 0.0)
+
+
+def labels_of(pool: Pool, dataset: sy.Dataset, prompt: str = "graded") -> dict[str, int]:
+    made = Prompt.of(prompt)
+    pairs = pool.frame.select("query_id", "doc_id").iter_rows()
+    return {
+        made.fill(dataset.queries[query], dataset.corpus[doc]): number % len(made.grades)
+        for number, (query, doc) in enumerate(pairs)
+    }
+
+
+def expected(pool: Pool, dataset: sy.Dataset, labels: dict[str, int]) -> dict[tuple[str, str], int]:
+    made = Prompt.of("graded")
+    return {
+        (query, doc): labels[made.fill(dataset.queries[query], dataset.corpus[doc])]
+        for query, doc in pool.frame.select("query_id", "doc_id").iter_rows()
+    }
+
+
+def graded(judgments: Judgments) -> dict[tuple[str, str], float | None]:
+    return {(line.query_id, line.doc_id): line.grade for line in judgments.current}
+
+
+def test_labels_come_back_exactly_whatever_the_server_does(dataset, small, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    labels = labels_of(small, dataset)
+    with Playback(labels, faults=0.4, seed=5) as server:
+        found = judge(
+            small,
+            dataset,
+            endpoint=server.url,
+            model="m",
+            output=tmp_path / "j.jsonl",
+            cache=tmp_path / "c.sqlite",
+            deadline=1.0,
+        )
+    wanted = expected(small, dataset, labels)
+    got = graded(found)
+    assert set(got) == set(wanted)
+    # Two answers in a row without a grade are 'no answer', never 0.
+    assert all(got[pair] in (wanted[pair], None) for pair in wanted)
+    assert sum(grade is None for grade in got.values()) <= 3
+    assert server.keys == {f"Bearer {KEY}"}
+    assert graded(Judgments.read(tmp_path / "j.jsonl")) == got
+
+
+def test_nothing_is_asked_twice(dataset, small, tmp_path):
+    labels = labels_of(small, dataset)
+    with Playback(labels) as server:
+        settings = {"endpoint": server.url, "model": "m", "cache": tmp_path / "c.sqlite"}
+        judge(small, dataset, **settings, output=tmp_path / "one.jsonl")
+        asked = server.requests
+        again = judge(small, dataset, **settings, output=tmp_path / "two.jsonl")
+        assert server.requests == asked == len(small)
+        assert graded(again) == expected(small, dataset, labels)
+        judge(small, dataset, **{**settings, "model": "other"}, output=tmp_path / "three.jsonl")
+        assert server.requests == 2 * asked
+
+
+def test_no_answer_is_recorded_as_no_answer(dataset, small, tmp_path):
+    class Mute(dict):
+        def __missing__(self, prompt):
+            return 9
+
+    with Playback(Mute()) as server:
+        found = judge(small, dataset, endpoint=server.url, model="m", cache=tmp_path / "c.sqlite")
+        assert server.requests == 2 * len(small)
+    assert {line.grade for line in found.current} == {None}
+    assert len(found.qrels().frame.drop_nulls("doc_id")) == 0
+    raw = sqlite3.connect(tmp_path / "c.sqlite").execute("SELECT raw FROM answers").fetchone()[0]
+    assert len(json.loads(raw)) == 2
+
+
+@pytest.mark.parametrize("cap", [0, 1, 7])
+def test_requests_stop_before_the_cap(dataset, small, tmp_path, cap):
+    with Playback(labels_of(small, dataset), faults=0.3, seed=cap) as server:
+        found = judge(
+            small,
+            dataset,
+            endpoint=server.url,
+            model="m",
+            cache=tmp_path / "c.sqlite",
+            max_requests=cap,
+            deadline=1.0,
+        )
+        assert server.requests <= cap
+    assert len(found) <= cap
+    assert f"max_requests={cap}" in found.notes[-1]
+
+
+def test_tokens_stop_before_the_cap(dataset, small, tmp_path):
+    with Playback(labels_of(small, dataset)) as server:
+        found = judge(
+            small,
+            dataset,
+            endpoint=server.url,
+            model="m",
+            cache=tmp_path / "c.sqlite",
+            max_tokens=3000,
+            concurrency=3,
+        )
+        assert 0 < server.requests * 100 <= 3000
+    assert "max_tokens=3,000" in found.notes[-1]
+
+
+def test_the_plan_counts_what_is_left(dataset, small, tmp_path):
+    with Playback(labels_of(small, dataset)) as server:
+        made = ModelJudge(Endpoint(server.url, "m"), cache=tmp_path / "c.sqlite", max_requests=10)
+        tasks = made.tasks(small, dataset)
+        before = made.plan(tasks)
+        assert (before.pairs, before.answered, before.requests) == (len(small), 0, len(small))
+        made.run(tasks, Judgments())
+        after = made.plan(tasks)
+        assert (after.answered, after.requests) == (10, len(small) - 10)
+        assert 0 < after.tokens < before.tokens
+        assert "answered before" in str(after)
+        assert server.requests == 10
+
+
+def test_repetitions_measure_self_agreement(dataset, small, tmp_path):
+    with Playback(labels_of(small, dataset)) as server:
+        found = judge(small, dataset, endpoint=server.url, model="m", cache=tmp_path / "c.sqlite", repeat=2)
+        assert server.requests == 2 * len(small)
+    assert sorted(found.judges) == ["m", "m#2"]
+    assert graded(found.by("m")) == graded(found.by("m#2"))
+
+
+def test_a_prompt_of_a_file(dataset, small, tmp_path):
+    path = tmp_path / "mine.txt"
+    path.write_text("Q {query} D {document} Grade?")
+    made = Prompt.of(path)
+    labels = {
+        made.fill(dataset.queries[q], dataset.corpus[d]): 1
+        for q, d in small.frame.select("query_id", "doc_id").rows()
+    }
+    with Playback(labels) as server:
+        found = judge(
+            small, dataset, endpoint=server.url, model="m", prompt=path, cache=tmp_path / "c.sqlite"
+        )
+    assert {line.grade for line in found.current} == {1}
+    path.write_text("Q {query}")
+    with pytest.raises(sy.InputError, match="the prompt has no {document}"):
+        Prompt.of(path)
+    with pytest.raises(sy.InputError, match="unknown prompt 'none'"):
+        Prompt.of("none")
+
+
+def test_texts_are_put_in_as_they_are():
+    assert (
+        Prompt("p", "{query}|{document}", (0, 1)).fill("{document}", "{query} \\1")
+        == "{document}|{query} \\1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "grade"),
+    [
+        ('{"grade": 3}', 3),
+        ('{"reason": "grade 9 text", "grade": 0}', 0),
+        ("```json\n{'grade': 1}\n```", 1),
+        ("2", 2),
+        (" 2.0 ", 2),
+        ("**Grade**: 2.", 2),
+        ("grade=1", 1),
+        ('{"grade": 5}', None),
+        ('{"grade": 1.5}', None),
+        ('{"grade": "12"}', None),
+        ("between 1 and 2", None),
+        ("", None),
+    ],
+)
+def test_answers_are_parsed_leniently(answer, grade):
+    assert Prompt.of("graded").grade(answer) == grade
+
+
+def test_the_key_is_in_no_file_and_no_message(dataset, small, tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Playback(labels_of(small, dataset), faults=1.0, seed=1) as server:
+        monkeypatch.setattr("playback.FAULTS", ("500",))
+        with pytest.raises(ChatError) as error:
+            judge(
+                small,
+                dataset,
+                endpoint=server.url,
+                model="m",
+                output=tmp_path / "j.jsonl",
+                cache=tmp_path / "c.sqlite",
+            )
+        wrong = server.url.replace("/v1", "/v2")
+        with pytest.raises(ChatError, match="status 404") as refused:
+            judge(small, dataset, endpoint=wrong, model="m", cache=tmp_path / "c.sqlite")
+    out = (
+        "".join(capfd.readouterr())
+        + str(error.value)
+        + str(refused.value)
+        + repr(Endpoint("http://x/v1", "m", KEY))
+    )
+    assert KEY not in out
+    assert all(KEY.encode() not in path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+
+
+def test_a_key_that_a_header_cannot_hold_is_refused_without_being_shown():
+    with pytest.raises(sy.InputError) as error:
+        Endpoint("http://127.0.0.1/v1", "m", "bad\nkey")
+    assert "bad" not in str(error.value)
+    with pytest.raises(sy.InputError, match="is not an address"):
+        Endpoint("ftp://host", "m")
+
+
+def test_the_deadline_is_for_the_whole_request(monkeypatch):
+    """A server that sends one byte at a time does not outlast the deadline."""
+    import socket
+    import threading
+
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def drip() -> None:
+        for _ in range(chat.ATTEMPTS):
+            connection, _ = listener.accept()
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+            try:
+                for _ in range(30):
+                    connection.sendall(b" ")
+                    time.sleep(0.05)
+            except OSError:
+                pass
+            connection.close()
+
+    threading.Thread(target=drip, daemon=True).start()
+    monkeypatch.setattr(chat, "ATTEMPTS", 2)
+    start = time.monotonic()
+    with pytest.raises(ChatError, match="no answer after 2 attempts"):
+        Endpoint(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", "m", deadline=0.3).ask("x")
+    assert time.monotonic() - start < 2.0
+
+
+def test_texts_missing_from_the_dataset_are_reported(small, tmp_path):
+    other = sy.Dataset.read("demo")
+    with pytest.raises(sy.InputError, match="the dataset has no text for part of the pool"):
+        judge(
+            small,
+            _without(other),
+            endpoint="http://127.0.0.1:9/v1",
+            model="m",
+            cache=tmp_path / "c.sqlite",
+        )
+
+
+def _without(dataset: sy.Dataset) -> sy.Dataset:
+    from dataclasses import replace
+
+    return replace(dataset, queries=dataset.queries.only(list(dataset.queries)[50:]))
+
+
+def killed_and_restarted(pool: Pool, folder: Path, server: Playback, kills: int, seed: int) -> int:
+    """Run the judge in a process, kill it `kills` times at random moments, let it finish; repeated questions."""
+    pool.write(folder / "pool.jsonl")
+    script = (
+        "import sys; from steelyard.judging.model import judge; "
+        f"judge({str(folder / 'pool.jsonl')!r}, sys.argv[2], endpoint=sys.argv[1], model='m', "
+        f"output={str(folder / 'j.jsonl')!r}, cache={str(folder / 'c.sqlite')!r})"
+    )
+    generator, repeated = random.Random(seed), 0
+    for number in range(kills + 1):
+        known = stored(folder / "c.sqlite")
+        before = dict(server.answered)
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, server.url, str(folder / "data")], env=os.environ
+        )
+        if number < kills:
+            time.sleep(generator.uniform(0.3, 1.2))
+            process.send_signal(signal.SIGKILL)
+        process.wait(60)
+        again = {prompt for prompt, count in server.answered.items() if count > before.get(prompt, 0)}
+        repeated += len(again & known)
+    return repeated
+
+
+def stored(cache: Path) -> set[str]:
+    """The prompts whose answer was stored: those that must not be asked again."""
+    if not cache.exists():
+        return set()
+    rows = sqlite3.connect(cache).execute("SELECT query_id, doc_id FROM answers").fetchall()
+    dataset = sy.Dataset.read("demo")
+    made = Prompt.of("graded")
+    return {made.fill(dataset.queries[query], dataset.corpus[doc]) for query, doc in rows}
+
+
+@pytest.mark.slow
+def test_twenty_kills_lose_no_answer_and_tear_no_file(dataset, tmp_path):
+    lists = BM25().index(dataset.corpus).retrieve(list(dataset.queries.values()), k=20)
+    run = sy.Run({q: dict(found) for q, found in zip(dataset.queries, lists, strict=True)})
+    large = pool({"bm25": run}, depth=20)
+    labels = labels_of(large, dataset)
+    dataset.write(tmp_path / "data")
+    with Playback(labels, delay=0.01) as server:
+        assert killed_and_restarted(large, tmp_path, server, kills=20, seed=3) == 0
+    assert graded(Judgments.read(tmp_path / "j.jsonl")) == expected(large, dataset, labels)
+    lines = (tmp_path / "j.jsonl").read_bytes().split(b"\n")
+    assert all(json.loads(line) for line in lines if line)
+
+
+def test_ragas_context_precision_from_a_models_labels():
+    """Its formula over the verdicts of a model: precision at each relevant rank, over the relevant ones."""
+    labels = Judgments(
+        [
+            {"query_id": "q", "doc_id": f"d{n}", "grade": grade, "judge": "m"}
+            for n, grade in enumerate([1, 0, 1, 0])
+        ]
+    )
+    run = sy.Run({"q": [f"d{n}" for n in range(4)]})
+    verdicts = [1, 0, 1, 0]
+    numerator = sum((sum(verdicts[: i + 1]) / (i + 1)) * verdicts[i] for i in range(4))
+    ragas = numerator / (sum(verdicts) + 1e-10)
+    scores = sy.evaluate(
+        labels.qrels(), run, ["context_precision", "id_based_context_recall"], dialect="ragas"
+    )
+    assert scores["context_precision"] == pytest.approx(ragas, abs=1e-9)
+    assert scores["id_based_context_recall"] == 1.0
+
+
+@pytest.mark.slow
+def test_all_labels_of_a_published_judge_come_back(tmp_path, monkeypatch):
+    folder = Path(__file__).parents[2].parent / "shared" / "data" / "dl2019"
+    if not folder.is_dir():
+        pytest.skip("no ../shared")
+    published = sy.Qrels.read(folder / "judges" / "umbrela-gpt4.txt")
+    queries = [line.split("\t") for line in (folder / "queries.tsv").read_text("utf-8").splitlines()]
+    trio = tmp_path / "data"
+    trio.mkdir()
+    (trio / "queries.jsonl").write_text("".join(json.dumps({"_id": q, "text": t}) + "\n" for q, t in queries))
+    (trio / "corpus.jsonl").symlink_to(folder / "corpus.jsonl")
+    whole = sy.Dataset.read(trio, judged=False)
+    run = {query: {doc: 1.0 for doc in docs} for query, docs in by_query(published).items()}
+    large = pool({"all": run}, depth=1000)
+    made = Prompt.of("graded")
+    labels = {
+        made.fill(whole.queries[query], whole.corpus[doc]): int(grade)
+        for query, doc, grade in published.frame.select("query_id", "doc_id", "grade").iter_rows()
+    }
+    monkeypatch.setattr("playback.FAULTS", ("429", "500", "truncated", "garbage"))
+    with Playback(labels, faults=0.1, seed=2) as server:
+        found = judge(
+            large,
+            whole,
+            endpoint=server.url,
+            model="umbrela-gpt4",
+            output=tmp_path / "j.jsonl",
+            cache=tmp_path / "c.sqlite",
+            concurrency=8,
+        )
+    wanted = {
+        (query, doc): grade
+        for query, doc, grade in published.frame.select("query_id", "doc_id", "grade").iter_rows()
+    }
+    assert len(wanted) == 9260
+    assert graded(found) == wanted
+
+
+def by_query(qrels: sy.Qrels) -> dict[str, list[str]]:
+    lists: dict[str, list[str]] = {}
+    for query, doc in qrels.frame.select("query_id", "doc_id").iter_rows():
+        lists.setdefault(query, []).append(doc)
+    return lists
