@@ -13,7 +13,7 @@ import pytest
 import steelyard as sy
 from steelyard.errors import InputError
 from steelyard.judging.agreement import Agreement, agreement
-from steelyard.judging.agreement_report import grades_verdict, ranking_verdict
+from steelyard.judging.report import grades_verdict, ranking_verdict
 from steelyard.judging.judgments import Judgments
 from steelyard.statistics.agreement import cohen_kappa
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, did_you_mean
-from steelyard.judging.agreement_report import favour_remark, grades_verdict, ranking_verdict
 from steelyard.judging.judgments import Judgments, is_judgments_file
+from steelyard.judging.report import favour_remark, grades_verdict, ranking_verdict
 from steelyard.statistics import agreement as statistics
 
 if TYPE_CHECKING:
@@ -330,14 +330,14 @@ class Agreement:
 
     def to_text(self) -> str:
         """The verdict and the tables as aligned text."""
-        from steelyard.judging.agreement_report import agreement_tables
+        from steelyard.judging.report import agreement_tables
         from steelyard.report.tables import plain
 
         return "\n\n".join([self.verdict, *map(plain, agreement_tables(self)), *self.remarks])
 
     def to_markdown(self) -> str:
         """The verdict and the tables in Markdown."""
-        from steelyard.judging.agreement_report import agreement_tables
+        from steelyard.judging.report import agreement_tables
         from steelyard.report.tables import markdown
 
         return "\n\n".join([self.verdict, *map(markdown, agreement_tables(self)), *self.remarks])
@@ -346,7 +346,7 @@ class Agreement:
         """The verdict and the tables as an HTML fragment; written to `path` where one is given."""
         from html import escape
 
-        from steelyard.judging.agreement_report import agreement_tables
+        from steelyard.judging.report import agreement_tables
         from steelyard.report.comparison import fragment, table_html
 
         parts = [f"<p><strong>{escape(self.verdict)}</strong></p>", *map(table_html, agreement_tables(self))]

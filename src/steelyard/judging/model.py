@@ -230,7 +230,7 @@ class ModelJudge:
 
     def tasks(self, pool: Pool, dataset: Dataset) -> list[Task]:
         """A task for every document of the pool (and repetition), in the order of the pool."""
-        _check_texts(pool, dataset.queries, dataset.corpus)
+        check_texts(pool, dataset.queries, dataset.corpus)
         return [
             Task(
                 query,
@@ -394,7 +394,7 @@ def open_judgments(path: str | Path | None) -> Judgments:
     return made
 
 
-def _check_texts(pool: Pool, queries: Mapping[str, Any], corpus: Mapping[str, Any]) -> None:
+def check_texts(pool: Pool, queries: Mapping[str, Any], corpus: Mapping[str, Any]) -> None:
     """Raise where the dataset has no text for a query or document of the pool."""
     pairs = pool.frame.select("query_id", "doc_id").unique(maintain_order=True)
     missing = [

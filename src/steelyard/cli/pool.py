@@ -1,0 +1,138 @@
+"""steelyard pool: choose documents to judge. steelyard agreement: compare judges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from steelyard.cli.arguments import Argument, Measures, Option, Output, TableFormat, UsageError
+from steelyard.cli.output import Format, followed, format_for, print_tables, say, write
+from steelyard.errors import InputError
+from steelyard.io.files import distinct_names
+from steelyard.run import Run
+
+
+def pool(
+    runs: Annotated[list[Path], Argument("RUN", "One or more runs.")],
+    output: Annotated[Path, Option("Write the pool here, as JSON lines.", "FILE", names=("--output", "-o"))],
+    qrels: Annotated[
+        Path | None, Option("The judgments so far; their documents are left out.", "FILE")
+    ] = None,
+    dataset: Annotated[
+        str | None, Option("Check that this dataset has a text for every document of the pool.", "DIR")
+    ] = None,
+    depth: Annotated[int | None, Option("Documents of every run that are considered.", "N")] = None,
+    budget: Annotated[int | None, Option("Documents in the pool at most.", "N")] = None,
+    strategy: Annotated[str, Option("depth, mtf, bandit, pair or sample.", "NAME")] = "depth",
+    measure: Annotated[
+        str, Option("pair: the measure that the runs are compared by.", "MEASURE", names=("--measure", "-m"))
+    ] = "nDCG@10",
+    pair: Annotated[str | None, Option("pair: the two runs to compare, of more.", "NAME,NAME")] = None,
+    queries: Annotated[
+        int | None, Option("Draw this many queries at random and pool only these.", "N")
+    ] = None,
+    rel: Annotated[float, Option("mtf, bandit: lowest grade that counts as relevant.", "GRADE")] = 1,
+    seed: Annotated[int, Option("Seed of random draws.", "N")] = 0,
+) -> None:
+    """Choose documents to judge, the most useful first.
+
+    Examples:
+
+    steelyard pool bm25.run dense.run --depth 10 -o pool.jsonl
+
+    steelyard pool bm25.run dense.run --qrels qrels.trec --strategy pair --budget 50 -o pool.jsonl
+
+    Strategies: depth takes the first documents of every run; mtf (move to front) and bandit find relevant
+    documents early, from the judgments so far; pair takes the documents that decide which of two runs is better;
+    sample draws documents with known probabilities, for unbiased estimates. `steelyard judge pool.jsonl` is next.
+    """
+    from steelyard.judging.pool import pool as pooled
+
+    read = [Run.of(path) for path in followed(runs, lambda path: path.name)]
+    names = distinct_names([run.name for run in read], runs)
+    chosen = None if pair is None else [name.strip() for name in pair.split(",")]
+    if chosen is not None and len(chosen) != 2:
+        raise UsageError(f"--pair is {pair!r}; expected two names, as in bm25,dense.")
+    made = pooled(
+        dict(zip(names, read, strict=True)),
+        qrels,
+        depth=depth,
+        budget=budget,
+        strategy=strategy,  # type: ignore[arg-type]
+        measure=measure,
+        seed=seed,
+        queries=queries,
+        pair=chosen,
+        rel=rel,
+    )
+    if dataset is not None:
+        from steelyard.datasets.reading import dataset_named
+        from steelyard.judging.model import check_texts
+
+        found = dataset_named(dataset, judged=False)
+        check_texts(made, found.queries, found.corpus)
+    made.write(output)
+    say(f"{made}. Written to {output}.")
+
+
+def agreement(
+    judges: Annotated[
+        list[str],
+        Argument(
+            "NAME=FILE",
+            "Two or more judges: human=qrels.txt gpt=judgments.jsonl. The first is the reference.",
+        ),
+    ],
+    runs: Annotated[list[Path] | None, Option("Runs to rank by each judge. Repeat for more.", "RUN")] = None,
+    measure: Measures = None,
+    resolve: Annotated[
+        str, Option("Several judges in one file: majority, mean, max, min, last or a name.", "RULE")
+    ] = "majority",
+    seed: Annotated[int, Option("Seed of the bootstrap intervals.", "N")] = 0,
+    format: TableFormat = Format.table,
+    output: Output = None,
+) -> None:
+    """Compare judges: do they give the same grades, and do they rank runs alike?
+
+    Example: steelyard agreement human=qrels.txt gpt=judgments.jsonl --runs bm25.run --runs dense.run -m nDCG@10
+
+    Prints kappa (plain, linear, quadratic), Krippendorff's alpha, AC1, the confusion matrix and the bias of each
+    judge compared with the first; with runs also Kendall's tau, tau_AP and RBO of the two rankings, and which
+    significant differences are kept, lost or reversed.
+    """
+    from steelyard.judging.agreement import agreement as compared
+    from steelyard.judging.report import agreement_tables
+
+    named = dict(_judge(text) for text in judges)
+    if len(named) < 2:
+        raise InputError(
+            "agreement compares judges: give at least two, as in human=qrels.txt gpt=judgments.jsonl."
+        )
+    found = compared(named, runs=runs, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
+    kind = format_for(format, output)
+    if kind is Format.table and output is None:
+        say(found.verdict)
+        print_tables(agreement_tables(found))
+        for line in found.remarks:
+            say(line)
+    elif kind is Format.json:
+        write(found.to_json(), output)
+    elif kind is Format.markdown:
+        write(found.to_markdown(), output)
+    elif kind is Format.csv:
+        write(found.pairs.write_csv().rstrip("\n"), output)
+    elif kind is Format.latex:
+        from steelyard.report.tables import latex
+
+        write("\n\n".join(map(latex, agreement_tables(found))), output)
+    else:
+        write(found.to_text(), output)
+
+
+def _judge(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not equals or not name or not path:
+        raise UsageError(f"{text!r} is not a judge; expected NAME=FILE, as in human=qrels.txt.")
+    if not Path(path).exists():
+        raise InputError(f"{path}: no such file.")
+    return name, Path(path)
