@@ -52,8 +52,10 @@ QUERY_VARIANCE = 1.0
 SHIFT = 0.25
 RIDGE = 0.25
 MOST_LEVELS = 10
-POOLED_SHARE = 0.8
 POOLED_DOCUMENTS = 5
+POOLED_SHARE = 0.8
+FOUND_SHARE = 0.05
+LOWEST_Z = -2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,24 +149,55 @@ def _ranks(documents: Sequence[Hashable]) -> dict[Hashable, float]:
 def pooled(pair: PairedLists, depth: int | None = None, rel: float = 1.0) -> bool:
     """Whether the qrels were pooled: whether non-relevant documents were judged because they were returned.
 
-    Counted are the documents of a list's first d ranks that are not known to be relevant: those judged not
+    Counted are the documents in a list's first d ranks that are not known to be relevant: those judged not
     relevant (grade from 0 to below `rel`; a distractor, grade below 0, was chosen and not returned) and the
-    unjudged ones. The qrels are pooled if, in one of the runs and at some d up to `depth`, at least
-    `POOLED_SHARE` of these documents, and at least `POOLED_DOCUMENTS`, were judged not relevant.
+    unjudged ones. The qrels are pooled if in one of the two runs, for some d up to `depth`, at least
+    `POOLED_DOCUMENTS` of them were judged not relevant, and either
 
-    This holds for every run whose first documents were judged. It does not hold for qrels that list only
-    relevant documents, nor for those that add a few non-relevant ones (cranfield: one per query). There the
-    judged documents say nothing about the relevance of the unjudged ones at the same ranks.
+    - these are at least `POOLED_SHARE` of them: the first d documents of the run were judged; or
+    - these are at least `FOUND_SHARE` of them, and in the list the documents judged not relevant do not rank
+      above the relevant ones (rank-sum test, z at least `LOWEST_Z`): other runs were judged, and some of their
+      documents are in this run too. Documents that were judged because they were returned are less relevant
+      at lower ranks.
+
+    Neither holds for qrels that list only relevant documents, nor for those that add a few chosen non-relevant
+    ones (cranfield: one per query, most of them at the top of the lists). There the judged documents say
+    nothing about the relevance of the unjudged ones at the same ranks.
     """
-    not_relevant = (pair.grade >= 0) & (pair.grade < rel)
-    for run in range(2):
-        rank = pair.ranks[run]
-        last = rank[np.isfinite(rank)].max(initial=0) if depth is None else depth
-        known = np.cumsum(np.bincount(rank[not_relevant & (rank <= last)].astype(np.int64), minlength=int(last) + 1))
-        unknown = np.cumsum(np.bincount(rank[pair.unjudged & (rank <= last)].astype(np.int64), minlength=int(last) + 1))
-        if np.any((known >= POOLED_DOCUMENTS) & (known >= POOLED_SHARE * (known + unknown))):
-            return True
-    return False
+    return any(_pooled_in(rank, pair.grade, depth, rel) for rank in pair.ranks)
+
+
+def _pooled_in(rank: Floats, grade: Floats, depth: int | None, rel: float) -> bool:
+    """`pooled`, in one of the two runs."""
+    there = np.isfinite(rank)
+    rank, grade = rank[there], grade[there]
+    not_relevant = (grade >= 0) & (grade < rel)
+    last = int(rank.max(initial=0)) if depth is None else depth
+    judged = _counts_through(rank[not_relevant], last)
+    share = judged / np.maximum(judged + _counts_through(rank[np.isnan(grade)], last), 1)
+    highest = share[judged >= POOLED_DOCUMENTS].max(initial=0.0)
+    if highest >= POOLED_SHARE:
+        return True
+    return bool(highest >= FOUND_SHARE and _rank_sum(rank[not_relevant], rank[grade >= rel]) >= LOWEST_Z)
+
+
+def _counts_through(rank: Floats, last: int) -> Ints:
+    """How many of these ranks are at most 1, 2, ... `last`."""
+    return np.searchsorted(np.sort(rank), np.arange(1, last + 1), side="right").astype(np.int64)
+
+
+def _rank_sum(these: Floats, others: Floats) -> float:
+    """The z of the rank-sum test; negative if `these` are smaller than the `others`, 0 if there are none."""
+    if not len(these) or not len(others):
+        return 0.0
+    both = np.concatenate([these, others])
+    _, place, size = np.unique(both, return_inverse=True, return_counts=True)
+    middle = np.cumsum(size) - (size - 1) / 2
+    total = len(both)
+    excess = middle[place[: len(these)]].sum() - len(these) * (total + 1) / 2
+    ties = float((size.astype(np.float64) ** 3 - size).sum()) / (total * (total - 1))
+    variance = len(these) * len(others) / 12 * (total + 1 - ties)
+    return float(excess / np.sqrt(variance)) if variance > 0 else 0.0
 
 
 def draw_grades(pair: PairedLists, wanted: Bools, draws: int, rng: np.random.Generator) -> Floats:
@@ -239,9 +272,9 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
         weight = np.maximum(mean * (1 - mean), 1e-6)
         error = outcome - mean
         gradient = features.T @ error - penalty * coefficients
-        query_gradient = np.bincount(query, error, queries) - effects / QUERY_VARIANCE
-        query_precision = np.bincount(query, weight, queries) + 1 / QUERY_VARIANCE
-        cross = np.column_stack([np.bincount(query, weight * column, queries) for column in features.T])
+        query_gradient = _sums(query, error, queries) - effects / QUERY_VARIANCE
+        query_precision = _sums(query, weight, queries) + 1 / QUERY_VARIANCE
+        cross = np.column_stack([_sums(query, weight * column, queries) for column in features.T])
         precision = (features * weight[:, None]).T @ features + np.diag(penalty)
         precision -= cross.T @ (cross / query_precision[:, None])
         step = np.linalg.solve(precision, gradient - cross.T @ (query_gradient / query_precision))
@@ -252,6 +285,11 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
         if size < 1e-6:
             break
     return _Model(coefficients, effects, precision, cross, query_precision)
+
+
+def _sums(query: Ints, numbers: Floats, queries: int) -> Floats:
+    """The sum of the numbers of each query."""
+    return np.bincount(query, numbers, queries).astype(np.float64, copy=False)
 
 
 def imputed_differences(
