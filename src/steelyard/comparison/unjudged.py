@@ -253,7 +253,9 @@ class _Model:
     cross: Floats
     query_precision: Floats
 
-    def log_odds(self, features: Floats, query: Ints, coefficient_noise: Floats, query_noise: Floats) -> Floats:
+    def log_odds(
+        self, features: Floats, query: Ints, coefficient_noise: Floats, query_noise: Floats
+    ) -> Floats:
         """Log-odds with coefficients and effects drawn from the normal approximation, draws x documents."""
         root = np.linalg.cholesky(np.linalg.inv(self.precision))
         moved = coefficient_noise @ root.T
@@ -325,7 +327,7 @@ def combined_test(differences: Floats) -> Estimate:
 
     With no variance between the draws it is the paired t test.
     """
-    from scipy.stats import t as student
+    from scipy.special import stdtr
 
     kept = differences[:, ~np.isnan(differences).any(axis=0)]
     draws, queries = kept.shape
@@ -342,7 +344,7 @@ def combined_test(differences: Floats) -> Estimate:
     if share > 1e-12:
         observed = (freedom + 1) / (freedom + 3) * freedom * (1 - share)
         freedom = 1 / (share**2 / (draws - 1) + 1 / observed)
-    return Estimate(difference, float(2 * student.sf(abs(difference) / np.sqrt(total), freedom)))
+    return Estimate(difference, float(2 * stdtr(freedom, -abs(difference) / np.sqrt(total))))
 
 
 def imputed_test(
