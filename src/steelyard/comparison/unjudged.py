@@ -52,9 +52,8 @@ QUERY_VARIANCE = 1.0
 SHIFT = 0.25
 RIDGE = 0.25
 MOST_LEVELS = 10
-POOLED_DOCUMENTS = 5
-POOLED_SHARE = 0.8
-FOUND_SHARE = 0.05
+FEWEST_JUDGED = 5
+LOWEST_SHARE = 0.05
 LOWEST_Z = -2.0
 
 
@@ -149,20 +148,19 @@ def _ranks(documents: Sequence[Hashable]) -> dict[Hashable, float]:
 def pooled(pair: PairedLists, depth: int | None = None, rel: float = 1.0) -> bool:
     """Whether the qrels were pooled: whether non-relevant documents were judged because they were returned.
 
-    Counted are the documents in a list's first d ranks that are not known to be relevant: those judged not
-    relevant (grade from 0 to below `rel`; a distractor, grade below 0, was chosen and not returned) and the
-    unjudged ones. The qrels are pooled if in one of the two runs, for some d up to `depth`, at least
-    `POOLED_DOCUMENTS` of them were judged not relevant, and either
+    The qrels are pooled if both hold in one of the two runs:
 
-    - these are at least `POOLED_SHARE` of them: the first d documents of the run were judged; or
-    - these are at least `FOUND_SHARE` of them, and in the list the documents judged not relevant do not rank
-      above the relevant ones (rank-sum test, z at least `LOWEST_Z`): other runs were judged, and some of their
-      documents are in this run too. Documents that were judged because they were returned are less relevant
-      at lower ranks.
+    - Non-relevant documents were judged. Counted are the documents in the first d ranks that are not known to
+      be relevant: those judged not relevant (grade from 0 to below `rel`; a distractor, grade below 0, was
+      chosen and not returned) and the unjudged ones. For some d up to `depth`, at least `FEWEST_JUDGED` of
+      them, and at least the share `LOWEST_SHARE`, were judged not relevant.
+    - They do not rank above the relevant ones (rank-sum test over the whole lists, z at least `LOWEST_Z`).
+      Documents that were judged because they were returned are less relevant at lower ranks.
 
-    Neither holds for qrels that list only relevant documents, nor for those that add a few chosen non-relevant
-    ones (cranfield: one per query, most of them at the top of the lists). There the judged documents say
-    nothing about the relevance of the unjudged ones at the same ranks.
+    The first does not hold for qrels that list only relevant documents. The second does not hold for qrels that
+    add chosen non-relevant documents (cranfield: one per query, mostly near the top of the lists; hard
+    negatives). In both cases the judged documents say nothing about the relevance of unjudged ones at the same
+    ranks.
     """
     return any(_pooled_in(rank, pair.grade, depth, rel) for rank in pair.ranks)
 
@@ -175,10 +173,9 @@ def _pooled_in(rank: Floats, grade: Floats, depth: int | None, rel: float) -> bo
     last = int(rank.max(initial=0)) if depth is None else depth
     judged = _counts_through(rank[not_relevant], last)
     share = judged / np.maximum(judged + _counts_through(rank[np.isnan(grade)], last), 1)
-    highest = share[judged >= POOLED_DOCUMENTS].max(initial=0.0)
-    if highest >= POOLED_SHARE:
-        return True
-    return bool(highest >= FOUND_SHARE and _rank_sum(rank[not_relevant], rank[grade >= rel]) >= LOWEST_Z)
+    if not np.any((judged >= FEWEST_JUDGED) & (share >= LOWEST_SHARE)):
+        return False
+    return _rank_sum(rank[not_relevant], rank[grade >= rel]) >= LOWEST_Z
 
 
 def _counts_through(rank: Floats, last: int) -> Ints:
