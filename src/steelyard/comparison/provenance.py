@@ -1,0 +1,126 @@
+"""Whether qrels look as if they were made from the first documents of one run.
+
+A team that judges what its own system returns gets qrels with a trace: all judged documents are in the
+first k of that run, and none is below or missing. In qrels made independently of the run, the number of
+judged documents decreases smoothly with the rank and does not end at k.
+
+The test. Let k be the last rank of a judged document. If one judged document is not in the run, or if k is
+below 2 or above `MAX_DEPTH`, there is no edge. Otherwise the expected number of judged documents below rank k,
+under a smooth decay, is the sum of:
+
+- Relevant documents. The gap of a relevant document is its rank minus that of the relevant document before
+  it in the list. Gaps follow a zeta distribution, P(gap = g) proportional to g^-s, with s fitted by maximum
+  likelihood. A document below k would have had a gap larger than the ranks that were left, and the
+  probabilities of that are added up. In a perfect run all gaps are 1, so that nothing is expected below k,
+  however many relevant documents a query has.
+- Documents judged not relevant. Their ranks follow a zeta distribution; the probabilities of a rank below k
+  are added up.
+- Full queries. In a full query all of the first k documents are judged, and no other document is. With a
+  constant rate, a query that has j judged documents has no further one with probability
+  h = queries / judged documents. Each full query adds -log(h). Some datasets limit the number of relevant
+  documents per query themselves. Therefore this part counts only if the two parts above are at least
+  `OWN_EVIDENCE`, which a perfect or nearly perfect run does not reach.
+
+With an expectation of E documents, the probability that there is none is exp(-E). The run is flagged if this is
+at most `LEVEL`.
+
+The test is conservative: the fit does not know about the cut at k and expects too few documents below it.
+It needs about ten judged documents that are not all at rank 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+LEVEL = 0.05
+MAX_DEPTH = 20
+OWN_EVIDENCE = 0.5
+EXPONENTS = np.concatenate([np.arange(1.05, 6.0, 0.05), np.arange(6.0, 20.5, 0.5)])
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The qrels look as if they were made from the first `depth` documents of a run.
+
+    `p` is the probability that a run with a smooth decay has no judged document below that rank.
+    """
+
+    depth: int
+    p: float
+
+
+def find_edge(
+    query: Ints, rank: Floats, relevant: Bools, judged: int, *, level: float = LEVEL
+) -> Edge | None:
+    """The edge that the qrels have in one run, or None.
+
+    One entry per judged document that the run returned: the number of its query, its rank from 1, and
+    whether it is relevant. `judged` is the number of judged documents in the qrels, over all queries. Leave
+    out distractors (grades below 0), which were not judged because a run returned them.
+
+    >>> query = np.repeat(np.arange(40), 2)
+    >>> rank = np.array([[1, 3], [2, 5], [1, 4], [3, 5]] * 10).ravel()
+    >>> find_edge(query, rank, np.ones(80, dtype=bool), judged=80).depth
+    5
+    >>> find_edge(query, rank, np.ones(80, dtype=bool), judged=90) is None
+    True
+    """
+    if not len(rank) or len(rank) < judged:
+        return None
+    depth = int(rank.max())
+    if not 2 <= depth <= MAX_DEPTH:
+        return None
+    expected = _expected_relevant(query[relevant], rank[relevant], depth)
+    expected += _expected_not_relevant(rank[~relevant], depth)
+    if expected >= OWN_EVIDENCE:
+        expected += _full_queries(query, depth)
+    p = float(np.exp(-expected))
+    return Edge(depth, p) if p <= level else None
+
+
+def _expected_relevant(query: Ints, rank: Floats, depth: int) -> float:
+    """Expected number of relevant documents below `depth`, by the gaps between relevant documents."""
+    if not len(rank):
+        return 0.0
+    order = np.lexsort((rank, query))
+    query, rank = query[order], rank[order].astype(np.float64)
+    first = np.r_[True, query[1:] != query[:-1]]
+    before = np.where(first, 0.0, np.r_[0.0, rank[:-1]])
+    exponent = _exponent(rank - before)
+    return float(_beyond(exponent, depth - before).sum())
+
+
+def _expected_not_relevant(rank: Floats, depth: int) -> float:
+    """Expected number of documents judged not relevant below `depth`, by their ranks."""
+    if not len(rank):
+        return 0.0
+    return float(len(rank) * _beyond(_exponent(rank), np.array([float(depth)]))[0])
+
+
+def _full_queries(query: Ints, depth: int) -> float:
+    """-log of the probability that no query with `depth` judged documents has a further one."""
+    counts = np.unique(query, return_counts=True)[1]
+    return float(np.sum(counts == depth) * np.log(counts.sum() / len(counts)))
+
+
+def _exponent(numbers: Floats) -> float:
+    """The exponent of the zeta distribution of some whole numbers, by maximum likelihood on a grid."""
+    from scipy.special import zeta
+
+    likelihood = -EXPONENTS * np.log(numbers).mean() - np.log(zeta(EXPONENTS))
+    return float(EXPONENTS[np.argmax(likelihood)])
+
+
+def _beyond(exponent: float, numbers: Floats) -> Floats:
+    """The probability of a larger number than each of these, under the zeta distribution."""
+    from scipy.special import zeta
+
+    return np.asarray(zeta(exponent, numbers + 1) / zeta(exponent))

@@ -1,0 +1,391 @@
+"""Whether the difference of two runs depends on documents that nobody judged.
+
+A measure treats unjudged documents as not relevant. If the documents of one run were judged and those of
+the other were not, the other run scores too low, and a paired test of the two can be significant and wrong.
+
+The rule. A significant difference is reported as `better` or `worse` only if it stays significant, with the
+same sign, when the unjudged documents get estimated grades. Otherwise the verdict is `undecided`. The
+estimate is multiple imputation (Rubin 1987):
+
+1. For every grade above the lowest, a logistic regression of "the grade is this or higher" is fitted on the
+   judged documents of both lists. The features are the logarithm of the document's rank in the one list and
+   in the other (the length of the list + 1 where it is absent), and an effect of each query, which has a
+   normal prior with mean 0 and variance `QUERY_VARIANCE`.
+2. `DRAWS` times, coefficients are drawn from their approximate posterior, and every unjudged document in
+   the first k of either list gets a grade drawn from its probabilities. A document that both runs return
+   has one grade in both. Newly relevant documents count in R and in the ideal list. The log-odds of all
+   unjudged documents are shifted by one amount per draw, normal with standard deviation `SHIFT`: unjudged
+   documents can differ from judged ones at the same ranks.
+3. The measure is computed for both runs with each set of grades, and the differences are combined by
+   Rubin's rules: the variance of the mean difference is the mean of the variances over queries plus
+   (1 + 1/DRAWS) times the variance between draws. The t test has Barnard and Rubin's (1999) degrees of
+   freedom.
+
+The rule applies only if the qrels were pooled from ranked lists, that is, if non-relevant documents were
+judged because they were returned: see `pooled`. Other qrels list the relevant documents (and perhaps a few
+others); for them an unjudged document is a non-relevant one, and verdicts do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+Values: TypeAlias = Callable[[Floats, Floats], Floats]
+"""A measure: grades by rank (queries x k) and judged grades (queries x any number) to one value per query.
+
+NaN in the first is an unjudged document or no document; NaN in the second is padding.
+"""
+
+Verdict: TypeAlias = Literal["better", "worse", "undecided", "not significant"]
+
+DRAWS = 50
+QUERY_VARIANCE = 1.0
+SHIFT = 0.25
+RIDGE = 0.25
+MOST_LEVELS = 10
+FEWEST_JUDGED = 2
+LOWEST_SHARE = 0.05
+LOWEST_Z = -2.0
+
+
+@dataclass(frozen=True, eq=False)
+class PairedLists:
+    """The documents of two ranked lists per query, one entry per document in either list.
+
+    `query` is the number of its query; `ranks` (2 x documents) its rank in each list, from 1, infinite where
+    it is absent; `grade` its grade, NaN where it is unjudged. `lengths` (2 x queries) is how many documents
+    each list has. `judged` (queries x any number) holds the grades of all judged documents of each query,
+    in the lists or not, padded with NaN.
+    """
+
+    query: Ints
+    ranks: Floats
+    grade: Floats
+    lengths: Ints
+    judged: Floats
+
+    @property
+    def unjudged(self) -> Bools:
+        """Which documents have no judgment."""
+        return np.isnan(self.grade)
+
+    def within(self, depth: int | None) -> Bools:
+        """Which documents are in the first `depth` of either list; None: all."""
+        if depth is None:
+            return np.ones(len(self.query), dtype=bool)
+        return np.asarray((self.ranks <= depth).any(axis=0))
+
+    def grades_by_rank(self, run: int, grade: Floats, depth: int | None) -> Floats:
+        """The grades of one run's lists, queries x ranks; NaN for unjudged documents and behind the end."""
+        longest = int(self.lengths[run].max(initial=0))
+        width = longest if depth is None else min(depth, longest)
+        lists = np.full((self.lengths.shape[1], width), np.nan)
+        there = self.ranks[run] <= width
+        lists[self.query[there], self.ranks[run][there].astype(np.int64) - 1] = grade[there]
+        return lists
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean difference (first run - second run) and the p-value of its test."""
+
+    difference: float
+    p: float
+
+
+def paired_lists(
+    first: Sequence[Sequence[Hashable]],
+    second: Sequence[Sequence[Hashable]],
+    qrels: Sequence[Mapping[Hashable, float]],
+) -> PairedLists:
+    """The lists of two runs, query by query, joined with the grades of the judged documents.
+
+    A document that is repeated in a list counts at its first rank.
+
+    >>> pair = paired_lists([["a", "b"]], [["b", "c"]], [{"a": 1.0, "x": 0.0}])
+    >>> pair.ranks.tolist(), pair.grade.tolist()
+    ([[1.0, 2.0, inf], [inf, 1.0, 2.0]], [1.0, nan, nan])
+    """
+    query: list[int] = []
+    ranks: list[tuple[float, float]] = []
+    grade: list[float] = []
+    for number, (one, other, grades) in enumerate(zip(first, second, qrels, strict=True)):
+        one_rank, other_rank = _ranks(one), _ranks(other)
+        for document in dict.fromkeys((*one, *other)):
+            query.append(number)
+            ranks.append((one_rank.get(document, np.inf), other_rank.get(document, np.inf)))
+            grade.append(float(grades.get(document, np.nan)))
+    most = max((len(grades) for grades in qrels), default=0)
+    judged = np.full((len(qrels), most), np.nan)
+    for number, grades in enumerate(qrels):
+        judged[number, : len(grades)] = list(grades.values())
+    lengths = np.array([[len(documents) for documents in lists] for lists in (first, second)], dtype=np.int64)
+    return PairedLists(
+        np.array(query, dtype=np.int64),
+        np.array(ranks, dtype=np.float64).reshape(-1, 2).T,
+        np.array(grade, dtype=np.float64),
+        lengths.reshape(2, len(qrels)),
+        judged,
+    )
+
+
+def _ranks(documents: Sequence[Hashable]) -> dict[Hashable, float]:
+    ranks: dict[Hashable, float] = {}
+    for rank, document in enumerate(documents, start=1):
+        ranks.setdefault(document, float(rank))
+    return ranks
+
+
+def pooled(pair: PairedLists, depth: int | None = None, rel: float = 1.0) -> bool:
+    """Whether the qrels were pooled: whether non-relevant documents were judged because they were returned.
+
+    The qrels are pooled if both hold in one of the two runs:
+
+    - Non-relevant documents were judged. Counted are the documents in the first d ranks that are not known to
+      be relevant: those judged not relevant (grade from 0 to below `rel`; a distractor, grade below 0, was
+      chosen and not returned) and the unjudged ones. For some d up to `depth`, at least `FEWEST_JUDGED` of
+      them, and at least the share `LOWEST_SHARE`, were judged not relevant.
+    - They do not rank above the relevant ones (rank-sum test over the whole lists, z at least `LOWEST_Z`).
+      Documents that were judged because they were returned are less relevant at lower ranks.
+
+    The first does not hold for qrels that list only relevant documents. The second does not hold for qrels that
+    add chosen non-relevant documents (cranfield: one per query, mostly near the top of the lists; hard
+    negatives). In both cases the judged documents say nothing about the relevance of unjudged ones at the same
+    ranks.
+    """
+    return any(_pooled_in(rank, pair.grade, depth, rel) for rank in pair.ranks)
+
+
+def _pooled_in(rank: Floats, grade: Floats, depth: int | None, rel: float) -> bool:
+    """`pooled`, in one of the two runs."""
+    there = np.isfinite(rank)
+    rank, grade = rank[there], grade[there]
+    not_relevant = (grade >= 0) & (grade < rel)
+    last = int(rank.max(initial=0)) if depth is None else depth
+    judged = _counts_through(rank[not_relevant], last)
+    share = judged / np.maximum(judged + _counts_through(rank[np.isnan(grade)], last), 1)
+    if not np.any((judged >= FEWEST_JUDGED) & (share >= LOWEST_SHARE)):
+        return False
+    return _rank_sum(rank[not_relevant], rank[grade >= rel]) >= LOWEST_Z
+
+
+def _counts_through(rank: Floats, last: int) -> Ints:
+    """How many of these ranks are at most 1, 2, ... `last`."""
+    return np.searchsorted(np.sort(rank), np.arange(1, last + 1), side="right").astype(np.int64)
+
+
+def _rank_sum(these: Floats, others: Floats) -> float:
+    """The z of the rank-sum test; negative if `these` are smaller than the `others`, 0 if there are none."""
+    if not len(these) or not len(others):
+        return 0.0
+    both = np.concatenate([these, others])
+    _, place, size = np.unique(both, return_inverse=True, return_counts=True)
+    middle = np.cumsum(size) - (size - 1) / 2
+    total = len(both)
+    excess = middle[place[: len(these)]].sum() - len(these) * (total + 1) / 2
+    ties = float((size.astype(np.float64) ** 3 - size).sum()) / (total * (total - 1))
+    variance = len(these) * len(others) / 12 * (total + 1 - ties)
+    return float(excess / np.sqrt(variance)) if variance > 0 else 0.0
+
+
+def draw_grades(pair: PairedLists, wanted: Bools, draws: int, rng: np.random.Generator) -> Floats:
+    """Grades for the `wanted` documents, draws x documents, from the model fitted on the judged ones."""
+    known = ~pair.unjudged
+    levels = _levels(pair.grade[known])
+    features = _features(pair)
+    features[:, 1:] -= features[known, 1:].mean(axis=0)
+    queries = pair.lengths.shape[1]
+    chance = rng.random((draws, int(wanted.sum())))
+    coefficient_noise = rng.standard_normal((draws, features.shape[1]))
+    query_noise = rng.standard_normal((draws, queries))
+    shift = SHIFT * rng.standard_normal((draws, 1))
+    drawn = np.full(chance.shape, levels[0])
+    probability = np.ones(chance.shape)
+    for level in levels[1:]:
+        model = _fit(features[known], pair.query[known], queries, pair.grade[known] >= level)
+        odds = model.log_odds(features[wanted], pair.query[wanted], coefficient_noise, query_noise) + shift
+        probability = np.minimum(probability, _logistic(odds))
+        drawn = np.where(chance < probability, level, drawn)
+    return drawn
+
+
+def _levels(grades: Floats) -> Floats:
+    """The distinct grades, lowest first; quantiles of them where they are many."""
+    levels = np.unique(grades)
+    if len(levels) <= MOST_LEVELS:
+        return levels
+    return np.unique(np.quantile(grades, np.linspace(0, 1, MOST_LEVELS), method="lower"))
+
+
+def _features(pair: PairedLists) -> Floats:
+    """1 and the logarithm of the rank in each list; an absent document ranks behind the last one."""
+    last = pair.lengths[:, pair.query] + 1.0
+    return np.column_stack([np.ones(len(pair.query)), *np.log(np.minimum(pair.ranks, last))])
+
+
+def _logistic(x: Floats) -> Floats:
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """A logistic regression with query effects: its mode, and the blocks of its Hessian.
+
+    `precision` is that of the coefficients with the query effects integrated out, `cross` (queries x
+    coefficients) and `query_precision` the blocks of the query effects.
+    """
+
+    coefficients: Floats
+    effects: Floats
+    precision: Floats
+    cross: Floats
+    query_precision: Floats
+
+    def log_odds(
+        self, features: Floats, query: Ints, coefficient_noise: Floats, query_noise: Floats
+    ) -> Floats:
+        """Log-odds with coefficients and effects drawn from the normal approximation, draws x documents."""
+        root = np.linalg.cholesky(np.linalg.inv(self.precision))
+        moved = coefficient_noise @ root.T
+        effects = -(moved @ self.cross.T) / self.query_precision + query_noise / np.sqrt(self.query_precision)
+        return np.asarray((self.coefficients + moved) @ features.T + (self.effects + effects)[:, query])
+
+
+def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> _Model:
+    """Newton's method; the query effects are eliminated, so that a step costs one pass over the documents."""
+    width = features.shape[1]
+    penalty = np.full(width, RIDGE)
+    penalty[0] = 1e-3
+    coefficients, effects = np.zeros(width), np.zeros(queries)
+    for _ in range(25):
+        mean = _logistic(features @ coefficients + effects[query])
+        weight = np.maximum(mean * (1 - mean), 1e-6)
+        error = outcome - mean
+        gradient = features.T @ error - penalty * coefficients
+        query_gradient = _sums(query, error, queries) - effects / QUERY_VARIANCE
+        query_precision = _sums(query, weight, queries) + 1 / QUERY_VARIANCE
+        cross = np.column_stack([_sums(query, weight * column, queries) for column in features.T])
+        precision = (features * weight[:, None]).T @ features + np.diag(penalty)
+        precision -= cross.T @ (cross / query_precision[:, None])
+        step = np.linalg.solve(precision, gradient - cross.T @ (query_gradient / query_precision))
+        query_step = (query_gradient - cross @ step) / query_precision
+        size = max(np.abs(step).max(), np.abs(query_step).max(initial=0.0))
+        shorter = min(1.0, 3.0 / max(size, 1e-12))
+        coefficients, effects = coefficients + shorter * step, effects + shorter * query_step
+        if size < 1e-6:
+            break
+    return _Model(coefficients, effects, precision, cross, query_precision)
+
+
+def _sums(query: Ints, numbers: Floats, queries: int) -> Floats:
+    """The sum of the numbers of each query."""
+    return np.bincount(query, numbers, queries).astype(np.float64, copy=False)
+
+
+def imputed_differences(
+    pair: PairedLists, values: Values, depth: int | None = None, *, draws: int = DRAWS, seed: int = 0
+) -> Floats:
+    """Differences (first run - second run) with drawn grades, draws x queries."""
+    wanted = pair.unjudged & pair.within(depth)
+    drawn = draw_grades(pair, wanted, draws, np.random.default_rng(seed))
+    query = pair.query[wanted]
+    place = _places(query)
+    extra = np.full((len(pair.judged), int(place.max(initial=-1)) + 1), np.nan)
+    grade = pair.grade.copy()
+    differences = []
+    for grades in drawn:
+        grade[wanted] = grades
+        extra[query, place] = grades
+        judged = np.concatenate([pair.judged, extra], axis=1)
+        one, other = (values(pair.grades_by_rank(run, grade, depth), judged) for run in range(2))
+        differences.append(one - other)
+    return np.array(differences)
+
+
+def _places(query: Ints) -> Ints:
+    """The number of each entry among those of its query, from 0; the entries of a query are adjacent."""
+    if not len(query):
+        return query
+    starts = np.flatnonzero(np.r_[True, query[1:] != query[:-1]])
+    return np.arange(len(query)) - np.repeat(starts, np.diff(np.r_[starts, len(query)]))
+
+
+def combined_test(differences: Floats) -> Estimate:
+    """The t test of a mean by Rubin's rules; `differences` is draws x queries. NaN in a draw skips the query.
+
+    With no variance between the draws it is the paired t test.
+    """
+    from scipy.special import stdtr
+
+    kept = differences[:, ~np.isnan(differences).any(axis=0)]
+    draws, queries = kept.shape
+    if queries < 2:
+        return Estimate(float(kept.mean()) if kept.size else float("nan"), float("nan"))
+    means = kept.mean(axis=1)
+    within = float((kept.var(axis=1, ddof=1) / queries).mean())
+    between = (1 + 1 / draws) * float(means.var(ddof=1)) if draws > 1 else 0.0
+    difference, total = float(means.mean()), within + between
+    if total <= 1e-30:
+        return Estimate(difference, 1.0 if abs(difference) < 1e-15 else 0.0)
+    share = between / total
+    freedom = queries - 1.0
+    if share > 1e-12:
+        observed = (freedom + 1) / (freedom + 3) * freedom * (1 - share)
+        freedom = 1 / (share**2 / (draws - 1) + 1 / observed)
+    return Estimate(difference, float(2 * stdtr(freedom, -abs(difference) / np.sqrt(total))))
+
+
+def imputed_test(
+    pair: PairedLists,
+    values: Values,
+    depth: int | None = None,
+    *,
+    rel: float = 1.0,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Estimate | None:
+    """The test of the difference with estimated grades for unjudged documents.
+
+    None where the rule does not apply: no document in the first `depth` is unjudged, or the qrels were not
+    pooled (see `pooled`). `depth` is the measure's cutoff.
+    """
+    if not np.any(pair.unjudged & pair.within(depth)) or not pooled(pair, depth, rel):
+        return None
+    return combined_test(imputed_differences(pair, values, depth, draws=draws, seed=seed))
+
+
+def verdict(
+    plain: Estimate,
+    imputed: Estimate | None,
+    alpha: float = 0.05,
+    *,
+    made_from_first: bool = False,
+    made_from_second: bool = False,
+) -> Verdict:
+    """The verdict on the first run, where a higher value is better.
+
+    `plain` is the test with unjudged = not relevant, `imputed` that of `imputed_test`; both p-values are to be
+    corrected for multiple comparisons in the same way. `made_from_first` and `made_from_second` say whether
+    the qrels look as if they were made from that run (`provenance.find_edge`): a difference in favour of that
+    run is then undecided.
+
+    >>> verdict(Estimate(0.2, 0.01), Estimate(0.1, 0.20)), verdict(Estimate(0.2, 0.01), None)
+    ('undecided', 'better')
+    """
+    if not plain.p < alpha:
+        return "not significant"
+    favours_first = plain.difference > 0
+    if made_from_first if favours_first else made_from_second:
+        return "undecided"
+    if imputed is not None and not (imputed.p < alpha and (imputed.difference > 0) == favours_first):
+        return "undecided"
+    return "better" if favours_first else "worse"

@@ -1,0 +1,119 @@
+"""Qrels made from the first documents of a run are recognised; qrels made independently of it are not flagged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from shared_collections import Collection, Grades, dl2019, restricted, retrieved
+
+from steelyard.comparison.provenance import Edge, find_edge
+
+
+def edge(lists: Sequence[Sequence[str]], qrels: Grades) -> Edge | None:
+    found = [
+        (number, rank, grades[document] > 0)
+        for number, (documents, grades) in enumerate(zip(lists, qrels.values(), strict=True))
+        for rank, document in enumerate(documents, start=1)
+        if document in grades
+    ]
+    query, rank, relevant = (
+        (np.array(column) for column in zip(*found, strict=True)) if found else [np.array([])] * 3
+    )
+    judged = sum(map(len, qrels.values()))
+    return find_edge(query.astype(np.int64), rank.astype(np.float64), relevant.astype(bool), judged)
+
+
+def decaying(queries: int, relevant: int, exponent: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gaps between relevant documents drawn from a zeta distribution: query and rank of each."""
+    gaps = np.random.default_rng(seed).zipf(exponent, (queries, relevant)).clip(max=10_000)
+    return np.repeat(np.arange(queries), relevant), gaps.cumsum(axis=1).ravel().astype(np.float64)
+
+
+def test_a_smooth_decay_is_not_flagged() -> None:
+    flagged = 0
+    for seed in range(300):
+        query, rank = decaying(50, 1 + seed % 4, 2 + seed % 5, seed)
+        flagged += find_edge(query, rank, np.ones(len(rank), dtype=bool), len(rank)) is not None
+    assert flagged <= 3
+
+
+@pytest.mark.parametrize("depth", [3, 5, 10])
+def test_a_decay_that_is_cut_is_flagged(depth: int) -> None:
+    query, rank = decaying(200, 3, 1.8, seed=1)
+    kept = rank <= depth
+    found = find_edge(query[kept], rank[kept], np.ones(int(kept.sum()), dtype=bool), int(kept.sum()))
+    assert found is not None
+    assert found.depth == depth
+    assert found.p < 1e-4
+
+
+def test_a_judged_document_elsewhere_is_evidence_of_other_sources() -> None:
+    query, rank = decaying(200, 3, 1.8, seed=1)
+    kept = rank <= 5
+    assert find_edge(query[kept], rank[kept], np.ones(int(kept.sum()), dtype=bool), len(rank)) is None
+
+
+@pytest.mark.parametrize("relevant", [1, 2, 5])
+def test_a_perfect_run_is_not_flagged(relevant: int) -> None:
+    query = np.repeat(np.arange(100), relevant)
+    rank = np.tile(np.arange(1.0, relevant + 1), 100)
+    assert find_edge(query, rank, np.ones(len(rank), dtype=bool), len(rank)) is None
+
+
+def test_a_nearly_perfect_run_is_not_flagged() -> None:
+    rank = np.array([1.0] * 111 + [2.0] * 16 + [3.0])
+    assert find_edge(np.arange(128), rank, np.ones(128, dtype=bool), 128) is None
+
+
+def test_every_one_of_the_first_documents_is_judged_and_no_other() -> None:
+    query, rank = np.repeat(np.arange(40), 5), np.tile(np.arange(1.0, 6.0), 40)
+    relevant = np.random.default_rng(0).random(200) < 0.6
+    found = find_edge(query, rank, relevant, 200)
+    assert found is not None
+    assert found.depth == 5
+
+
+def test_no_judged_document() -> None:
+    nothing = np.array([])
+    assert find_edge(nothing.astype(np.int64), nothing, nothing.astype(bool), 0) is None
+
+
+def recognised(collection: Collection) -> tuple[int, int]:
+    """How many of the restricted qrels are recognised, by run, depth and form, and how many there are."""
+    flagged = cases = 0
+    for run in collection.runs:
+        for depth in (3, 5, 10):
+            for lowest in (float("-inf"), 1.0):
+                qrels = restricted(collection.qrels, collection.first(run, depth), lowest=lowest)
+                flagged += edge(collection.lists(run), qrels) is not None
+                cases += 1
+    return flagged, cases
+
+
+def false_alarms(collection: Collection) -> int:
+    """How many runs are flagged with the qrels as they are."""
+    return sum(edge(collection.lists(run), collection.qrels) is not None for run in collection.runs)
+
+
+@pytest.mark.slow
+def test_qrels_made_from_one_run_are_recognised() -> None:
+    counts = [recognised(retrieved(name)) for name in ("cranfield", "scifact", "faq-ja")]
+    counts.append(recognised(dl2019()))
+    flagged, cases = (sum(column) for column in zip(*counts, strict=True))
+    assert cases == 492
+    assert flagged / cases >= 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["cranfield", "scifact", "faq-ja", "docs-rag", "multihop-rag", "expense-rules"]
+)
+def test_qrels_as_they_are_have_no_edge(name: str) -> None:
+    assert false_alarms(retrieved(name)) == 0
+
+
+@pytest.mark.slow
+def test_pooled_qrels_have_no_edge() -> None:
+    assert false_alarms(dl2019()) == 0

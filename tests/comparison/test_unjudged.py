@@ -1,0 +1,277 @@
+"""The verdict `undecided`: differences that depend on unjudged documents are not reported as better or worse."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+from shared_collections import Collection, Grades, dl2019, restricted, retrieved
+
+from steelyard.comparison.unjudged import (
+    Estimate,
+    Floats,
+    PairedLists,
+    combined_test,
+    draw_grades,
+    imputed_differences,
+    imputed_test,
+    paired_lists,
+    pooled,
+    verdict,
+)
+
+CUTOFF = 10
+
+
+def ndcg(grades: Floats, judged: Floats) -> Floats:
+    gains = np.nan_to_num(grades[:, :CUTOFF])
+    ideal = -np.sort(-np.nan_to_num(judged), axis=1)[:, :CUTOFF]
+    discount = 1 / np.log2(np.arange(2, CUTOFF + 2))
+    best = ideal @ discount[: ideal.shape[1]]
+    return np.where(best > 0, gains @ discount[: gains.shape[1]] / np.where(best > 0, best, 1), 0.0)
+
+
+def precision(grades: Floats, judged: Floats) -> Floats:
+    return (np.nan_to_num(grades[:, :CUTOFF]) >= 1).sum(axis=1) / CUTOFF
+
+
+def plain_test(pair: PairedLists) -> Estimate:
+    one, other = (ndcg(pair.grades_by_rank(run, pair.grade, CUTOFF), pair.judged) for run in range(2))
+    return combined_test((one - other)[None, :])
+
+
+def simulated(
+    queries: int, skills: tuple[float, float], seed: int
+) -> tuple[list[list[list[int]]], list[dict[int, float]]]:
+    """Rankings of 60 documents by two runs of some skill, and the complete grades."""
+    rng = np.random.default_rng(seed)
+    lists: list[list[list[int]]] = [[], []]
+    grades = []
+    for _ in range(queries):
+        grade = rng.choice([0.0, 1.0, 2.0], size=60, p=[0.7, 0.2, 0.1])
+        for run, skill in enumerate(skills):
+            lists[run].append(np.argsort(-(skill * grade + rng.standard_normal(60))).tolist())
+        grades.append(dict(enumerate(grade.tolist())))
+    return lists, grades
+
+
+def first(lists: list[list[int]], depth: int, grades: list[dict[int, float]]) -> list[dict[int, float]]:
+    return [{d: g[d] for d in documents[:depth]} for documents, g in zip(lists, grades, strict=True)]
+
+
+def union(*qrels: list[dict[int, float]]) -> list[dict[int, float]]:
+    return [{d: g for row in rows for d, g in row.items()} for rows in zip(*qrels, strict=True)]
+
+
+def test_lists_are_joined_by_document() -> None:
+    pair = paired_lists([["a", "b", "a"], []], [["b", "c"], ["d"]], [{"a": 2.0, "x": 0.0}, {"d": 1.0}])
+    assert pair.query.tolist() == [0, 0, 0, 1]
+    assert pair.ranks.tolist() == [[1, 2, np.inf, np.inf], [np.inf, 1, 2, 1]]
+    assert pair.lengths.tolist() == [[3, 0], [2, 1]]
+    np.testing.assert_array_equal(
+        pair.grades_by_rank(0, pair.grade, None), [[2, np.nan, np.nan], [np.nan] * 3]
+    )
+    np.testing.assert_array_equal(pair.grades_by_rank(1, pair.grade, 1), [[np.nan], [1]])
+    np.testing.assert_array_equal(pair.judged, [[2, 0], [1, np.nan]])
+
+
+def test_without_variance_between_draws_it_is_the_t_test() -> None:
+    differences = np.random.default_rng(0).normal(0.1, 1, 30)
+    known = stats.ttest_1samp(differences, 0).pvalue
+    assert combined_test(differences[None, :]).p == pytest.approx(known)
+    assert combined_test(np.tile(differences, (20, 1))).p == pytest.approx(known)
+
+
+def test_rubins_rules() -> None:
+    differences = np.array([[0.1, 0.3, 0.2, 0.4], [0.0, 0.5, 0.2, 0.1], [0.3, 0.3, 0.1, 0.6]])
+    within = np.mean([np.var(row, ddof=1) / 4 for row in differences])
+    between = 4 / 3 * np.var(differences.mean(axis=1), ddof=1)
+    share = between / (within + between)
+    freedom = 1 / (share**2 / 2 + 1 / (4 / 6 * 3 * (1 - share)))
+    t = differences.mean() / np.sqrt(within + between)
+    assert combined_test(differences).p == pytest.approx(2 * stats.t.sf(t, freedom))
+
+
+def test_queries_without_a_value_are_left_out() -> None:
+    differences = np.array([[0.1, np.nan, 0.3], [0.2, 0.4, 0.3]])
+    assert combined_test(differences).difference == pytest.approx(0.225)
+    assert np.isnan(combined_test(differences[:, 1:2]).p)
+
+
+def test_no_difference_at_all() -> None:
+    assert combined_test(np.zeros((5, 8))) == Estimate(0.0, 1.0)
+
+
+def test_drawn_grades_are_grades_of_the_qrels_and_repeat_with_the_seed() -> None:
+    (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
+    pair = paired_lists(one, other, first(one, 10, grades))
+    wanted = pair.unjudged & pair.within(CUTOFF)
+    drawn = draw_grades(pair, wanted, 25, np.random.default_rng(3))
+    assert drawn.shape == (25, wanted.sum())
+    assert set(np.unique(drawn)) <= {0.0, 1.0, 2.0}
+    np.testing.assert_array_equal(drawn, draw_grades(pair, wanted, 25, np.random.default_rng(3)))
+
+
+def test_drawn_grades_are_nearer_to_the_true_ones_than_zero_or_the_mean_grade() -> None:
+    (one, other), grades = simulated(100, (1.5, 1.0), seed=2)
+    complete = paired_lists(one, other, grades)
+    for judged in (first(one, 5, grades), union(first(one, 5, grades), first(other, 5, grades))):
+        pair = paired_lists(one, other, judged)
+        wanted = pair.unjudged & pair.within(CUTOFF)
+        true = complete.grade[wanted].mean()
+        error = abs(draw_grades(pair, wanted, 50, np.random.default_rng(0)).mean() - true)
+        assert error < 0.5 * min(true, np.nanmean(pair.grade) - true)
+
+
+def test_many_distinct_grades() -> None:
+    (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
+    rng = np.random.default_rng(0)
+    continuous = [{d: g + rng.random() / 2 for d, g in row.items()} for row in grades]
+    pair = paired_lists(one, other, first(one, 10, continuous))
+    drawn = draw_grades(pair, pair.unjudged & pair.within(10), 5, rng)
+    assert len(np.unique(drawn)) <= 10
+
+
+def test_a_document_in_both_lists_has_one_grade() -> None:
+    lists = [[f"d{n}" for n in range(12)] for _ in range(20)]
+    qrels = [{"d0": 2.0, "d1": float(n % 2), "d2": 0.0} for n in range(20)]
+    pair = paired_lists(lists, lists, qrels)
+    assert np.all(imputed_differences(pair, ndcg, CUTOFF) == 0)
+
+
+def test_every_measure_is_computed_without_code_of_its_own() -> None:
+    (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
+    pair = paired_lists(one, other, first(one, 5, grades))
+    differences = imputed_differences(pair, precision, CUTOFF, draws=7)
+    assert differences.shape == (7, 30)
+    assert np.allclose(differences * 10, np.round(differences * 10))
+
+
+def test_complete_qrels_have_nothing_to_estimate() -> None:
+    (one, other), grades = simulated(30, (1.5, 1.0), seed=1)
+    assert imputed_test(paired_lists(one, other, grades), ndcg, CUTOFF) is None
+
+
+def test_qrels_with_relevant_documents_only_are_not_pooled() -> None:
+    (one, other), grades = simulated(50, (1.5, 1.0), seed=1)
+    relevant = [{d: g for d, g in row.items() if g > 0} for row in first(one, 10, grades)]
+    pair = paired_lists(one, other, relevant)
+    assert not pooled(pair, CUTOFF)
+    assert imputed_test(pair, ndcg, CUTOFF) is None
+
+
+def test_one_chosen_document_per_query_does_not_make_a_pool() -> None:
+    (one, other), grades = simulated(100, (1.5, 1.0), seed=1)
+    qrels = [{d: g for d, g in row.items() if g > 0} for row in grades]
+    for number, row in enumerate(qrels):
+        not_relevant = [document for document in one[number] if document not in row]
+        row[not_relevant[0]] = 0.0
+    assert not pooled(paired_lists(one, other, qrels), CUTOFF)
+
+
+def test_distractors_do_not_make_a_pool() -> None:
+    (one, other), grades = simulated(50, (1.5, 1.0), seed=1)
+    qrels = [{d: g or -1.0 for d, g in row.items()} for row in first(one, 10, grades)]
+    assert not pooled(paired_lists(one, other, qrels), CUTOFF)
+
+
+def test_judged_lists_of_either_run_or_of_a_similar_one_are_a_pool() -> None:
+    (one, other), grades = simulated(50, (1.5, 1.0), seed=1)
+    rng = np.random.default_rng(0)
+    similar = [[row[n] for n in np.argsort(np.arange(60) + 10 * rng.standard_normal(60))] for row in one]
+    for judged in (one, other, similar):
+        assert pooled(paired_lists(one, other, first(judged, 10, grades)), CUTOFF)
+
+
+def test_the_verdicts() -> None:
+    up, down, unclear = Estimate(0.2, 0.01), Estimate(-0.2, 0.01), Estimate(0.1, 0.2)
+    assert verdict(up, None) == "better"
+    assert verdict(down, None) == "worse"
+    assert verdict(up, up) == "better"
+    assert verdict(down, down) == "worse"
+    assert verdict(up, unclear) == "undecided"
+    assert verdict(up, down) == "undecided"
+    assert verdict(unclear, up) == "not significant"
+    assert verdict(Estimate(0.0, float("nan")), None) == "not significant"
+    assert verdict(up, up, made_from_first=True) == "undecided"
+    assert verdict(up, up, made_from_second=True) == "better"
+    assert verdict(down, down, made_from_second=True) == "undecided"
+
+
+def test_two_equal_runs_and_qrels_made_from_one_of_them() -> None:
+    undecided = 0
+    for seed in range(10):
+        (one, other), grades = simulated(40, (1.2, 1.2), seed)
+        pair = paired_lists(one, other, first(one, 10, grades))
+        plain = plain_test(pair)
+        assert plain.p < 0.001
+        undecided += verdict(plain, imputed_test(pair, ndcg, CUTOFF)) == "undecided"
+    assert undecided == 10
+
+
+def test_a_better_run_stays_better_if_both_were_judged() -> None:
+    (one, other), grades = simulated(60, (2.0, 1.0), seed=0)
+    pair = paired_lists(one, other, union(first(one, 5, grades), first(other, 5, grades)))
+    assert pair.unjudged[pair.within(CUTOFF)].any()
+    assert verdict(plain_test(pair), imputed_test(pair, ndcg, CUTOFF)) == "better"
+
+
+def random_pairs(runs: list[str], number: int = 400, seed: int = 2019) -> list[tuple[str, str]]:
+    rng = np.random.default_rng(seed)
+    return [tuple(rng.choice(runs, 2, replace=False).tolist()) for _ in range(number)]
+
+
+def judged_verdict(collection: Collection, one: str, other: str, qrels: Grades) -> tuple[str, str]:
+    """The verdicts without and with the rule."""
+    pair = paired_lists(collection.lists(one), collection.lists(other), list(qrels.values()))
+    plain = plain_test(pair)
+    imputed = imputed_test(pair, ndcg, CUTOFF) if plain.p < 0.05 else None
+    return verdict(plain, None), verdict(plain, imputed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("depths", "kept_at_least"),
+    [((10, 0), 0.0), ((10, 3), 0.2), ((5, 5), 0.75), ((3, 3), 0.7)],
+    ids=["first 10 of one", "first 10 and first 3", "first 5 of both", "first 3 of both"],
+)
+def test_claims_hold_with_the_complete_qrels_of_dl2019(depths: tuple[int, int], kept_at_least: float) -> None:
+    collection = dl2019()
+    claims = unsupported = opposite = real = kept = 0
+    for one, other in random_pairs(list(collection.runs)):
+        complete = plain_test(
+            paired_lists(collection.lists(one), collection.lists(other), list(collection.qrels.values()))
+        )
+        truth = verdict(complete, None)
+        qrels = restricted(
+            collection.qrels, collection.first(one, depths[0]), collection.first(other, depths[1])
+        )
+        _, claim = judged_verdict(collection, one, other, qrels)
+        real += truth != "not significant"
+        if claim in ("better", "worse"):
+            claims += 1
+            unsupported += claim != truth
+            opposite += (claim == "better") != (complete.difference > 0)
+            kept += claim == truth
+    assert unsupported <= 0.10 * claims
+    assert opposite <= 0.02 * claims
+    assert kept >= kept_at_least * real
+
+
+@pytest.mark.slow
+def test_complete_qrels_of_dl2019_change_no_verdict() -> None:
+    collection = dl2019()
+    for one, other in combinations(collection.runs, 2):
+        without, with_rule = judged_verdict(collection, one, other, collection.qrels)
+        assert without == with_rule
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cranfield", "scifact", "docs-rag", "expense-rules"])
+def test_qrels_that_were_not_pooled_change_no_verdict(name: str) -> None:
+    collection = retrieved(name)
+    for one, other in combinations(collection.runs, 2):
+        pair = paired_lists(collection.lists(one), collection.lists(other), list(collection.qrels.values()))
+        assert all(imputed_test(pair, ndcg, depth) is None for depth in (1, 3, 10, None))
