@@ -65,13 +65,16 @@ LIST_ONLY = frozenset(("Rprec", "RprecMult", "Bpref", "GMBpref"))
 OVER_TARGETS = frozenset(
     ("DR", "StRecall", "AllTargets", "Diversity", "NewTargets", "AP_IA", "P_IA", "NRBP", "nNRBP")
 ) | {"alpha_DCG", "alpha_nDCG", "ERR_IA", "nERR_IA"}
-FIRST_K_ONLY = frozenset(("BPM", "ERR", "RR", "Hit"))
+FIRST_K_ONLY = frozenset(("BPM", "ERR", "Hit"))
 """Measures that do not depend on any document below the cutoff."""
 GRADED = frozenset(
     ("DCG", "nDCG", "ERR", "nERR", "RBP", "INST", "INSQ", "BPM", "SDCG", "Compat", "ScaledRBP", "G")
 ) | {"Rndcg", "nDCGRel", "Composite", "Counted"}
 """Measures that tell grades above `rel` apart; for the others a document is relevant or not."""
+SCALED = frozenset(("ERR", "nERR", "RBP", "INST", "INSQ", "BPM", "SDCG"))
+"""Measures that may scale grades by the highest one in the qrels."""
 MOST_GRADINGS = 4096
+"""The most gradings of a query that are tried where there is no better way to find exact bounds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,8 +125,8 @@ def bounds_over(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) 
     """The bounds over gradings of given documents, in the order of their ranks; some may not be in the lists."""
     now = values(measure, a)
     still = Bounds(now, now, np.ones(a.size, dtype=bool), np.zeros(a.size, dtype=bool))
-    if is_fixed(measure) or not len(docs.query) or len(levels) < 2:
-        return still if not zero_counts(measure) or is_fixed(measure) else _tried(measure, a, docs, levels, still)
+    if is_fixed(measure) or not len(docs.query) or (len(levels) == 1 and not zero_counts(measure)):
+        return still
     found = _by_family(measure, a, docs, levels)
     found = chosen(docs.counts == 0, still, found)
     return with_all_tried(found, measure, [a], docs, levels)
@@ -157,9 +160,12 @@ def can_be_graded(measure: Measure, a: Alignment) -> bool:
     """Whether the value after a grading is known: not where it takes token counts, nor where qrels name targets.
 
     A document that becomes relevant is its own target where the qrels name none; where they do, it is not
-    known which targets it would satisfy.
+    known which targets it would satisfy. Nor is it known where a measure scales grades by the highest one
+    among the documents returned for all queries (Counted(known=returned) of ERR): queries are graded alone.
     """
     parts = _parts(measure)
+    if "known=returned" in measure.spelled and any(part.name in SCALED for part in parts):
+        return False
     if any(part.parameters.get("budget") is not None for part in parts):
         return False
     return not any(map(_over_targets, parts)) or not _named_targets(a)
@@ -217,8 +223,7 @@ def _by_family(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -
         return composed(measure, [bounds_over(parse(text), a, docs, levels) for text in texts])
     if name == "Counted":
         return _counted_bounds(measure, a, docs, levels)
-    low, high = value_range(measure)
-    everything = outer(low, high, a.size)
+    everything = outer(*value_range(measure), a.size)
     if _over_targets(measure) and _named_targets(a):
         return everything
     if given.get("budget") is not None:
@@ -227,13 +232,13 @@ def _by_family(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -
         ratio = gain_ratio(measure, [a], docs, levels)
         return everything if ratio is None else _around(measure, a, *ndcg_extremes(ratio))
     if _alike(measure, levels):
-        return _tried(measure, a, docs, levels[[0, -1]], everything)
+        return _at_ends(measure, a, docs, levels)
     if name in PRECISIONS and given.get("per") != "target":
         return _precision_bounds(measure, a, docs)
     if name == "ScaledRBP":
         return _evaluated(measure, a, docs, np.full(a.size, 2 * len(levels)), _levels_of_all_or_last(docs, levels))
     if name in ENDS and given.get("per") != "target":
-        return _tried(measure, a, docs, levels, everything)
+        return _at_ends(measure, a, docs, levels)
     if name in CORNERS and (name != "SetF" or (given["weight"] or 0) >= 0):
         return _evaluated(measure, a, docs, np.full(a.size, 4), _corners(_inside(measure, docs), levels[-1]))
     if name in FIRST_OR_LAST and (name not in LIST_ONLY or not np.any(docs.ranks[0] == ABSENT)):
@@ -241,15 +246,12 @@ def _by_family(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -
     return everything
 
 
-def _tried(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats, otherwise: Bounds) -> Bounds:
-    """ENDS: all documents at the grade that adds least, and all at the one that adds most."""
-    if not can_be_graded(measure, a):
-        return otherwise
-    ends = _ends(measure, levels)
+def _at_ends(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
+    ends = end_levels(measure, levels)
     return _evaluated(measure, a, docs, np.full(a.size, 2), lambda doc, number: ends[number])
 
 
-def _ends(measure: Measure, levels: Floats) -> Floats:
+def end_levels(measure: Measure, levels: Floats) -> Floats:
     """The grade that adds least and the one that adds most: a table of gains may order them otherwise."""
     if measure.name != "DCG":
         return levels[[0, -1]]

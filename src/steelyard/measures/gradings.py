@@ -227,6 +227,7 @@ def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) 
         judged=Judged(judged_query, grades, highest_judged(a)),
         targets=_own_targets(judged_query, grades),
         repeats=Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held),
+        doc_ids=[""] * len(grades),
         judged_only=a.judged_only,
     )
 
