@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment, starts_of
-from steelyard.alignment.hits import Floats, Ints
+from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.measures.binary import share
 from steelyard.measures.compute import values
 from steelyard.measures.graded import discount_of, gain_of
@@ -218,18 +219,50 @@ def precision_sums(a: Alignment, docs: Unjudged, k: int | None, rel: float) -> P
     query, rank, place = inside.query, inside.ranks[0], inside.place
     chosen = (a.grade >= rel) & a.within(k)
     none = a.per_query(np.where(chosen, a.running(chosen) / a.rank, 0.0))
-    above, below = _relevant_around(a, chosen, query, rank)
-    added = 1 / rank
-    total = np.concatenate([[0.0], np.cumsum(added)])
+    alone = added_precision(a, query, rank, k, rel)
+    total = np.concatenate([[0.0], np.cumsum(1 / rank)])
     later = total[inside.starts[query + 1]] - total[np.arange(len(rank)) + 1]
-    counts = inside.counts
-    first = none[query] + _running(inside, (above + place + 1) * added + below)
+    first = none[query] + _running(inside, alone + place / rank)
     mirrored = inside.starts[query] + inside.starts[query + 1] - 1 - np.arange(len(rank))
-    last = none[query] + _running(inside, ((above + 1) * added + below + later)[mirrored])
-    return PrecisionSums(none, query, place + 1, first, last, counts)
+    last = none[query] + _running(inside, (alone + later)[mirrored])
+    return PrecisionSums(none, query, place + 1, first, last, inside.counts)
 
 
-def _relevant_around(a: Alignment, chosen: np.ndarray, query: Ints, rank: Ints) -> tuple[Floats, Floats]:
+def added_precision(a: Alignment, query: Ints, rank: Ints, k: int | None, rel: float) -> Floats:
+    """What a sum of precisions gains where one document in the first k alone becomes relevant; 0 below."""
+    above, below = _relevant_around(a, (a.grade >= rel) & a.within(k), query, np.minimum(rank, a.retrieved[query] + 1))
+    return np.where(rank <= (ABSENT - 1 if k is None else k), (above + 1) / rank + below, 0.0)
+
+
+def r_precision_extremes(
+    a: Alignment, docs: Unjudged, rel: float, cut: Callable[[Floats], Floats]
+) -> tuple[Floats, Floats]:
+    """The extremes of precision at a depth that is a function of R, over all numbers m of relevant documents.
+
+    m fixes the depth. Of the m documents as many as possible are within it for the highest value, and as
+    few as possible for the lowest: m less the number of documents that are not within it.
+    """
+    query = np.repeat(np.arange(a.size), docs.counts + 1)
+    made = np.arange(len(query)) - np.repeat(np.cumsum(docs.counts + 1) - docs.counts - 1, docs.counts + 1)
+    depth = cut(a.relevant(rel)[query] + made)
+    chosen = a.grade >= rel
+    found = _within(a.query[chosen], a.rank[chosen], a.size, query, depth)
+    inside = _within(docs.query, docs.ranks[0], a.size, query, depth)
+    most = share(found + np.minimum(made, inside), depth)
+    least = share(found + np.maximum(0, made - docs.counts[query] + inside), depth)
+    starts = np.flatnonzero(made == 0)
+    return np.minimum.reduceat(least, starts), np.maximum.reduceat(most, starts)
+
+
+def _within(entry_query: Ints, rank: Ints, size: int, query: Ints, depth: Floats) -> Ints:
+    """How many entries of each given query have a rank of at most the depth."""
+    step = int(rank[rank < ABSENT].max(initial=0)) + 2
+    entries = entry_query * step + np.minimum(rank, step - 1)
+    wanted = query * step + np.minimum(depth, step - 2).astype(np.int64)
+    return np.searchsorted(entries, wanted, side="right") - starts_of(entry_query, size)[query]
+
+
+def _relevant_around(a: Alignment, chosen: Bools, query: Ints, rank: Ints) -> tuple[Floats, Floats]:
     """How many chosen hits are above each rank of a query, and the sum of 1 / rank of those below it."""
     hit_query, hit_rank = a.query[chosen], a.rank[chosen]
     starts = starts_of(hit_query, a.size)

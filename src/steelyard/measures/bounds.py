@@ -17,7 +17,7 @@ CORNERS     the value is a function of x (inside, relevant) and y (outside, rele
 FIRST_OR_LAST  the value is a function of the ranks r(1) < r(2) < ... of the relevant documents and of R that
             does not grow with any r(i), nor with y. Of the ways to make m of the inside relevant, the first m
             make every r(i) smallest and the last m make it largest: the extremes are among these, for all m.
-nDCG, AP, Yaap  formulas: see bound_formulas.
+nDCG, AP, Yaap, Rprec  formulas: see bound_formulas.
 others      all gradings are tried where these are few, else the range of the measure is the bound.
 """
 
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -32,7 +33,7 @@ import numpy as np
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.measures.binary import capped, share
-from steelyard.measures.bound_formulas import gain_ratio, ndcg_extremes, precision_sums
+from steelyard.measures.bound_formulas import gain_ratio, ndcg_extremes, precision_sums, r_precision_extremes
 from steelyard.measures.compute import averaged, summary, values
 from steelyard.measures.graded import gain_of
 from steelyard.measures.gradings import (
@@ -57,10 +58,10 @@ CORNERS = frozenset(
     ("R", "F", "SetR", "SetF", "SetAP", "SetRelativeP", "Utility", "DR", "StRecall", "AllTargets", "P_IA")
 )
 FIRST_OR_LAST = frozenset(
-    ("AP", "ARR", "AR", "Rprec", "RprecMult", "IPrec", "IPrecAvg", "Bpref", "GMBpref", "BinG", "Accuracy")
+    ("AP", "ARR", "AR", "IPrec", "IPrecAvg", "Bpref", "GMBpref", "BinG", "Accuracy")
 ) | {"RR", "AP_IA", "NewTargets", "alpha_DCG", "alpha_nDCG", "ERR_IA", "nERR_IA", "NRBP", "nNRBP", "nERR"}
 PRECISIONS = frozenset(("AP", "GMAP", "Yaap"))
-LIST_ONLY = frozenset(("Rprec", "RprecMult", "Bpref", "GMBpref"))
+LIST_ONLY = frozenset(("Bpref", "GMBpref"))
 """FIRST_OR_LAST holds for these only where no document outside the list is graded."""
 OVER_TARGETS = frozenset(
     ("DR", "StRecall", "AllTargets", "Diversity", "NewTargets", "AP_IA", "P_IA", "NRBP", "nNRBP")
@@ -68,9 +69,10 @@ OVER_TARGETS = frozenset(
 FIRST_K_ONLY = frozenset(("BPM", "ERR", "Hit"))
 """Measures that do not depend on any document below the cutoff."""
 GRADED = frozenset(
-    ("DCG", "nDCG", "ERR", "nERR", "RBP", "INST", "INSQ", "BPM", "SDCG", "Compat", "ScaledRBP", "G")
+    ("DCG", "nDCG", "nERR", "RBP", "INST", "INSQ", "BPM", "SDCG", "Compat", "ScaledRBP", "G")
 ) | {"Rndcg", "nDCGRel", "Composite", "Counted"}
-"""Measures that tell grades above `rel` apart; for the others a document is relevant or not."""
+"""Measures that may have extremes at grades in between. For the others a document is relevant or not; ERR is
+linear in each document's chance to satisfy, so that its extremes are at lowest or highest grades."""
 SCALED = frozenset(("ERR", "nERR", "RBP", "INST", "INSQ", "BPM", "SDCG"))
 """Measures that may scale grades by the highest one in the qrels."""
 MOST_GRADINGS = 4096
@@ -142,7 +144,7 @@ def with_all_tried(
         docs = docs.only(np.min(docs.ranks, axis=0) <= measure.cutoff)
     if measure.name not in GRADED:
         levels = levels[[0, -1]]
-    number = float(len(levels)) ** docs.counts
+    number = float(len(levels)) ** np.minimum(docs.counts, 99)
     few = ~found.exact & (number <= MOST_GRADINGS) & affordable(runs, docs, number)
     if not np.any(few):
         return found
@@ -235,6 +237,9 @@ def _by_family(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -
         return _at_ends(measure, a, docs, levels)
     if name in PRECISIONS and given.get("per") != "target":
         return _precision_bounds(measure, a, docs)
+    if name in ("Rprec", "RprecMult"):
+        cut = partial(_r_depth, multiple=float(measure.cutoff)) if measure.cutoff is not None else np.asarray
+        return _around(measure, a, *r_precision_extremes(a, docs, given["rel"], cut))
     if name == "ScaledRBP":
         return _evaluated(measure, a, docs, np.full(a.size, 2 * len(levels)), _levels_of_all_or_last(docs, levels))
     if name in ENDS and given.get("per") != "target":
@@ -328,6 +333,11 @@ def _precision_bounds(measure: Measure, a: Alignment, docs: Unjudged) -> Bounds:
     np.minimum.at(low, sums.query, value(sums.last, sums.query, sums.made, outside[sums.query]))
     np.maximum.at(high, sums.query, value(sums.first, sums.query, sums.made, 0))
     return _around(measure, a, low, high)
+
+
+def _r_depth(relevant: Floats, multiple: float) -> Floats:
+    """The depth of RprecMult, as trec_eval rounds it."""
+    return np.floor(multiple * relevant + 0.9)
 
 
 def _within_budget(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
