@@ -111,9 +111,9 @@ class GainRatio:
             if np.all((better <= best) | ~rising):
                 break
             best = better
-        part = base[:, None] + sum(steps) * taken
+        got = base[:, None] + sum(steps) * taken
         whole = rest[:, None] + sum(ideals, np.zeros((1, 1)))
-        corners = np.divide(part, whole, out=np.zeros_like(part), where=whole != 0)
+        corners = np.divide(got, whole, out=np.zeros_like(got), where=whole != 0)
         return np.where(rising, best, np.where(possible, corners, -np.inf).max(axis=1))
 
     def _ideals(
@@ -139,10 +139,9 @@ class GainRatio:
 
 
 def gain_ratio(measure: Measure, runs: list[Alignment], docs: Unjudged, levels: Floats) -> GainRatio | None:
-    """nDCG, or its difference between two runs whose ideal lists are the same, as a ratio; None where it is neither.
+    """nDCG, or its difference between two runs, as a ratio; None where a gain is below 0.
 
-    It is neither where a gain is below 0, where the ideal lists of two runs differ (ideal=found, or
-    ideal=retrieved and lists of different lengths).
+    The difference is that of the queries for which `same_ideal` holds.
     """
     given, k, a = measure.parameters, measure.cutoff, runs[0]
     gains = np.unique(gain_of(levels, given["gain"], given["rel"]))
@@ -150,11 +149,8 @@ def gain_ratio(measure: Measure, runs: list[Alignment], docs: Unjudged, levels: 
     query = a.judged.query
     depth = np.full(a.size, np.inf if k is None or given["ideal"] == "all" else float(k))
     if given["ideal"] == "retrieved":
-        depths = [np.minimum(depth, run.retrieved) for run in runs]
-        depth = depths[0]
-        if any(np.any(other != depth) for other in depths):
-            return None
-    if np.any(gains < 0) or np.any(judged < 0) or (given["ideal"] == "found" and len(runs) > 1):
+        depth = np.minimum(depth, a.retrieved)
+    if np.any(gains < 0) or np.any(judged < 0):
         return None
     if given["ideal"] == "found":
         inside = a.within(None if k is None else int(k))
@@ -176,6 +172,16 @@ def gain_ratio(measure: Measure, runs: list[Alignment], docs: Unjudged, levels: 
         depth=np.minimum(depth, longest),
         discount=discount_of(np.arange(1, longest + 1), given["discount"]),
     )
+
+
+def same_ideal(measure: Measure, a: Alignment, b: Alignment) -> Bools:
+    """Whether nDCG divides both runs by the DCG of the same ideal list."""
+    ideal, k = measure.parameters["ideal"], measure.cutoff
+    if ideal == "retrieved":
+        depth = np.inf if k is None else k
+        same: Bools = np.minimum(a.retrieved, depth) == np.minimum(b.retrieved, depth)
+        return same
+    return np.full(a.size, ideal != "found")
 
 
 def ndcg_extremes(ratio: GainRatio) -> tuple[Floats, Floats]:
@@ -206,11 +212,11 @@ class PrecisionSums:
     last: Floats
     counts: Ints
 
-    def at(self, sums: Floats, made: Ints) -> Floats:
-        """Of `first` or `last`, the entry of each query for a number of documents, no more than there are."""
-        starts = np.cumsum(self.counts) - self.counts
-        reached = np.minimum(made, self.counts)
-        return np.where(reached > 0, np.append(sums, 0.0)[starts + reached - 1], self.none)
+    def at(self, sums: Floats, query: Ints, made: Ints) -> Floats:
+        """Of `first` or `last`, the sum of a query for a number of documents, no more than there are."""
+        reached = np.minimum(made, self.counts[query])
+        place = (np.cumsum(self.counts) - self.counts)[query] + reached - 1
+        return np.where(reached > 0, np.append(sums, 0.0)[place], self.none[query])
 
 
 def precision_sums(a: Alignment, docs: Unjudged, k: int | None, rel: float) -> PrecisionSums:
@@ -248,8 +254,8 @@ def r_precision_extremes(
     chosen = a.grade >= rel
     found = _within(a.query[chosen], a.rank[chosen], a.size, query, depth)
     inside = _within(docs.query, docs.ranks[0], a.size, query, depth)
-    most = share(found + np.minimum(made, inside), depth)
-    least = share(found + np.maximum(0, made - docs.counts[query] + inside), depth)
+    most = share(1.0 * found + np.minimum(made, inside), depth)
+    least = share(1.0 * found + np.maximum(0, made - docs.counts[query] + inside), depth)
     starts = np.flatnonzero(made == 0)
     return np.minimum.reduceat(least, starts), np.maximum.reduceat(most, starts)
 
@@ -259,7 +265,8 @@ def _within(entry_query: Ints, rank: Ints, size: int, query: Ints, depth: Floats
     step = int(rank[rank < ABSENT].max(initial=0)) + 2
     entries = entry_query * step + np.minimum(rank, step - 1)
     wanted = query * step + np.minimum(depth, step - 2).astype(np.int64)
-    return np.searchsorted(entries, wanted, side="right") - starts_of(entry_query, size)[query]
+    inside: Ints = np.searchsorted(entries, wanted, side="right") - starts_of(entry_query, size)[query]
+    return inside
 
 
 def _relevant_around(a: Alignment, chosen: Bools, query: Ints, rank: Ints) -> tuple[Floats, Floats]:

@@ -170,14 +170,14 @@ def can_be_graded(measure: Measure, a: Alignment) -> bool:
         return False
     if any(part.parameters.get("budget") is not None for part in parts):
         return False
-    return not any(map(_over_targets, parts)) or not _named_targets(a)
+    return not any(map(is_over_targets, parts)) or not _named_targets(a)
 
 
 def value_range(measure: Measure) -> tuple[float, float]:
     """The range of a measure's values, whatever the list and the grades."""
     about, given = measure.definition, measure.parameters
     if measure.name == "Counted":
-        low, high = value_range(_counted(measure))
+        low, high = value_range(counted_measure(measure))
         return min(low, 0.0), max(high, 1.0)
     table = given.get("gain")
     if isinstance(table, tuple) and any(worth < 0 for _, worth in table):
@@ -226,14 +226,14 @@ def _by_family(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -
     if name == "Counted":
         return _counted_bounds(measure, a, docs, levels)
     everything = outer(*value_range(measure), a.size)
-    if _over_targets(measure) and _named_targets(a):
+    if is_over_targets(measure) and _named_targets(a):
         return everything
     if given.get("budget") is not None:
         return _within_budget(measure, a, docs, levels)
     if name == "nDCG":
         ratio = gain_ratio(measure, [a], docs, levels)
         return everything if ratio is None else _around(measure, a, *ndcg_extremes(ratio))
-    if _alike(measure, levels):
+    if gradings_are_alike(measure, levels):
         return _at_ends(measure, a, docs, levels)
     if name in PRECISIONS and given.get("per") != "target":
         return _precision_bounds(measure, a, docs)
@@ -314,7 +314,7 @@ def _first_or_last(
 
 def _precision_bounds(measure: Measure, a: Alignment, docs: Unjudged) -> Bounds:
     """AP and Yaap: functions of a sum of precisions and of R, growing with the one and falling with the other."""
-    rel, k = measure.parameters["rel"], _rank_cutoff(measure)
+    rel, k = measure.parameters["rel"], rank_cutoff(measure)
     sums = precision_sums(a, docs, k, rel)
     outside = docs.counts - sums.counts
     whole, found = a.relevant(rel), a.per_query((a.grade >= rel) & a.within(k))
@@ -347,7 +347,7 @@ def _within_budget(measure: Measure, a: Alignment, docs: Unjudged, levels: Float
     not within it is not either. Any other may be: it is taken as within for the highest value and as not
     within for the lowest.
     """
-    given, k = measure.parameters, _rank_cutoff(measure)
+    given, k = measure.parameters, rank_cutoff(measure)
     rel, now = given["rel"], values(measure, a)
     if rel > levels[-1]:
         return _around(measure, a, now, now)
@@ -379,17 +379,22 @@ def _budgeted(a: Alignment, docs: Unjudged, budget: int, inside: Bools) -> tuple
 
 def _counted_bounds(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
     """The bounds of the inner measure where Counted gives its value under every grading, else its range."""
-    given, inner = measure.parameters, _counted(measure)
+    inner = counted_measure(measure)
     low, high = value_range(measure)
     everything = replace(outer(low, high, a.size), undefined=np.ones(a.size, dtype=bool))
-    if given["known"] != "judged" or given["unjudged"] != "keep":
-        return everything
+    plain = counts_plainly(measure, a)
+    return chosen(plain, bounds_over(inner, a, docs, levels), everything) if np.any(plain) else everything
+
+
+def counts_plainly(measure: Measure, a: Alignment) -> Bools:
+    """The queries for which Counted gives the value of its inner measure under every grading."""
+    given = measure.parameters
     plain = (a.relevant(given["rel"]) > 0) | (given["no_relevant"] == "zero")
     plain &= (a.retrieved > 0) | (given["empty"] == "zero")
-    return chosen(plain, bounds_over(inner, a, docs, levels), everything)
+    return plain & (given["known"] == "judged") & (given["unjudged"] == "keep")
 
 
-def _counted(measure: Measure) -> Measure:
+def counted_measure(measure: Measure) -> Measure:
     """The measure that Counted computes, with its level of relevance."""
     inner = parse(measure.parameters["of"])
     level = inner.definition.parameter("rel")
@@ -411,28 +416,28 @@ def _around(measure: Measure, a: Alignment, low: Floats, high: Floats) -> Bounds
     return Bounds(low, high, np.ones(a.size, dtype=bool), np.zeros(a.size, dtype=bool))
 
 
-def _alike(measure: Measure, levels: Floats) -> bool:
+def gradings_are_alike(measure: Measure, levels: Floats) -> bool:
     """Whether every level is relevant or none is, so that all gradings give the same value."""
     rel = measure.parameters.get("rel")
-    if rel is None or measure.name in GRADED or _over_targets(measure):
+    if rel is None or measure.name in GRADED or is_over_targets(measure):
         return False
     return not 0 < float(rel) <= levels[-1]
 
 
 def _inside(measure: Measure, docs: Unjudged) -> Bools:
-    k = _rank_cutoff(measure)
+    k = rank_cutoff(measure)
     inside: Bools = docs.ranks[0] < ABSENT if k is None else docs.ranks[0] <= k
     return inside
 
 
-def _rank_cutoff(measure: Measure) -> int | None:
+def rank_cutoff(measure: Measure) -> int | None:
     by_rank = measure.definition.cutoff_kind == "rank" and measure.cutoff is not None
     return int(measure.cutoff or 0) if by_rank else None
 
 
 def _depth_read(measure: Measure) -> int | None:
     """How many documents a measure reads; None: the whole list."""
-    cutoffs = [_rank_cutoff(part) for part in _parts(measure)]
+    cutoffs = [rank_cutoff(part) for part in _parts(measure)]
     known = [k for k in cutoffs if k is not None]
     return max(known) if known and len(known) == len(cutoffs) else None
 
@@ -441,10 +446,10 @@ def _parts(measure: Measure) -> list[Measure]:
     """The measures that a Composite or Counted is made of; else the measure itself."""
     if measure.name == "Composite":
         return [part for text, _ in measure.parameters["weights"] for part in _parts(parse(text))]
-    return _parts(_counted(measure)) if measure.name == "Counted" else [measure]
+    return _parts(counted_measure(measure)) if measure.name == "Counted" else [measure]
 
 
-def _over_targets(measure: Measure) -> bool:
+def is_over_targets(measure: Measure) -> bool:
     return measure.name in OVER_TARGETS or measure.parameters.get("per") == "target"
 
 
