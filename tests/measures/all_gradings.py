@@ -15,13 +15,13 @@ from steelyard.alignment.align import align
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Ordering
 from steelyard.measures.compute import values
-from steelyard.measures.grammar import Measure
 from steelyard.measures.gradings import is_fixed
+from steelyard.measures.grammar import Measure
 
 Grades = dict[str, dict[str, float]]
 Lists = dict[str, list[str]]
 DOCS = "abcdefghij"
-TOKENS = {doc: 1 + place % 3 for place, doc in enumerate(DOCS)}
+TOKENS = {doc: 1 + place % 3 for place, doc in enumerate("abcdefghijklmnopqrstuvwxyz")}
 
 
 def aligned(judged: dict[str, Any], listed: Lists) -> Alignment:
@@ -31,7 +31,9 @@ def aligned(judged: dict[str, Any], listed: Lists) -> Alignment:
     return replace(a, top_score=np.where(a.retrieved > 2, 1.0, 0.5))
 
 
-def random_case(chance: random.Random, grades: Sequence[float], most: int, runs: int = 1, queries: int = 12) -> tuple[Grades, list[Lists]]:
+def random_case(
+    chance: random.Random, grades: Sequence[float], most: int, runs: int = 1, queries: int = 12
+) -> tuple[Grades, list[Lists]]:
     """Qrels of a few queries and lists with up to `most` unjudged documents, repeats and missing queries."""
     judged: Grades = {"scale": {"a": max(grades)}}
     lists: list[Lists] = [{"scale": ["a"]} for _ in range(runs)]

@@ -57,11 +57,11 @@ from steelyard.measures.bounds import (
 from steelyard.measures.compute import values
 from steelyard.measures.gradings import (
     ABSENT,
-    BLOCK,
     Grade,
     Unjudged,
     extremes,
     grade_levels,
+    in_first,
     is_fixed,
     unjudged,
     zero_counts,
@@ -71,11 +71,14 @@ from steelyard.measures.user_models import READ
 
 BY_RANK = frozenset(("DCG", "RBP", "SDCG", "INSQ"))
 """Measures that add each document's gain times a weight that falls with the rank."""
-BY_COUNT = frozenset(("P", "SetP", "NumRelRet", "Found", "NumRel", "NumNonrelJudgedRet", "Utility", "Diversity"))
+BY_COUNT = frozenset(
+    ("P", "SetP", "NumRelRet", "Found", "NumRel", "NumNonrelJudgedRet", "Utility", "Diversity")
+)
 """Measures that add the same for every relevant document in the first k."""
 SHARED = frozenset(("R", "F", "SetR", "SetF", "DR", "StRecall", "AllTargets", "P_IA"))
 MOST_PAIRED = 256
-"""The most unjudged documents of a query for which AP is bounded by pairs of documents."""
+"""The most unjudged documents in the first k of a query's lists for which AP is bounded by pairs of them."""
+PAIRS_AT_A_TIME = 1 << 17
 ROUNDING = 1e-12
 
 
@@ -198,7 +201,8 @@ def _by_weight(measure: Measure, a: Alignment, b: Alignment, docs: Unjudged, lev
     more = _weight(measure, a, docs.query, docs.ranks[0]) - _weight(measure, b, docs.query, docs.ranks[1])
 
     def grade(doc: Ints, number: Ints) -> Floats:
-        return ends[np.where(np.where(number == 1, more[doc] > 0, more[doc] < 0), 1, 0)]
+        given: Floats = ends[np.where(np.where(number == 1, more[doc] > 0, more[doc] < 0), 1, 0)]
+        return given
 
     return grade
 
@@ -206,7 +210,7 @@ def _by_weight(measure: Measure, a: Alignment, b: Alignment, docs: Unjudged, lev
 def _weight(measure: Measure, a: Alignment, query: Ints, rank: Ints) -> Floats:
     """What a document adds where it is relevant; of BY_RANK, a number that is ordered as these are."""
     given, k = measure.parameters, rank_cutoff(measure)
-    inside = rank <= (ABSENT - 1 if k is None else k)
+    inside = in_first(rank, k)
     if measure.name in BY_RANK:
         inside = inside & (rank <= READ) if measure.name == "INSQ" else inside
         by_rank: Floats = np.where(inside, 1 / rank, 0.0)
@@ -214,8 +218,8 @@ def _weight(measure: Measure, a: Alignment, query: Ints, rank: Ints) -> Floats:
     if measure.name == "NumRel":
         return np.ones(len(rank))
     if measure.name == "Utility":
-        worth = (given["found"] - given["wrong"], given["missed"] - given["spared"])
-        return np.where(inside, *worth).astype(np.float64)
+        within, beyond = given["found"] - given["wrong"], given["missed"] - given["spared"]
+        return np.where(inside, float(within), float(beyond))
     if measure.name == "SetP" or (measure.name == "P" and (k is None or given["denominator"] == "retrieved")):
         return share(inside.astype(np.float64), a.returned(k)[query])
     return np.where(inside, -1.0 if measure.name == "NumNonrelJudgedRet" else 1.0, 0.0)
@@ -226,8 +230,7 @@ def _highest_weight(measure: Measure, a: Alignment, b: Alignment, docs: Unjudged
     bases = [values(measure, a), values(measure, b)]
     sides = []
     for base, rank in zip(bases, docs.ranks, strict=True):
-        inside = rank <= (measure.cutoff or ABSENT - 1)
-        weight = np.where(inside, 1 / rank if measure.name == "RR" else 1.0, 0.0)
+        weight = np.where(in_first(rank, measure.cutoff), 1 / rank if measure.name == "RR" else 1.0, 0.0)
         sides.append(np.maximum(base[docs.query], weight))
     low = bases[0] - bases[1]
     high = low.copy()
@@ -239,7 +242,7 @@ def _highest_weight(measure: Measure, a: Alignment, b: Alignment, docs: Unjudged
 def _one_sided(measure: Measure, docs: Unjudged, top: float) -> Grade:
     """Four gradings: what only a (or only b) has in its first k is relevant, the rest all is or none is."""
     k = rank_cutoff(measure)
-    in_a, in_b = (rank <= (ABSENT - 1 if k is None else k) for rank in docs.ranks)
+    in_a, in_b = (in_first(rank, k) for rank in docs.ranks)
     side = in_a.astype(np.int64) - in_b
 
     def grade(doc: Ints, number: Ints) -> Floats:
@@ -281,14 +284,13 @@ def _average_precision(
     """
     turned = Unjudged(docs.query, docs.ranks[::-1], docs.size)
     low, high = -_bounded_by_number(measure, b, a, turned), _bounded_by_number(measure, a, b, docs)
-    if int(docs.counts.max(initial=0)) > MOST_PAIRED:
-        return outer(low, high, a.size)
-    add_high, add_low = _added(measure, a, b, docs)
+    add_high, add_low, few = _added(measure, a, b, docs)
     everyone = np.arange(a.size)
     now = (values(measure, a) - values(measure, b)) * _denominator(measure, a, everyone, 0 * everyone)
     by_pairs_high, made_high = _bounded_by_terms(measure, a, docs, now, add_high)
     by_pairs_low, made_low = _bounded_by_terms(measure, a, docs, -now, -add_low)
-    low, high = np.maximum(low, -by_pairs_low), np.minimum(high, by_pairs_high)
+    low = np.where(few, np.maximum(low, -by_pairs_low), low)
+    high = np.where(few, np.minimum(high, by_pairs_high), high)
 
     def grade(doc: Ints, number: Ints) -> Floats:
         return np.where(np.where(number == 1, made_high[doc], made_low[doc]), levels[-1], 0.0)
@@ -340,29 +342,43 @@ def _bounded_by_terms(
     return highest, relevant
 
 
-def _added(measure: Measure, a: Alignment, b: Alignment, docs: Unjudged) -> tuple[Floats, Floats]:
-    """Per document l(i) + half the sum over j of max(q(i, j), 0), and the same with min."""
+def _added(measure: Measure, a: Alignment, b: Alignment, docs: Unjudged) -> tuple[Floats, Floats, Bools]:
+    """Per document l(i) + half the sum over j of max(q(i, j), 0), and the same with min.
+
+    Also whether the documents of each query are few enough for these sums.
+    """
     rel, k = measure.parameters["rel"], rank_cutoff(measure)
     alone = [
         added_precision(run, docs.query, rank, k, rel) for run, rank in zip((a, b), docs.ranks, strict=True)
     ]
-    ranks = [np.where(rank <= (ABSENT - 1 if k is None else k), rank, np.inf) for rank in docs.ranks]
+    highest, lowest = alone[0] - alone[1], alone[0] - alone[1]
+    either = in_first(np.min(docs.ranks, axis=0), k)
+    few = docs.per_query(either) <= MOST_PAIRED
+    paired = either & few[docs.query]
+    more, less = _pair_sums(docs.only(paired), k)
+    highest[paired] += more / 2
+    lowest[paired] += less / 2
+    return highest, lowest, few
+
+
+def _pair_sums(docs: Unjudged, k: int | None) -> tuple[Floats, Floats]:
+    """Per document i the sum over j of max(q(i, j), 0), and that of min(q(i, j), 0)."""
+    inverse = [np.where(in_first(rank, k), 1 / rank, 0.0) for rank in docs.ranks]
     width = max(1, int(docs.counts.max(initial=0)))
-    some = max(1, BLOCK // width**2)
-    above, below = np.zeros(len(docs.query)), np.zeros(len(docs.query))
+    some = max(1, PAIRS_AT_A_TIME // width**2)
+    more, less = np.zeros(len(docs.query)), np.zeros(len(docs.query))
     for begin in range(0, docs.size, some):
-        first, last = docs.starts[begin], docs.starts[min(begin + some, docs.size)]
-        row, column = docs.query[first:last] - begin, docs.place[first:last]
-        padded = [np.full((some, width), np.inf) for _ in ranks]
-        for side, rank in zip(padded, ranks, strict=True):
-            side[row, column] = rank[first:last]
-        one, other = (1 / np.maximum(side[:, :, None], side[:, None, :]) for side in padded)
-        pairs = one - other
+        here = slice(int(docs.starts[begin]), int(docs.starts[min(begin + some, docs.size)]))
+        row, column = docs.query[here] - begin, docs.place[here]
+        padded = np.zeros((2, some, width))
+        padded[:, row, column] = [side[here] for side in inverse]
+        lower = np.minimum(padded[:, :, :, None], padded[:, :, None, :])
+        pairs = lower[0] - lower[1]
         pairs[:, np.arange(width), np.arange(width)] = 0.0
-        above[first:last] = np.maximum(pairs, 0.0).sum(axis=2)[row, column]
-        below[first:last] = np.minimum(pairs, 0.0).sum(axis=2)[row, column]
-    linear = alone[0] - alone[1]
-    return linear + above / 2, linear + below / 2
+        total = pairs.sum(axis=2)
+        positive = np.maximum(pairs, 0.0, out=pairs).sum(axis=2)
+        more[here], less[here] = positive[row, column], (total - positive)[row, column]
+    return more, less
 
 
 def _counted(measure: Measure, a: Alignment, b: Alignment, docs: Unjudged, levels: Floats) -> Bounds:

@@ -12,7 +12,7 @@ from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.measures.binary import share
 from steelyard.measures.compute import values
 from steelyard.measures.graded import discount_of, gain_of
-from steelyard.measures.gradings import ABSENT, BLOCK, Unjudged
+from steelyard.measures.gradings import ABSENT, BLOCK, Unjudged, in_first
 from steelyard.measures.grammar import Measure
 from steelyard.measures.registry import definitions
 
@@ -75,7 +75,11 @@ class GainRatio:
             docs = slice(int(starts[part.start]), int(starts[part.stop]))
             known = judged[judged_starts[part.start] : judged_starts[part.stop]]
             result[part] = self._highest(
-                part, query[docs] - begin, weight[docs], self.judged_query[known] - begin, self.judged_gain[known]
+                part,
+                query[docs] - begin,
+                weight[docs],
+                self.judged_query[known] - begin,
+                self.judged_gain[known],
             )
         return result
 
@@ -155,7 +159,7 @@ def gain_ratio(measure: Measure, runs: list[Alignment], docs: Unjudged, levels: 
     if given["ideal"] == "found":
         inside = a.within(None if k is None else int(k))
         query, judged = a.query[inside], judged[a.doc[inside]]
-        docs = docs.only(docs.ranks[0] <= (ABSENT - 1 if k is None else k))
+        docs = docs.only(in_first(docs.ranks[0], k))
     weights = [_discounts(rank, k, given["discount"]) for rank in docs.ranks]
     plain = Measure(definitions()["DCG"], cutoff=k)(
         gain=given["gain"], discount=given["discount"], rel=given["rel"]
@@ -191,7 +195,7 @@ def ndcg_extremes(ratio: GainRatio) -> tuple[Floats, Floats]:
 
 
 def _discounts(rank: Ints, k: int | float | None, discount: str) -> Floats:
-    inside = rank <= (ABSENT - 1 if k is None else k)
+    inside = in_first(rank, k)
     return np.where(inside, discount_of(rank, "log2" if discount == "log2" else "reciprocal"), 0.0)
 
 
@@ -221,7 +225,7 @@ class PrecisionSums:
 
 def precision_sums(a: Alignment, docs: Unjudged, k: int | None, rel: float) -> PrecisionSums:
     """The sums for one run; its unjudged documents are sorted by query and rank."""
-    inside = docs.only(docs.ranks[0] <= (ABSENT - 1 if k is None else k))
+    inside = docs.only(in_first(docs.ranks[0], k))
     query, rank, place = inside.query, inside.ranks[0], inside.place
     chosen = (a.grade >= rel) & a.within(k)
     none = a.per_query(np.where(chosen, a.running(chosen) / a.rank, 0.0))
@@ -236,8 +240,10 @@ def precision_sums(a: Alignment, docs: Unjudged, k: int | None, rel: float) -> P
 
 def added_precision(a: Alignment, query: Ints, rank: Ints, k: int | None, rel: float) -> Floats:
     """What a sum of precisions gains where one document in the first k alone becomes relevant; 0 below."""
-    above, below = _relevant_around(a, (a.grade >= rel) & a.within(k), query, np.minimum(rank, a.retrieved[query] + 1))
-    return np.where(rank <= (ABSENT - 1 if k is None else k), (above + 1) / rank + below, 0.0)
+    above, below = _relevant_around(
+        a, (a.grade >= rel) & a.within(k), query, np.minimum(rank, a.retrieved[query] + 1)
+    )
+    return np.where(in_first(rank, k), (above + 1) / rank + below, 0.0)
 
 
 def r_precision_extremes(
@@ -254,8 +260,9 @@ def r_precision_extremes(
     chosen = a.grade >= rel
     found = _within(a.query[chosen], a.rank[chosen], a.size, query, depth)
     inside = _within(docs.query, docs.ranks[0], a.size, query, depth)
-    most = share(1.0 * found + np.minimum(made, inside), depth)
-    least = share(1.0 * found + np.maximum(0, made - docs.counts[query] + inside), depth)
+    most = share((found + np.minimum(made, inside)).astype(np.float64), depth)
+    forced = np.maximum(0, made - docs.counts[query] + inside)
+    least = share((found + forced).astype(np.float64), depth)
     starts = np.flatnonzero(made == 0)
     return np.minimum.reduceat(least, starts), np.maximum.reduceat(most, starts)
 
@@ -280,5 +287,6 @@ def _relevant_around(a: Alignment, chosen: Bools, query: Ints, rank: Ints) -> tu
 
 
 def _running(docs: Unjudged, value: Floats) -> Floats:
-    total = np.concatenate([[0.0], np.cumsum(value)])
-    return total[1:] - total[docs.starts[docs.query]]
+    total: Floats = np.concatenate([[0.0], np.cumsum(value)])
+    within: Floats = total[1:] - total[docs.starts[docs.query]]
+    return within

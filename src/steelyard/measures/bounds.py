@@ -43,6 +43,7 @@ from steelyard.measures.gradings import (
     affordable,
     extremes,
     grade_levels,
+    in_first,
     is_fixed,
     unjudged,
     zero_counts,
@@ -152,7 +153,8 @@ def with_all_tried(
     digit = len(levels) ** np.where(few[docs.query], docs.place, 0)
 
     def grade(doc: Ints, number: Ints) -> Floats:
-        return levels[number // digit[doc] % len(levels)]
+        given: Floats = levels[number // digit[doc] % len(levels)]
+        return given
 
     tried = extremes(measure, runs, docs, counts, grade)
     return chosen(few, Bounds(tried.low, tried.high, few, tried.undefined), found)
@@ -211,11 +213,16 @@ def composed(measure: Measure, parts: list[Bounds], difference: bool = False) ->
     varying = sum((low != high).astype(int) for low, high in zip(lows, highs, strict=True))
     undefined = np.any([part.undefined for part in parts], axis=0)
     exact = np.all([part.exact for part in parts], axis=0) & (varying <= 1) & ~undefined
-    low, high = (
-        sum((w * part for w, part in zip(weights, side, strict=True)), np.zeros(1)) / sum(weights)
-        for side in (lows, highs)
-    )
-    return Bounds(low, high, exact, undefined)
+    return Bounds(_weighted(lows, weights), _weighted(highs, weights), exact, undefined)
+
+
+def _weighted(parts: list[Floats], weights: list[float]) -> Floats:
+    """The weighted mean of parts; an infinite part of weight 0 adds nothing."""
+    terms = [
+        np.where(np.isinf(part), 0.0, part) * 0 if weight == 0 else part * weight
+        for part, weight in zip(parts, weights, strict=True)
+    ]
+    return sum(terms, np.zeros(1)) / sum(weights)
 
 
 def _by_family(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
@@ -241,7 +248,9 @@ def _by_family(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -
         cut = partial(_r_depth, multiple=float(measure.cutoff)) if measure.cutoff is not None else np.asarray
         return _around(measure, a, *r_precision_extremes(a, docs, given["rel"], cut))
     if name == "ScaledRBP":
-        return _evaluated(measure, a, docs, np.full(a.size, 2 * len(levels)), _levels_of_all_or_last(docs, levels))
+        return _evaluated(
+            measure, a, docs, np.full(a.size, 2 * len(levels)), _levels_of_all_or_last(docs, levels)
+        )
     if name in ENDS and given.get("per") != "target":
         return _at_ends(measure, a, docs, levels)
     if name in CORNERS and (name != "SetF" or (given["weight"] or 0) >= 0):
@@ -265,7 +274,7 @@ def end_levels(measure: Measure, levels: Floats) -> Floats:
 
 
 def _corners(inside: Bools, top: float) -> Grade:
-    """Four gradings: the inside all 0 or all at the top, the outside likewise."""
+    """Four gradings: the inside all at 0 or all at the top, and so the outside."""
     return lambda doc, number: np.where(number >> np.where(inside[doc], 0, 1) & 1, top, 0.0)
 
 
@@ -341,7 +350,7 @@ def _r_depth(relevant: Floats, multiple: float) -> Floats:
 
 
 def _within_budget(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
-    """R and Hit within a budget of tokens: exact where the judged documents tell which others are within it.
+    """R and Hit within a budget of tokens: exact where the judged documents show which others are within it.
 
     A document above a judged one that is within the budget is within it too; one below a judged one that is
     not within it is not either. Any other may be: it is taken as within for the highest value and as not
@@ -391,7 +400,9 @@ def counts_plainly(measure: Measure, a: Alignment) -> Bools:
     given = measure.parameters
     plain = (a.relevant(given["rel"]) > 0) | (given["no_relevant"] == "zero")
     plain &= (a.retrieved > 0) | (given["empty"] == "zero")
-    return plain & (given["known"] == "judged") & (given["unjudged"] == "keep")
+    return (
+        plain if given["known"] == "judged" and given["unjudged"] == "keep" else np.zeros(a.size, dtype=bool)
+    )
 
 
 def counted_measure(measure: Measure) -> Measure:
@@ -425,9 +436,7 @@ def gradings_are_alike(measure: Measure, levels: Floats) -> bool:
 
 
 def _inside(measure: Measure, docs: Unjudged) -> Bools:
-    k = rank_cutoff(measure)
-    inside: Bools = docs.ranks[0] < ABSENT if k is None else docs.ranks[0] <= k
-    return inside
+    return in_first(docs.ranks[0], rank_cutoff(measure))
 
 
 def rank_cutoff(measure: Measure) -> int | None:

@@ -18,8 +18,8 @@ from steelyard.alignment.alignment import Alignment, Judged, Repeats, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.judgments import Targets
-from steelyard.measures.compute import values
 from steelyard.measures.composite import weighed
+from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
 
 ABSENT = 1 << 40
@@ -107,6 +107,12 @@ def unjudged(a: Alignment) -> Unjudged:
         free[starts[a.repeats.query] + a.repeats.rank - 1] = False
     query = np.repeat(np.arange(a.size), a.retrieved)[free]
     return Unjudged(query, (np.flatnonzero(free) - starts[query] + 1,), a.size)
+
+
+def in_first(rank: Ints, k: int | float | None) -> Bools:
+    """Which ranks are among the first k of a list; without k, which are in the list at all."""
+    inside: Bools = rank < ABSENT if k is None else rank <= k
+    return inside
 
 
 def highest_judged(a: Alignment) -> float:
