@@ -67,7 +67,6 @@ from steelyard.measures.gradings import (
     zero_counts,
 )
 from steelyard.measures.grammar import Measure, parse
-from steelyard.measures.user_models import READ
 
 BY_RANK = frozenset(("DCG", "RBP", "SDCG", "INSQ"))
 """Measures that add each document's gain times a weight that falls with the rank."""
@@ -208,11 +207,10 @@ def _by_weight(measure: Measure, a: Alignment, b: Alignment, docs: Unjudged, lev
 
 
 def _weight(measure: Measure, a: Alignment, query: Ints, rank: Ints) -> Floats:
-    """What a document adds where it is relevant; of BY_RANK, a number that is ordered as these are."""
+    """What a document adds where it is relevant; of BY_RANK, a number that grows where this does."""
     given, k = measure.parameters, rank_cutoff(measure)
     inside = in_first(rank, k)
     if measure.name in BY_RANK:
-        inside = inside & (rank <= READ) if measure.name == "INSQ" else inside
         by_rank: Floats = np.where(inside, 1 / rank, 0.0)
         return by_rank
     if measure.name == "NumRel":

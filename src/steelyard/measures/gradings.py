@@ -8,17 +8,15 @@ query of a larger alignment, so that the measure's own code is what computes eve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment, Judged, Repeats, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
-from steelyard.judgments import Targets
-from steelyard.measures.composite import weighed
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
 
@@ -231,16 +229,18 @@ def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) 
         tie_first=ranks,
         tie_size=np.ones_like(ranks),
         judged=Judged(judged_query, grades, highest_judged(a)),
-        targets=_own_targets(judged_query, grades),
+        targets=replace(a.targets, **_own_targets(judged_query, grades)),
         repeats=Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held),
         doc_ids=[""] * len(grades),
         judged_only=a.judged_only,
     )
 
 
-def _own_targets(query: Ints, grade: Floats) -> Targets:
+def _own_targets(query: Ints, grade: Floats) -> dict[str, Any]:
+    """The fields of `Targets` where each document graded above 0 is its own target."""
     doc = np.flatnonzero(grade > 0)
-    return Targets(doc, np.arange(len(doc)), grade[doc], query[doc], [""] * len(doc))
+    target = np.arange(len(doc))
+    return {"doc": doc, "target": target, "grade": grade[doc], "query": query[doc], "name": [""] * len(doc)}
 
 
 def _costs(runs: Sequence[Alignment], docs: Unjudged) -> Ints:
@@ -281,6 +281,8 @@ def _value(measure: Measure, a: Alignment, fixed: dict[Measure, Floats], query: 
     if measure in fixed:
         return fixed[measure][query]
     if measure.name == "Composite":
+        from steelyard.measures.composite import weighed
+
         parts = [(parse(text), weight) for text, weight in measure.parameters["weights"]]
         return weighed(
             [(part.definition.better, _value(part, a, fixed, query), weight) for part, weight in parts]
