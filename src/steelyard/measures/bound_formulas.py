@@ -1,0 +1,292 @@
+"""Extremes of nDCG and of sums of precisions over all gradings, computed without trying the gradings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.alignment.alignment import Alignment, starts_of
+from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.measures.binary import share
+from steelyard.measures.compute import values
+from steelyard.measures.graded import discount_of, gain_of
+from steelyard.measures.gradings import ABSENT, BLOCK, Unjudged, in_first
+from steelyard.measures.grammar import Measure
+from steelyard.measures.registry import definitions
+
+STEPS = 60
+"""The most steps that the search for the highest ratio takes; it ends after a few."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GainRatio:
+    """(base + sum of weight x gain over the unjudged documents) / DCG of the ideal list, per query.
+
+    `gains` are the gains that an unjudged document may have, ascending, none below 0; `judged_query` and
+    `judged_gain` are the judged documents that the ideal list may hold, and `depth` is its length.
+    """
+
+    base: Floats
+    docs: Unjudged
+    weight: Floats
+    gains: Floats
+    judged_query: Ints
+    judged_gain: Floats
+    depth: Floats
+    discount: Floats
+
+    def highest(self) -> Floats:
+        """The highest ratio over all gains of the unjudged documents.
+
+        Let t be the highest ratio. A list of gains reaches it where base + sum of weight x gain - t x ideal
+        is highest (Dinkelbach 1967). The gain of a document is the sum of the steps between the possible
+        gains up to its own, and the DCG of the ideal list is the sum, over the steps, of the step's height
+        times D(J + m): J judged documents and m unjudged ones gain at least so much, and D(n) is the sum of
+        the first n discounts. So the steps can be maximised one by one, each over m, and the m documents
+        are those of the highest weights.
+
+        t >= 0: from one step to the next higher one J does not grow, so D(J + m) grows faster in m and the
+        best m does not grow. The documents of a step are therefore among those of the step below it, as
+        they must be. The search starts from the highest numerator and t rises until it stays the same.
+
+        t < 0, where even the highest numerator is below 0: the ratio is quasi-convex in the gains, as the
+        ideal DCG is convex (it is the highest of all orders' DCG). So every document has the lowest or the
+        highest gain, and m is the same in all steps.
+
+        More documents of weight 0 than the ideal list is long change nothing, and are left out.
+        """
+        order = np.lexsort((-self.weight, self.docs.query))
+        weight, query = self.weight[order], self.docs.query[order]
+        idle = np.flatnonzero(weight == 0)
+        first = starts_of(query[idle], self.docs.size)
+        surplus = np.arange(len(idle)) - first[query[idle]] >= self.depth[query[idle]]
+        kept = np.delete(np.arange(len(weight)), idle[surplus])
+        weight, query = weight[kept], query[kept]
+        starts = starts_of(query, self.docs.size)
+        judged = np.argsort(self.judged_query, kind="stable")
+        judged_starts = starts_of(self.judged_query[judged], self.docs.size)
+        result = np.zeros(self.docs.size)
+        width = int(np.diff(starts).max(initial=0)) + 1
+        some = max(1, BLOCK // width)
+        for begin in range(0, self.docs.size, some):
+            part = slice(begin, min(begin + some, self.docs.size))
+            docs = slice(int(starts[part.start]), int(starts[part.stop]))
+            known = judged[judged_starts[part.start] : judged_starts[part.stop]]
+            result[part] = self._highest(
+                part,
+                query[docs] - begin,
+                weight[docs],
+                self.judged_query[known] - begin,
+                self.judged_gain[known],
+            )
+        return result
+
+    def _highest(self, part: slice, query: Ints, weight: Floats, owner: Ints, gain: Floats) -> Floats:
+        """The highest ratio of a block of queries; documents are sorted by query, highest weight first."""
+        base, depth = self.base[part], self.depth[part]
+        size, count = len(base), np.bincount(query, minlength=len(base))
+        m = np.arange(int(count.max(initial=0)) + 1)
+        taken = np.zeros((size, len(m)))
+        taken[query, np.arange(len(query)) - starts_of(query, size)[query] + 1] = weight
+        taken = np.cumsum(taken, axis=1)
+        possible = m <= count[:, None]
+        steps, ideals, rest = self._ideals(m, count, depth, owner, gain)
+        row = np.arange(size)
+        base = base + self.gains[0] * taken[row, count]
+
+        def ratio(chosen: list[Ints]) -> Floats:
+            got = base + sum(step * taken[row, n] for step, n in zip(steps, chosen, strict=True))
+            return share(got, rest + sum(ideal[row, n] for ideal, n in zip(ideals, chosen, strict=True)))
+
+        if not steps:
+            return ratio([])
+        useful = np.bincount(query[weight > 0], minlength=size)
+        rising = base + sum(steps) * taken[row, useful] >= 0
+        best = ratio([useful] * len(steps))
+        for _ in range(STEPS):
+            scores = (
+                np.where(possible, step * taken - best[:, None] * ideal, -np.inf)
+                for step, ideal in zip(steps, ideals, strict=True)
+            )
+            nested = np.minimum.accumulate([np.argmax(score, axis=1) for score in scores])
+            better = np.maximum(best, ratio(list(nested)))
+            if np.all((better <= best) | ~rising):
+                break
+            best = better
+        got = base[:, None] + sum(steps) * taken
+        whole = rest[:, None] + sum(ideals, np.zeros((1, 1)))
+        corners = np.divide(got, whole, out=np.zeros_like(got), where=whole != 0)
+        return np.where(rising, best, np.where(possible, corners, -np.inf).max(axis=1))
+
+    def _ideals(
+        self, m: Ints, count: Ints, depth: Floats, owner: Ints, gain: Floats
+    ) -> tuple[list[float], list[Floats], Floats]:
+        """The steps between possible gains, the ideal DCG of each step by m, and that of all other gains."""
+        through = np.concatenate([[0.0], np.cumsum(self.discount)])
+        levels = np.unique(np.concatenate([self.gains, gain, [0.0]]))
+        levels = levels[levels > 0]
+        steps = [float(step) for step in np.diff(self.gains)]
+        ideals = [np.zeros((len(count), len(m))) for _ in steps]
+        rest = np.zeros(len(count))
+        for level, height in zip(levels, np.diff(levels, prepend=0.0), strict=True):
+            judged = np.bincount(owner[gain >= level], minlength=len(count))
+            step = int(np.searchsorted(self.gains, level))
+            if 0 < step < len(self.gains):
+                reached = np.minimum(judged[:, None] + m, depth[:, None])
+                ideals[step - 1] += height * through[reached.astype(np.int64)]
+            else:
+                reached = np.minimum(judged + (count if step == 0 else 0), depth)
+                rest += height * through[reached.astype(np.int64)]
+        return steps, ideals, rest
+
+
+def gain_ratio(measure: Measure, runs: list[Alignment], docs: Unjudged, levels: Floats) -> GainRatio | None:
+    """nDCG, or its difference between two runs, as a ratio; None where a gain is below 0.
+
+    The difference is that of the queries for which `same_ideal` holds.
+    """
+    given, k, a = measure.parameters, measure.cutoff, runs[0]
+    gains = np.unique(gain_of(levels, given["gain"], given["rel"]))
+    judged = gain_of(a.judged.grade, given["gain"], given["rel"])
+    query = a.judged.query
+    depth = np.full(a.size, np.inf if k is None or given["ideal"] == "all" else float(k))
+    if given["ideal"] == "retrieved":
+        depth = np.minimum(depth, a.retrieved)
+    if np.any(gains < 0) or np.any(judged < 0):
+        return None
+    if given["ideal"] == "found":
+        inside = a.within(None if k is None else int(k))
+        query, judged = a.query[inside], judged[a.doc[inside]]
+        docs = docs.only(in_first(docs.ranks[0], k))
+    weights = [_discounts(rank, k, given["discount"]) for rank in docs.ranks]
+    plain = Measure(definitions()["DCG"], cutoff=k)(
+        gain=given["gain"], discount=given["discount"], rel=given["rel"]
+    )
+    bases = [values(plain, run) for run in runs]
+    longest = int(np.bincount(query, minlength=1).max(initial=0)) + int(docs.counts.max(initial=0)) + 1
+    return GainRatio(
+        base=bases[0] if len(runs) == 1 else bases[0] - bases[1],
+        docs=docs,
+        weight=weights[0] if len(runs) == 1 else weights[0] - weights[1],
+        gains=gains,
+        judged_query=query,
+        judged_gain=judged,
+        depth=np.minimum(depth, longest),
+        discount=discount_of(np.arange(1, longest + 1), given["discount"]),
+    )
+
+
+def same_ideal(measure: Measure, a: Alignment, b: Alignment) -> Bools:
+    """Whether nDCG divides both runs by the DCG of the same ideal list."""
+    ideal, k = measure.parameters["ideal"], measure.cutoff
+    if ideal == "retrieved":
+        depth = np.inf if k is None else k
+        same: Bools = np.minimum(a.retrieved, depth) == np.minimum(b.retrieved, depth)
+        return same
+    return np.full(a.size, ideal != "found")
+
+
+def ndcg_extremes(ratio: GainRatio) -> tuple[Floats, Floats]:
+    """The lowest and the highest value: the lowest is the highest of the opposite, with its sign changed."""
+    opposite = GainRatio(**{**vars(ratio), "base": -ratio.base, "weight": -ratio.weight})
+    return 0.0 - opposite.highest(), ratio.highest()
+
+
+def _discounts(rank: Ints, k: int | float | None, discount: str) -> Floats:
+    inside = in_first(rank, k)
+    return np.where(inside, discount_of(rank, "log2" if discount == "log2" else "reciprocal"), 0.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrecisionSums:
+    """Sums of the precision at each relevant document in the first k, as unjudged documents become relevant.
+
+    Such a sum is the sum of i / r(i) over the relevant ranks r(1) < r(2) < ... in the first k. Of the ways
+    to make m unjudged documents there relevant, the first m make every r(i) as small as it can be, so the
+    sum is highest; the last m make every r(i) as large as it can be, so it is lowest. `none` is the sum with
+    m = 0; `first` and `last` have one entry per unjudged document in the first k: the sums with m = 1, 2, ...
+    """
+
+    none: Floats
+    query: Ints
+    made: Ints
+    first: Floats
+    last: Floats
+    counts: Ints
+
+    def at(self, sums: Floats, query: Ints, made: Ints) -> Floats:
+        """Of `first` or `last`, the sum of a query for a number of documents, no more than there are."""
+        reached = np.minimum(made, self.counts[query])
+        place = (np.cumsum(self.counts) - self.counts)[query] + reached - 1
+        return np.where(reached > 0, np.append(sums, 0.0)[place], self.none[query])
+
+
+def precision_sums(a: Alignment, docs: Unjudged, k: int | None, rel: float) -> PrecisionSums:
+    """The sums for one run; its unjudged documents are sorted by query and rank."""
+    inside = docs.only(in_first(docs.ranks[0], k))
+    query, rank, place = inside.query, inside.ranks[0], inside.place
+    chosen = (a.grade >= rel) & a.within(k)
+    none = a.per_query(np.where(chosen, a.running(chosen) / a.rank, 0.0))
+    alone = added_precision(a, query, rank, k, rel)
+    total = np.concatenate([[0.0], np.cumsum(1 / rank)])
+    later = total[inside.starts[query + 1]] - total[np.arange(len(rank)) + 1]
+    first = none[query] + _running(inside, alone + place / rank)
+    mirrored = inside.starts[query] + inside.starts[query + 1] - 1 - np.arange(len(rank))
+    last = none[query] + _running(inside, (alone + later)[mirrored])
+    return PrecisionSums(none, query, place + 1, first, last, inside.counts)
+
+
+def added_precision(a: Alignment, query: Ints, rank: Ints, k: int | None, rel: float) -> Floats:
+    """What a sum of precisions gains where one document in the first k alone becomes relevant; 0 below."""
+    above, below = _relevant_around(
+        a, (a.grade >= rel) & a.within(k), query, np.minimum(rank, a.retrieved[query] + 1)
+    )
+    return np.where(in_first(rank, k), (above + 1) / rank + below, 0.0)
+
+
+def r_precision_extremes(
+    a: Alignment, docs: Unjudged, rel: float, cut: Callable[[Floats], Floats]
+) -> tuple[Floats, Floats]:
+    """The extremes of precision at a depth that is a function of R, over all numbers m of relevant documents.
+
+    m fixes the depth. Of the m documents as many as possible are within it for the highest value, and as
+    few as possible for the lowest: m less the number of documents that are not within it.
+    """
+    query = np.repeat(np.arange(a.size), docs.counts + 1)
+    made = np.arange(len(query)) - np.repeat(np.cumsum(docs.counts + 1) - docs.counts - 1, docs.counts + 1)
+    depth = cut(a.relevant(rel)[query] + made)
+    chosen = a.grade >= rel
+    found = _within(a.query[chosen], a.rank[chosen], a.size, query, depth)
+    inside = _within(docs.query, docs.ranks[0], a.size, query, depth)
+    most = share((found + np.minimum(made, inside)).astype(np.float64), depth)
+    forced = np.maximum(0, made - docs.counts[query] + inside)
+    least = share((found + forced).astype(np.float64), depth)
+    starts = np.flatnonzero(made == 0)
+    return np.minimum.reduceat(least, starts), np.maximum.reduceat(most, starts)
+
+
+def _within(entry_query: Ints, rank: Ints, size: int, query: Ints, depth: Floats) -> Ints:
+    """How many entries of each given query have a rank of at most the depth."""
+    step = int(rank[rank < ABSENT].max(initial=0)) + 2
+    entries = entry_query * step + np.minimum(rank, step - 1)
+    wanted = query * step + np.minimum(depth, step - 2).astype(np.int64)
+    inside: Ints = np.searchsorted(entries, wanted, side="right") - starts_of(entry_query, size)[query]
+    return inside
+
+
+def _relevant_around(a: Alignment, chosen: Bools, query: Ints, rank: Ints) -> tuple[Floats, Floats]:
+    """How many chosen hits are above each rank of a query, and the sum of 1 / rank of those below it."""
+    hit_query, hit_rank = a.query[chosen], a.rank[chosen]
+    starts = starts_of(hit_query, a.size)
+    step = int(max(hit_rank.max(initial=0), rank.max(initial=0))) + 1
+    place = np.searchsorted(hit_query * step + hit_rank, query * step + rank)
+    total = np.concatenate([[0.0], np.cumsum(1 / hit_rank)])
+    return (place - starts[query]).astype(np.float64), total[starts[query + 1]] - total[place]
+
+
+def _running(docs: Unjudged, value: Floats) -> Floats:
+    total: Floats = np.concatenate([[0.0], np.cumsum(value)])
+    within: Floats = total[1:] - total[docs.starts[docs.query]]
+    return within

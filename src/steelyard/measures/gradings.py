@@ -1,0 +1,290 @@
+"""Gradings of unjudged documents: which documents they are, and what measures become once they are graded.
+
+A grading gives a grade to every unjudged document of a query. The functions here build the alignment
+that a grading makes and evaluate a measure over many gradings at once: each grading of a query is one
+query of a larger alignment, so that the measure's own code is what computes every value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from steelyard.alignment.alignment import Alignment, Judged, Repeats, starts_of
+from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.errors import MeasureError
+from steelyard.measures.compute import values
+from steelyard.measures.grammar import Measure, parse
+
+ABSENT = 1 << 40
+"""The rank of a document that is not in a list."""
+
+WORK = 1 << 25
+"""About how many documents all gradings of one call may have; every query has an equal part of it."""
+
+LEAST_WORK = 1 << 12
+"""How many documents the gradings of one query may have, however many queries there are."""
+
+BLOCK = 1 << 20
+"""How many documents are graded at a time."""
+
+MOST_WHOLE_LEVELS = 100
+"""The highest grade up to which all whole numbers are taken as levels, used in the qrels or not."""
+
+FIXED = frozenset(
+    ("Judged", "Unjudged", "Unj", "UnjudgedRBP", "RBPResidual", "Repeats", "Confusion", "NumRet", "NumQ")
+) | {"Latency"}
+"""Measures that depend on what is judged now, on distractors or on the list alone: no grading changes them."""
+
+Grade: TypeAlias = Callable[[Ints, Ints], Floats]
+"""The grade of each document (its number in `Unjudged`) in each numbered grading of its query."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Unjudged:
+    """The unjudged documents of each query, one entry per document, sorted by query.
+
+    `ranks` has one array per run: the rank of each document in that run's list, ABSENT where it is not in it.
+    """
+
+    query: Ints
+    ranks: tuple[Ints, ...]
+    size: int
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Where the documents of each query start; one more entry, at the end, than there are queries."""
+        return starts_of(self.query, self.size)
+
+    @property
+    def counts(self) -> Ints:
+        """How many unjudged documents each query has."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def place(self) -> Ints:
+        """The place of each document among those of its query, 0 first."""
+        return np.arange(len(self.query)) - self.starts[self.query]
+
+    def only(self, kept: Bools) -> Unjudged:
+        """Some of the documents."""
+        return Unjudged(self.query[kept], tuple(rank[kept] for rank in self.ranks), self.size)
+
+    def of_run(self, number: int) -> Unjudged:
+        """The same documents with the ranks of one run, in the order of these ranks; absent ones last."""
+        order = np.lexsort((self.ranks[number], self.query))
+        return Unjudged(self.query[order], (self.ranks[number][order],), self.size)
+
+    def per_query(self, chosen: Bools) -> Ints:
+        """How many chosen documents each query has."""
+        return np.bincount(self.query[chosen], minlength=self.size)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Extremes:
+    """The lowest and the highest value over gradings; NaN where no grading gives a value.
+
+    `undefined`: some grading leaves the query without a value.
+    """
+
+    low: Floats
+    high: Floats
+    undefined: Bools
+
+
+def unjudged(a: Alignment) -> Unjudged:
+    """The unjudged documents of each list: ranks that neither a judged document nor a repeat has."""
+    starts = np.concatenate([[0], np.cumsum(a.retrieved)])
+    free = np.ones(int(starts[-1]), dtype=bool)
+    free[starts[a.query] + a.rank - 1] = False
+    if a.repeats.held:
+        free[starts[a.repeats.query] + a.repeats.rank - 1] = False
+    query = np.repeat(np.arange(a.size), a.retrieved)[free]
+    return Unjudged(query, (np.flatnonzero(free) - starts[query] + 1,), a.size)
+
+
+def in_first(rank: Ints, k: int | float | None) -> Bools:
+    """Which ranks are among the first k of a list; without k, which are in the list at all."""
+    inside: Bools = rank < ABSENT if k is None else rank <= k
+    return inside
+
+
+def highest_judged(a: Alignment) -> float:
+    """The highest grade in the qrels; 0 where none is above it."""
+    highest = float(a.judged.grade.max(initial=0.0)) if a.judged.highest is None else a.judged.highest
+    return 0.0 if highest != highest else max(highest, 0.0)
+
+
+def grade_levels(a: Alignment, levels: Sequence[float] | Floats | None = None) -> Floats:
+    """The grades that an unjudged document may have, in ascending order: from 0 to the highest grade in the qrels.
+
+    By default the whole numbers and the grades used in the qrels; only the latter where some grade is not a
+    whole number or the highest is above 100. 0 is always one of them.
+    """
+    top = highest_judged(a)
+    if levels is not None:
+        given = np.unique(np.append(np.asarray(levels, dtype=np.float64), 0.0))
+        if not np.all((given >= 0) & (given <= top)):
+            raise MeasureError(
+                f"the levels are {', '.join(f'{level:g}' for level in given)}; expected grades from 0 to "
+                f"{top:g}, the highest grade in the qrels."
+            )
+        return given
+    used = np.append(a.judged.grade[a.judged.grade > 0], [0.0, top])
+    whole = bool(np.all(used == np.round(used))) and top <= MOST_WHOLE_LEVELS
+    found: Floats = np.unique(np.append(used, np.arange(top + 1))) if whole else np.unique(used)
+    return found
+
+
+def is_fixed(measure: Measure) -> bool:
+    """Whether no grading changes a measure."""
+    if measure.name == "Counted":
+        return is_fixed(parse(measure.parameters["of"]))
+    return measure.name in FIXED
+
+
+def zero_counts(measure: Measure) -> bool:
+    """Whether a document graded 0 may give another value than one without a judgment."""
+    given = measure.parameters
+    if measure.name in ("Composite", "Counted", "Bpref", "GMBpref", "infAP", "NumNonrelJudgedRet"):
+        return True
+    table = given.get("gain")
+    worth = dict(table).get(0, 0) if isinstance(table, tuple) else 0
+    low = [given.get(name) for name in ("rel", "min_rel")]
+    return bool(worth != 0 or (low[0] is not None and low[0] <= 0) or (low[1] is not None and low[1] < 0))
+
+
+def extremes(
+    measure: Measure,
+    runs: Sequence[Alignment],
+    docs: Unjudged,
+    counts: Ints,
+    grade: Grade,
+) -> Extremes:
+    """The extremes of a measure, or of its difference between two runs, over the given gradings.
+
+    `counts` says how many gradings each query has (NaN is returned where there are none), and `grade` what
+    they are. `runs` and `docs.ranks` are in the same order.
+    """
+    now = [_fixed_values(measure, a) for a in runs]
+    low, high = np.full(docs.size, np.inf), np.full(docs.size, -np.inf)
+    undefined = np.zeros(docs.size, dtype=bool)
+    for query, number in _blocks(counts, _costs(runs, docs)):
+        virtual, doc = _rows(docs.starts, query)
+        given = grade(doc, number[virtual])
+        kept = np.ones(len(doc), dtype=bool) if zero_counts(measure) else given != 0
+        virtual, doc, given = virtual[kept], doc[kept], given[kept]
+        sides = [
+            _value(measure, graded(a, query, virtual, rank[doc], given), known, query)
+            for a, rank, known in zip(runs, docs.ranks, now, strict=True)
+        ]
+        value = sides[0] if len(sides) == 1 else sides[0] - sides[1]
+        there = ~np.isnan(value)
+        np.minimum.at(low, query[there], value[there])
+        np.maximum.at(high, query[there], value[there])
+        undefined[query[~there]] = True
+    none = low == np.inf
+    return Extremes(np.where(none, np.nan, low), np.where(none, np.nan, high), undefined)
+
+
+def affordable(runs: Sequence[Alignment], docs: Unjudged, counts: Floats) -> Bools:
+    """Whether the gradings of each query (how many is given) can be evaluated within its part of WORK."""
+    most = max(LEAST_WORK, WORK // max(1, docs.size))
+    return counts * _costs(runs, docs) <= most
+
+
+def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) -> Alignment:
+    """The alignment with one query per entry of `query` (a query of `a`), some unjudged documents graded.
+
+    The document that is graded in query `virtual` of the result has the rank and the grade given; at rank
+    ABSENT it is judged and not in the list. Each document graded above 0 is its own target, and ties are
+    not known.
+    """
+    hit_of, hit = _rows(a.hit_starts, query)
+    judged_starts = starts_of(a.judged.query, a.size)
+    judged_of, judged = _rows(judged_starts, query)
+    repeat_of, repeat = _rows(starts_of(a.repeats.query, a.size), query)
+    shift = starts_of(judged_of, len(query))[:-1] - judged_starts[query]
+    listed = np.flatnonzero(rank < ABSENT)
+    owner = np.concatenate([hit_of, virtual[listed]])
+    ranks = np.concatenate([a.rank[hit], rank[listed]])
+    docs = np.concatenate([a.doc[hit] + shift[hit_of], len(judged) + listed])
+    order = np.argsort(owner * (int(ranks.max(initial=0)) + 1) + ranks, kind="stable")
+    grades = np.concatenate([a.judged.grade[judged], grade])
+    judged_query = np.concatenate([judged_of, virtual])
+    ranks, docs = ranks[order], docs[order]
+    return Alignment(
+        queries=(),
+        retrieved=a.retrieved[query],
+        answered=a.answered[query],
+        top_score=a.top_score[query],
+        query=owner[order],
+        rank=ranks,
+        grade=grades[docs],
+        doc=docs,
+        tie_first=ranks,
+        tie_size=np.ones_like(ranks),
+        judged=Judged(judged_query, grades, highest_judged(a)),
+        targets=replace(a.targets, **_own_targets(judged_query, grades)),
+        repeats=Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held),
+        doc_ids=[""] * len(grades),
+        judged_only=a.judged_only,
+    )
+
+
+def _own_targets(query: Ints, grade: Floats) -> dict[str, Any]:
+    """The fields of `Targets` where each document graded above 0 is its own target."""
+    doc = np.flatnonzero(grade > 0)
+    target = np.arange(len(doc))
+    return {"doc": doc, "target": target, "grade": grade[doc], "query": query[doc], "name": [""] * len(doc)}
+
+
+def _costs(runs: Sequence[Alignment], docs: Unjudged) -> Ints:
+    """How many documents one grading of each query has, at most."""
+    judged = runs[0].judged_per_query(np.ones(len(runs[0].judged.query)))
+    return (1 + judged + sum(np.diff(a.hit_starts) + docs.counts for a in runs)).astype(np.int64)
+
+
+def _blocks(counts: Ints, costs: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """All gradings as (query, number of the grading), in blocks that fit in memory."""
+    query = np.repeat(np.arange(len(counts)), counts)
+    number = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
+    block = np.cumsum(costs[query]) // BLOCK
+    edges = np.flatnonzero(np.diff(block)) + 1
+    yield from zip(np.split(query, edges), np.split(number, edges), strict=True)
+
+
+def _rows(starts: Ints, query: Ints) -> tuple[Ints, Ints]:
+    """The entries of each query in turn: (place of the query in `query`, number of the entry)."""
+    lengths = np.diff(starts)[query]
+    owner = np.repeat(np.arange(len(query)), lengths)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return owner, starts[query[owner]] + within
+
+
+def _fixed_values(measure: Measure, a: Alignment) -> dict[Measure, Floats]:
+    """The values of the parts of a measure that no grading changes."""
+    if is_fixed(measure):
+        return {measure: values(measure, a)}
+    if measure.name != "Composite":
+        return {}
+    parts = [_fixed_values(parse(text), a) for text, _ in measure.parameters["weights"]]
+    return {part: value for known in parts for part, value in known.items()}
+
+
+def _value(measure: Measure, a: Alignment, fixed: dict[Measure, Floats], query: Ints) -> Floats:
+    """The values of a measure on a graded alignment, the fixed parts as they are now."""
+    if measure in fixed:
+        return fixed[measure][query]
+    if measure.name == "Composite":
+        from steelyard.measures.composite import weighed
+
+        parts = [(parse(text), weight) for text, weight in measure.parameters["weights"]]
+        return weighed(
+            [(part.definition.better, _value(part, a, fixed, query), weight) for part, weight in parts]
+        )
+    return values(measure, a)
