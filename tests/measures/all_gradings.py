@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 import steelyard as sy
-from steelyard.alignment.align import align
-from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.alignment import Alignment, align
 from steelyard.alignment.hits import Ordering
 from steelyard.measures.compute import values
 from steelyard.measures.gradings import is_fixed

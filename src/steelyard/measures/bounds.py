@@ -34,7 +34,7 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.measures.binary import capped, share
 from steelyard.measures.bound_formulas import gain_ratio, ndcg_extremes, precision_sums, r_precision_extremes
-from steelyard.measures.compute import averaged, summary, values
+from steelyard.measures.compute import _named_targets, averaged, summary, values
 from steelyard.measures.graded import gain_of
 from steelyard.measures.gradings import (
     ABSENT,
@@ -49,7 +49,6 @@ from steelyard.measures.gradings import (
     zero_counts,
 )
 from steelyard.measures.grammar import Measure, parse
-from steelyard.measures.needs import _named_targets
 from steelyard.measures.registry import definitions
 
 ENDS = frozenset(

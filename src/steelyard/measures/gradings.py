@@ -281,7 +281,7 @@ def _value(measure: Measure, a: Alignment, fixed: dict[Measure, Floats], query: 
     if measure in fixed:
         return fixed[measure][query]
     if measure.name == "Composite":
-        from steelyard.measures.composite import weighed
+        from steelyard.measures.counts import weighed
 
         parts = [(parse(text), weight) for text, weight in measure.parameters["weights"]]
         return weighed(
