@@ -47,7 +47,7 @@ def test_a_corrected_p_that_the_interval_knows_nothing_of():
         "The 95 % interval is a bootstrap of each pair alone; p is by the paired t test, corrected by holm for the "
         "3 pairs of a measure. The verdicts go by p."
     )
-    pair = next(pair for pair in found.tested if pair.run == "border")
+    pair = next(pair for pair in found.tested_pairs if pair.run == "border")
     assert pair.low > 0
     assert pair.p < 0.05 < pair.p_adjusted
     assert pair.verdict == "cannot tell"
@@ -66,7 +66,7 @@ def test_nothing_is_said_where_they_agree():
     assert not disagreements(compare_scores(table(base=BASE, border=BORDER), baseline="base"))
     clear = compare_scores(table(base=BASE, up=shifted(0.2), down=shifted(-0.2)), baseline="base")
     assert not disagreements(clear)
-    assert [pair.verdict for pair in clear.tested] == ["better", "worse"]
+    assert [pair.verdict for pair in clear.tested_pairs] == ["better", "worse"]
 
 
 def test_a_p_below_alpha_where_the_interval_holds_0():
@@ -75,8 +75,8 @@ def test_a_p_below_alpha_where_the_interval_holds_0():
     (note,) = disagreements(found)
     assert "rare against base on RR (the interval holds 0, p is <0.001)" in note
     assert "p is by the paired sign test. The verdicts" in note
-    assert found.tested[0].difference < 0 < found.tested[0].wins - found.tested[0].losses
-    assert found.tested[0].verdict == "differs"
+    assert found.tested_pairs[0].difference < 0 < found.tested_pairs[0].wins - found.tested_pairs[0].losses
+    assert found.tested_pairs[0].verdict == "differs"
 
 
 def test_another_alpha_is_named_as_a_reason():
@@ -105,17 +105,17 @@ def test_many_pairs_are_counted():
 )
 def test_a_verdict_knows_which_way_is_better(measure, verdict):
     frame = table(base=BASE, up=shifted(0.2)).rename({"RR": measure})
-    assert compare_scores(frame, baseline="base").tested[0].verdict == verdict
+    assert compare_scores(frame, baseline="base").tested_pairs[0].verdict == verdict
 
 
 def test_equal_runs_and_single_queries_have_verdicts_of_their_own():
-    assert compare_scores(table(base=BASE, same=BASE), baseline="base").tested[0].verdict == "the same"
-    assert compare_scores(table(base=[0.5], up=[0.6]), baseline="base").tested[0].verdict == "no test"
+    assert compare_scores(table(base=BASE, same=BASE), baseline="base").tested_pairs[0].verdict == "the same"
+    assert compare_scores(table(base=[0.5], up=[0.6]), baseline="base").tested_pairs[0].verdict == "no test"
 
 
 def test_a_pair_is_of_the_queries_that_both_have():
     frame = table(base=BASE, part=[*BORDER[:39], float("nan")])
-    pair = compare_scores(frame, baseline="base", missing="skip").tested[0]
+    pair = compare_scores(frame, baseline="base", missing="skip").tested_pairs[0]
     assert pair.queries == 39
     assert pair.difference == pytest.approx(float(np.mean(BORDER[:39])) - 0.5, abs=1e-12)
     assert pair.low < pair.difference < pair.high

@@ -36,7 +36,7 @@ def test_wide_and_long_agree(tmp_path):
 def test_measures_are_found_and_latency_is_less_is_better():
     result = sy.compare_scores(WIDE)
     assert result.keys == ["MRR", "Latency"]
-    faster = next(pair for pair in result.tested if pair.measure == "Latency")
+    faster = next(pair for pair in result.tested_pairs if pair.measure == "Latency")
     assert (faster.run, faster.wins) == ("a", 4)
 
 
@@ -46,7 +46,7 @@ def test_repetitions_are_averaged_or_kept_and_said():
     assert averaged.leaderboard["MRR"].to_list()[0] == pytest.approx(0.675 * 1.5)
     assert any("averaged over 2 values of 'seed'" in note for note in averaged.notes)
     blocks = sy.compare_scores(seeds, ["MRR"], options=TableOptions(repeats="blocks"))
-    assert blocks.tested[0].queries == 8
+    assert blocks.tested_pairs[0].queries == 8
     assert any("block of its own" in note for note in blocks.notes)
 
 
@@ -56,7 +56,7 @@ def test_holes_follow_the_missing_policy():
     assert zero.leaderboard["MRR"].to_list()[1] == pytest.approx(1.25 / 4)
     assert any("1 value is missing" in note and "query '4'" in note for note in zero.notes)
     skipped = sy.compare_scores(holed, ["MRR"], missing="skip")
-    assert skipped.tested[0].queries == 3
+    assert skipped.tested_pairs[0].queries == 3
     with pytest.raises(PolicyError, match="run 'b', query '4'"):
         sy.compare_scores(holed, ["MRR"], missing="error")
 
@@ -87,7 +87,7 @@ def test_stars_and_undefined_queries_count_as_nothing():
         frame = pl.DataFrame(
             {"run": ["b"] * 40 + ["m"] * 40, "query": [*range(40)] * 2, "MRR": [*base, *other]}
         )
-        pair = sy.compare_scores(frame, baseline="b", correction="none").tested[0]
+        pair = sy.compare_scores(frame, baseline="b", correction="none").tested_pairs[0]
         p = stats.ttest_rel(other, base).pvalue
         expected = "***" if p < 0.001 else "**" if p < 0.01 else "*" if p < 0.05 else "ns"
         assert pair.stars == expected

@@ -15,7 +15,7 @@ from steelyard.alignment.hits import Bools, Floats
 from steelyard.checks import is_whole
 from steelyard.comparison.movers import movers
 from steelyard.comparison.rules import TOLERANCE, Rule, parse_rules
-from steelyard.comparison.scores import Board, Column
+from steelyard.comparison.scores import Column, ScoreTable
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.errors import InputError, PolicyError, SteelyardError, did_you_mean, problem_report
 from steelyard.gate.baseline import Plan, check_allowed, check_measuring, check_queries, option
@@ -391,7 +391,7 @@ def _lost(case: _Case) -> list[tuple[str, float | None, float]]:
     if case.theirs is None:
         return []
     values = np.array([[np.where(case.gap == 0.0, case.theirs, case.mine)], [case.theirs]])
-    board = Board(("run", "baseline"), (case.column,), case.queries, values)
+    board = ScoreTable(("run", "baseline"), (case.column,), case.queries, values)
     less = case.column.better == "less"
     moved = movers(board, case.column.key, 0, 1, None, most=len(case.queries))
     lost = [each for each in moved if (each.difference > 0) == less]
