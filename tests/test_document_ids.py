@@ -7,7 +7,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.cli import run as cli
-from steelyard.coverage import difference
+from steelyard.coverage import id_difference
 from steelyard.errors import InputError
 
 QRELS = {"q1": {"doc1": 1, "doc2": 0}, "q2": {"doc3": 1}}
@@ -31,7 +31,7 @@ LISTS = {"q1": ["DOC7", "DOC1"], "q2": ["DOC9"]}
     ],
 )
 def test_what_makes_ids_differ(returned, judged, what):
-    assert difference(returned, judged) == what
+    assert id_difference(returned, judged) == what
 
 
 def forms(tmp_path):

@@ -34,7 +34,7 @@ def test_the_verdict_comes_first(page, result, opened):
 
 def test_the_leaderboard_holds_the_numbers_of_the_comparison(page, result, opened):
     with opened(page) as tab:
-        standings = result.comparison.standings
+        standings = result.comparison.leaderboard_rows
         assert order(tab) == [row.run for row in standings]
         shown = tab.locator("#board tbody tr:first-child .number").all_inner_texts()
         assert shown[1] == f"{standings[0].means['nDCG@10']:.4f}"
@@ -92,7 +92,7 @@ def test_the_composite_of_the_given_weights_is_the_one_measured(page, result, op
         values = tab.locator("td[data-composite]").evaluate_all(
             "cells => cells.map(cell => Number(cell.dataset.value))"
         )
-        means = [row.means["composite"] for row in result.comparison.standings]
+        means = [row.means["composite"] for row in result.comparison.leaderboard_rows]
         assert all(abs(a - b) < 1e-12 for a, b in zip(values, means, strict=True))
 
 

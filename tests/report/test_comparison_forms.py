@@ -43,8 +43,8 @@ def test_difference_interval_p_and_verdict_of_every_measure(against, form):
     assert "p (holm)" in text
     for measure in ("nDCG@5", "RR"):
         assert f"{measure} against base_line" in text
-    assert len(against.tested) == 4
-    for pair in against.tested:
+    assert len(against.tested_pairs) == 4
+    for pair in against.tested_pairs:
         line = next(
             line
             for line in re.split(r"\n|</tr>", text)
@@ -57,7 +57,7 @@ def test_latex_has_the_pairs_the_slices_and_the_movers(against):
     text = against.to_latex(movers=1, texts={"q0": "50 % of what?"})
     moved = sum(bool(half) for each in against.moved(1) for half in (each.lost, each.won))
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 1 + 2 + 1 + moved
-    for pair in against.tested:
+    for pair in against.tested_pairs:
         row = next(
             line for line in text.splitlines() if line.startswith(f"{pair.run} & ${pair.difference:+.4f}$")
         )
@@ -74,7 +74,7 @@ def test_latex_has_the_pairs_the_slices_and_the_movers(against):
 def test_csv_has_a_row_a_run_with_its_differences_and_slices(against):
     rows = {row["run"]: row for row in csv.DictReader(io.StringIO(against.to_csv()))}
     assert list(rows) == against.leaderboard["run"].to_list()
-    pair = next(pair for pair in against.tested if (pair.run, pair.measure) == ("better", "RR"))
+    pair = next(pair for pair in against.tested_pairs if (pair.run, pair.measure) == ("better", "RR"))
     row = rows["better"]
     assert float(row["RR difference"]) == pair.difference
     assert (float(row["RR difference low"]), float(row["RR difference high"])) == (pair.low, pair.high)
@@ -87,7 +87,7 @@ def test_csv_has_a_row_a_run_with_its_differences_and_slices(against):
 def test_csv_with_cutoffs_has_the_differences_of_each():
     found = sy.compare(TRUTH, RUNS, ["P"], baseline="base_line", at=[1, 3], by="kind", queries=KINDS)
     rows = {(row["run"], row["k"]): row for row in csv.DictReader(io.StringIO(found.to_csv()))}
-    for pair in found.tested:
+    for pair in found.tested_pairs:
         k = pair.measure.rpartition(" ")[2]
         assert float(rows[pair.run, k]["P difference"]) == pair.difference
     assert rows["better", "1"]["P [kind=odd]"] != ""
@@ -138,7 +138,7 @@ def test_times_are_in_milliseconds_in_every_table():
 
 def test_the_interval_is_of_what_is_shown_or_is_left_out():
     found = sy.compare(TRUTH, RUNS, ["NumRelRet", "GMAP", "RR"], baseline="base_line")
-    for pair in found.tested:
+    for pair in found.tested_pairs:
         assert (pair.low == pair.low) == (pair.measure == "RR")
         assert pair.to_dict()["low"] is None or pair.low <= pair.difference <= pair.high
 
@@ -188,7 +188,7 @@ def test_what_is_too_long_for_a_screen_is_shown_in_short_there_and_wholly_elsewh
     assert f"{first} against base\n" in text
     assert "differences from base\n" in text
     assert " against base\n" not in text.replace(f"{first} against base\n", "", 1)
-    for pair in found.tested:
+    for pair in found.tested_pairs:
         assert f"{pair.difference:+.4f} {pair.stars}" in text.partition("differences from base\n")[2]
     assert "Intervals and p of the other measures are in Markdown" in text
     for whole in (found.to_markdown(), found.to_html(), found.to_latex()):
@@ -204,7 +204,7 @@ def test_of_too_many_pairs_a_screen_shows_those_of_the_leader():
     assert len(shown.splitlines()) == 1 + 9
     assert "The pairs of the other runs are in Markdown, LaTeX, JSON and the report." in text
     assert len(re.findall(r"\| `?run1`? \| `?run2`? \|", found.to_markdown())) == 1
-    assert len(sy.compare(TRUTH, dict(list(runs.items())[:8]), ["nDCG@5"]).tested) < 40
+    assert len(sy.compare(TRUTH, dict(list(runs.items())[:8]), ["nDCG@5"]).tested_pairs) < 40
 
 
 NAMED = [f"exp-2024/bm25-{variant}-stemmed-and-lowercase" for variant in ("okapi", "plus", "l")]

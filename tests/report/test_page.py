@@ -145,7 +145,7 @@ def test_the_values_in_the_page_are_those_measured(comparison, tmp_path):
     comparison.to_html(tmp_path / "page.html")
     summary = embedded((tmp_path / "page.html").read_text(), "summary-data")
     values = np.frombuffer(base64.b64decode(summary["values"]), "<f4").reshape(2, 2, len(QRELS))
-    board = comparison.boards[0]
+    board = comparison.score_tables[0]
     for measure, column in enumerate(board.columns):
         assert np.allclose(values[measure], board.of(column.key))
     assert summary["queries"] == list(board.queries)
