@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints
 
 from steelyard.alignment.hits import DuplicateRule, Ordering, TieRule
-from steelyard.checks import is_whole
+from steelyard.checks import whole_number
 from steelyard.errors import PolicyError, did_you_mean
 
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | OptionKeywo
             )
     options = Options(**values)
     if options.depth is not None:
-        if not is_whole(options.depth, 1):
-            raise PolicyError(f"depth is {options.depth!r}; expected a whole number, 1 or more.")
+        depth = whole_number("depth", options.depth, 1, error=PolicyError)
+        options = replace(options, depth=depth)
         if options.ties == "expected":
             raise PolicyError(
                 "depth cuts through groups of tied documents, and ties=expected does not order them; "

@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, align
 from steelyard.alignment.hits import Floats
-from steelyard.checks import is_whole
+from steelyard.checks import whole_number
 from steelyard.comparison.result import Comparison, Source
 from steelyard.comparison.scores import (
     COMPOSITE,
@@ -246,9 +246,7 @@ def _measure_at(text: str | Measure, k: int | None, dialect: Dialect, shown: boo
 
 
 def _cutoff(k: int) -> int:
-    if not is_whole(k, 1):
-        raise PolicyError(f"a cutoff of `at` is {k!r}; expected a whole number, 1 or more.")
-    return int(k)
+    return whole_number("a cutoff of `at`", k, 1, error=PolicyError)
 
 
 def _own_cutoffs(shown: Iterable[str], parsed: Mapping[tuple[int | None, str], Measure]) -> list[Note]:

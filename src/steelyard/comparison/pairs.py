@@ -202,7 +202,7 @@ def _pair(
     mine, theirs = (column.mean(values[paired]) for values in each.values)
     outcome = tally(column.worth(gap))
     low, high = interval if column.averaged else (float("nan"), float("nan"))
-    power = power_analysis(gap, 0.8, plan.alpha, bool(p[1] < plan.alpha))
+    power = power_analysis(gap, alpha=plan.alpha, significant=bool(p[1] < plan.alpha))
     return Pair(
         run=table.runs[each.run],
         baseline=table.runs[each.baseline],

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
-from steelyard.checks import is_whole
+from steelyard.checks import whole_number
 from steelyard.comparison.movers import movers
 from steelyard.comparison.rules import TOLERANCE, Rule, parse_rules
 from steelyard.comparison.scores import Column, ScoreTable
@@ -41,9 +41,7 @@ def allowance(given: Any, now: Measured) -> int:
     """How many queries a run may fail on: what was given, or else what the result brings along."""
     if given is None:
         return now.allow_failed
-    if not is_whole(given, 0):
-        raise PolicyError(f"`allow_failed` is {given!r}; expected a whole number of queries, 0 or more.")
-    return int(given)
+    return whole_number("`allow_failed`", given, unit="queries", error=PolicyError)
 
 
 def failure_rows(now: Measured, runs: Sequence[str], allowed: int) -> list[Row]:
@@ -251,7 +249,7 @@ def _tested(case: _Case, p: float, adjusted: float, *, plan: Plan, tests: int, s
     times = tests if plan.correction != "none" else 1
     broken = not adjusted >= plan.alpha
     # A one-sided test at alpha has the power of a two-sided one at twice that.
-    power = power_analysis(gap, POWER, 2.0 * plan.alpha / times, separated=broken)
+    power = power_analysis(gap, POWER, 2.0 * plan.alpha / times, significant=broken)
     counts = tally(_forbidden(case))
     p_shown = f"p = {p:.2g}" + (f" ({adjusted:.2g} corrected)" if adjusted != p else "")
     mean = "" if case.averaged else " in the mean change per query"
