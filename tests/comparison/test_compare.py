@@ -187,8 +187,9 @@ def test_a_different_ranking_on_many_queries_is_reported_as_not_tested():
     kinds = {f"q{i}": "common" if i < 65 else "rare" for i in range(100)}
     runs = {"left": left, "right": right, "again": left}
     (note,) = sy.compare(qrels, runs, ["RR"], by="kind", queries=kinds).notes
-    assert "rare (right above left by 0.5000 on 35 queries, 35 won and 0 lost; 2 pairs are reversed of 3)" in str(
-        note
+    assert (
+        "rare (right above left by 0.5000 on 35 queries, 35 won and 0 lost; 2 pairs are reversed of 3)"
+        in str(note)
     )
     assert str(note).endswith(" (not tested)")
 
@@ -258,7 +259,7 @@ def test_errors_for_wrong_input(qrels, runs):
         sy.compare(qrels, [sy.Run(runs["good"]), sy.Run(runs["fair"])], ["AP"])
     with pytest.raises(PolicyError, match="unknown test 'anova'; expected one of t, "):
         sy.compare(qrels, runs, ["AP"], test="anova")
-    with pytest.raises(PolicyError, match="there is no correction"):
+    with pytest.raises(PolicyError, match="unknown correction 'hochberg'; expected one of none, "):
         sy.compare(qrels, runs, ["AP"], correction="hochberg")
     for alpha in (0, 1, 2, float("nan")):
         with pytest.raises(PolicyError, match="alpha is .*; expected a number above 0 and below 1"):
@@ -336,28 +337,28 @@ NEARLY = {**GOOD, "q4": ["x", "a", "b"]}
 
 
 @pytest.mark.parametrize(
-    ("runs", "said"),
+    ("runs", "verdict"),
     [
-        ({"one": GOOD, "two": GOOD}, "one and two both have 0.9197 on nDCG@10: no difference on any query."),
+        ({"one": GOOD, "two": GOOD}, "one and two both score 0.9197 on nDCG@10: no difference on any query."),
         (
             {"one": GOOD, "two": GOOD, "three": GOOD},
-            "one, two and three all have 0.9197 on nDCG@10: no difference on any query.",
+            "one, two and three all score 0.9197 on nDCG@10: no difference on any query.",
         ),
         (
             {"one": GOOD, "two": GOOD, "worse": WORSE},
-            "one and two lead on nDCG@10 with 0.9197, no difference between them on any query, 0.6618 ahead of worse; "
-            "the data can tell them from every other run.",
+            "one and two (no difference on any query) lead worse on nDCG@10 by 0.6618 (0.9197): "
+            "the difference is significant.",
         ),
         (
             {"one": GOOD, "two": GOOD, "nearly": NEARLY},
-            "one and two lead on nDCG@10 with 0.9197, no difference between them on any query, 0.0075 ahead of nearly, "
-            "but the data cannot tell them from nearly. "
-            "Of the first two that differ: 30 queries cannot separate these two: 238 would.",
+            "one and two (no difference on any query) lead nearly on nDCG@10 by 0.0075 (0.9197): not significant with "
+            "30 queries; about 240 would be needed if the true difference is this large. "
+            "Tied for first: one, two and nearly.",
         ),
     ],
 )
-def test_the_verdict_on_runs_that_are_the_same_on_every_query(runs, said):
-    assert sy.compare(TWO_EACH, runs, ["nDCG@10"]).verdict == said
+def test_verdict_on_runs_without_a_difference_on_any_query(runs, verdict):
+    assert sy.compare(TWO_EACH, runs, ["nDCG@10"]).verdict == verdict
 
 
 @pytest.mark.parametrize("place", ["qrels.tsv", "qrels/test.tsv"])

@@ -131,8 +131,7 @@ def verdict_of(
         return Verdict(f"{headline}: the difference is significant{others}.", "", equal)
     outcome = "the difference is significant"
     if second.run in tied:
-        outcome = power_analysis(
-            values[top.run] - values[second.run], 0.8, plan.alpha, False
-        ).sentence.rstrip(".")
+        gap = values[top.run] - values[second.run]
+        outcome = power_analysis(gap, alpha=plan.alpha, significant=False).clause
     tied = [*equal, *tied]
     return Verdict(f"{headline}: {outcome}.", f"Tied for first: {listed(tied, SHOWN_NAMES)}.", tied)

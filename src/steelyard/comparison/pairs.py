@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from math import isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from steelyard.comparison.testing import ComparisonPlan
 from steelyard.notes import Note, note
 from steelyard.statistics import (
     FAMILY_TESTS,
+    PowerResult,
     adjust,
     cohens_d,
     max_t,
@@ -71,6 +72,18 @@ class Pair:
         """The measure with the cutoff of the row."""
         return label(self.measure, self.k)
 
+    def power_sentence(self, scale: float) -> str:
+        """`sentence` with the differences multiplied by a factor, as for times in milliseconds."""
+        significant = self.verdict not in ("not significant", "equal", "not tested")
+        return PowerResult(
+            n=self.queries,
+            difference=self.difference * scale,
+            deviation=math.nan,
+            smallest=self.smallest * scale,
+            needed=self.needed,
+            significant=significant if self.queries > 1 else None,
+        ).sentence
+
     def disagrees(self, alpha: float) -> bool:
         """Whether the interval excludes 0 and p is not below alpha, or the other way round."""
         if self.low != self.low or self.p_adjusted != self.p_adjusted:
@@ -80,7 +93,8 @@ class Pair:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; numbers that are not finite, which JSON cannot hold, as None."""
         return {
-            key: None if isinstance(v, float) and not isfinite(v) else v for key, v in asdict(self).items()
+            key: None if isinstance(v, float) and not math.isfinite(v) else v
+            for key, v in asdict(self).items()
         }
 
 

@@ -258,7 +258,7 @@ def _pair(column: Column, pair: Pair) -> dict[str, Any]:
         "verdict": pair.verdict,
         "effect": "–" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
         "tally": f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
-        "sentence": pair.sentence if scale == 1 else f"{pair.sentence.partition(':')[0].rstrip('.')}.",
+        "power": pair.power_sentence(scale),
     }
 
 
