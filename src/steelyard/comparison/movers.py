@@ -84,7 +84,7 @@ class RunMovers:
 
 
 @dataclass(frozen=True)
-class ListPair:
+class RankedLists:
     """The ranked lists of a run and a baseline, how they are ordered, and the qrels."""
 
     run: Run
@@ -94,7 +94,7 @@ class ListPair:
 
 
 def movers(
-    table: ScoreTable, measure: str, run: int, baseline: int, lists: ListPair | None, most: int = 10
+    table: ScoreTable, measure: str, run: int, baseline: int, lists: RankedLists | None, most: int = 10
 ) -> list[Mover]:
     """The queries with the largest change from baseline to run on a measure, in either direction."""
     values = table.of(measure)
@@ -104,7 +104,7 @@ def movers(
 
 
 def movers_by_run(
-    table: ScoreTable, baseline: str, lists: Callable[[str], ListPair | None], most: int
+    table: ScoreTable, baseline: str, lists: Callable[[str], RankedLists | None], most: int
 ) -> list[RunMovers]:
     """For every other run the queries that it lost and won with the largest change from the baseline.
 
@@ -138,7 +138,7 @@ def movers_by_run(
 
 
 def _movers(
-    table: ScoreTable, measure: str, runs: tuple[int, int], lists: ListPair | None, places: Sequence[int]
+    table: ScoreTable, measure: str, runs: tuple[int, int], lists: RankedLists | None, places: Sequence[int]
 ) -> list[Mover]:
     """The queries at some places, with the documents that changed rank where the lists are known."""
     after, before = (table.of(measure)[run] for run in runs)
@@ -150,7 +150,7 @@ def _movers(
     ]
 
 
-def _document_moves(lists: ListPair, queries: Sequence[str]) -> dict[str, list[DocumentMove]]:
+def _document_moves(lists: RankedLists, queries: Sequence[str]) -> dict[str, list[DocumentMove]]:
     after, before = (_ranks(run, lists.ordering, queries) for run in (lists.run, lists.baseline))
     judged, grades = lists.qrels.judged, lists.qrels.grades
     place = {query: number for number, query in enumerate(judged.query_ids)}

@@ -17,7 +17,7 @@ from steelyard.comparison.leaderboard import (
     order_of,
     verdict_of,
 )
-from steelyard.comparison.movers import ListPair, Mover, RunMovers, movers, movers_by_run
+from steelyard.comparison.movers import RankedLists, Mover, RunMovers, movers, movers_by_run
 from steelyard.comparison.pairs import Pair, disagreement_notes, pairs_of, untested_notes
 from steelyard.comparison.scores import ScoreTable, label
 from steelyard.comparison.slices import Slice, reversal_notes, slices_of
@@ -233,12 +233,12 @@ class Comparison:
         base = self.plan.baseline or self.leaderboard_rows[-1].run
         return movers_by_run(self.score_tables[0], base, lambda run: self.lists(run, base), most)
 
-    def lists(self, run: str, baseline: str) -> ListPair | None:
+    def lists(self, run: str, baseline: str) -> RankedLists | None:
         """The ranked lists of two runs; None where they are unknown, or of different chunkings."""
         if self.source is None or self.source.chunked:
             return None
         ordering = self.coverage[run].policies.ordering
-        return ListPair(self.source.run(run), self.source.run(baseline), ordering, self.source.qrels)
+        return RankedLists(self.source.run(run), self.source.run(baseline), ordering, self.source.qrels)
 
     def to_dict(self, movers: int = 0) -> dict[str, Any]:
         """As in the JSON of `compare`; with `movers`, that many of the queries that every run lost and won by most."""

@@ -310,7 +310,7 @@ def _within_margin(case: _Case, plan: Plan) -> Row:
             what = "a larger loss" if rule.kind == "not worse" else "a larger difference"
             why += f"; the interval does not exclude {what}"
             power = power_analysis(
-                gap + (-rule.number if less else rule.number), POWER, plan.alpha, separated=False
+                gap + (-rule.number if less else rule.number), POWER, plan.alpha, significant=False
             )
             if power.needed is not None and power.needed > n and (worst + best) / 2 > -rule.number:
                 why += (
