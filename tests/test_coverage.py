@@ -1,4 +1,4 @@
-"""What coverage counts and says of a run."""
+"""Coverage: the counts of a run, and its notes."""
 
 import pytest
 
@@ -18,44 +18,45 @@ def forms(tmp_path):
         yield sy.Run.read(tmp_path / f"run.{suffix}")
 
 
-def test_an_empty_list_is_counted_and_said_whatever_it_came_in(tmp_path):
+def test_an_empty_list_is_counted_in_every_format(tmp_path):
     for run in forms(tmp_path):
         scores = sy.evaluate(QRELS, run, ["RR", "NumQ"])
         assert (scores.coverage.answered, scores.coverage.missing, scores.coverage.empty) == (2, 1, 1)
-        assert "1 query is answered with an empty list and counts as 0." in str(scores.coverage)
+        assert "1 query has an empty list and scores 0." in str(scores.coverage)
         assert scores.to_dict()["coverage"]["empty"] == 1
         assert scores["RR"] == pytest.approx(1 / 3)
 
 
-def test_an_empty_list_counts_where_missing_queries_are_left_out(tmp_path):
+def test_an_empty_list_counts_where_missing_queries_are_skipped(tmp_path):
     for run in forms(tmp_path):
         scores = sy.evaluate(QRELS, run, "recip_rank", dialect="trec_eval-9")
         assert scores.means == {"recip_rank": 0.5}
-        assert "though missing queries are left out; a TREC file cannot hold an empty list" in str(
-            scores.coverage
-        )
+        assert (
+            "1 query has an empty list and scores 0 (missing queries are skipped, but an empty list is an answer; "
+            "a TREC file cannot store one)."
+        ) in str(scores.coverage)
     (tmp_path / "run.trec").write_text("q1 Q0 a 1 1 run\n")
     from_trec = sy.evaluate(QRELS, tmp_path / "run.trec", "recip_rank", dialect="trec_eval-9")
     assert (from_trec.means, from_trec.coverage.empty) == ({"recip_rank": 1.0}, 0)
     assert "empty list" not in str(from_trec.coverage)
 
 
-def test_explain_says_what_an_empty_list_is_where_missing_queries_are_left_out():
+def test_explain_mentions_empty_lists_where_missing_queries_are_skipped():
     assert "one with an empty list is not" in sy.explain("map", dialect="trec_eval-9")
     assert "empty list is not" not in sy.explain("nDCG@10")
 
 
-def test_one_of_a_thing_is_one():
+def test_singular_and_plural():
     scores = sy.evaluate({"q1": ["a"]}, {"q1": ["a"]}, "RR")
     assert str(scores.coverage) == "1 of 1 query answered, 1 document."
     assert repr(scores).splitlines()[0] == "Scores of 'run' over 1 query"
     unjudged = sy.evaluate({"q1": ["a"]}, {"q1": ["a", "x"]}, "RR").coverage
-    assert "1 of 2 documents (50%) was never judged." in str(unjudged)
+    assert "1 of 2 documents (50%) is unjudged." in str(unjudged)
     assert repr(sy.Run({"q1": ["x"]})) == "Run 'run': 1 query, 1 document"
     assert repr(sy.Qrels({"q1": [["a"]]})) == "Qrels: 1 query, 1 judgment, 1 relevant, 1 target"
 
 
-def test_what_holds_of_judgments_and_run_is_said_once(tmp_path):
+def test_a_note_on_both_qrels_and_run_is_shown_once(tmp_path):
     for name in ("qrels", "run"):
         (tmp_path / f"{name}.json").write_text('{"q1": ["a", "b"]}')
     said = sy.evaluate(tmp_path / "qrels.json", tmp_path / "run.json", "RR").coverage
@@ -73,35 +74,36 @@ def test_a_repeat_is_neither_judged_nor_unjudged():
         assert scores["Judged@2"] == (0 if duplicates == "hold" else 0.5)
         # The first rank is unknown, and what is below the list; a repeat gains nothing, which is known.
         assert scores["RBPResidual(p=0.5)"] == (1 / 2 + 1 / 16 if duplicates == "hold" else 1 / 2 + 1 / 4)
-    assert "1 of 2 documents (50%) was never judged" in str(scores.coverage)
+    assert "1 of 2 documents (50%) is unjudged" in str(scores.coverage)
     held = sy.evaluate({"q": {"a": 1}}, {"q": ["u", "u", "a", "a"]}, "AP")
-    assert "1 of 2 different documents (50%) was never judged" in str(held.coverage)
+    assert "1 of 2 distinct documents (50%) is unjudged" in str(held.coverage)
 
 
-def test_grades_below_1_are_not_passed_over_in_silence():
+def test_grades_below_1_are_reported():
     qrels, run = {"q1": {"a": 0.5, "b": 0.2}, "q2": {"c": 1, "d": 0.4}}, {"q1": ["a"], "q2": ["c"]}
     scores = sy.evaluate(qrels, run, ["AP", "nDCG@3", "RR"])
-    assert "3 judgments have a grade above 0 but below 1, from which on AP, RR count a document" in str(
-        scores.coverage
-    )
-    assert "rel=0.2 (--rel 0.2) counts them too" in str(scores.coverage)
+    assert (
+        "3 judgments have a grade above 0 but below 1, the lowest grade that AP, RR count as relevant; "
+        "rel=0.2 (--rel 0.2) includes them."
+    ) in str(scores.coverage)
     assert (scores.coverage.below_rel, scores.coverage.no_relevant) == (3, 0)
     alone = sy.evaluate(qrels, run, "AP")
     assert alone.coverage.no_relevant == 1
-    assert "1 query has no relevant document and counts as 0" in str(alone.coverage)
+    assert "1 query has no relevant document and scores 0" in str(alone.coverage)
     assert sy.evaluate(qrels, run, "AP", no_relevant="skip").means == {"AP": 1.0}
-    for said in (sy.evaluate(qrels, run, "AP", rel=0.2), sy.evaluate(qrels, run, "AP(rel=0.2)")):
-        assert said.means.popitem()[1] == 0.5
-        assert (said.coverage.below_rel, said.coverage.no_relevant, len(said.coverage.notes)) == (0, 0, 0)
+    for stated in (sy.evaluate(qrels, run, "AP", rel=0.2), sy.evaluate(qrels, run, "AP(rel=0.2)")):
+        assert stated.means.popitem()[1] == 0.5
+        counts = stated.coverage.counts()
+        assert (counts["below_rel"], counts["no_relevant"], stated.coverage.notes) == (0, 0, ())
 
 
-def test_a_relevance_level_above_1_is_a_choice_and_needs_no_note():
+def test_no_note_on_an_explicit_relevance_level():
     scores = sy.evaluate({"q": {"a": 1}}, {"q": ["a"]}, ["AP"], rel=2)
     assert (scores.coverage.no_relevant, scores.coverage.below_rel) == (1, 0)
     assert "grade above 0" not in str(scores.coverage)
 
 
-def test_judgments_say_how_many_are_relevant_as_measures_count_them(tmp_path):
+def test_qrels_count_relevant_documents_as_measures_do(tmp_path):
     qrels = sy.Qrels({"q1": {"a": 0.5, "b": 1}, "q2": {"c": 0.25}})
     assert repr(qrels).endswith("1 relevant, 2 graded above 0 but below 1 (relevant with rel=0.25)")
     qrels.write(tmp_path / "qrels.json")

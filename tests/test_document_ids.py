@@ -1,4 +1,4 @@
-"""What is said where not one document that came back is judged."""
+"""Runs without a judged document: ids of both sides, and how they differ."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.cli import run as cli
-from steelyard.coverage import difference
+from steelyard.coverage import id_difference
 from steelyard.errors import InputError
 
 QRELS = {"q1": {"doc1": 1, "doc2": 0}, "q2": {"doc3": 1}}
@@ -19,9 +19,9 @@ LISTS = {"q1": ["DOC7", "DOC1"], "q2": ["DOC9"]}
     [
         (["D1", "D2"], ["d2", "d3"], "upper and lower case"),
         ([" d1"], ["d1"], "white space around them"),
-        (["msmarco_12", "msmarco_7"], ["7"], "'msmarco_', with which those of the run begin"),
-        (["7"], ["D7", "D8"], "'D', with which those of the judgments begin"),
-        (["a.pdf", "b.pdf"], ["b"], "'.pdf', in which those of the run end"),
+        (["msmarco_12", "msmarco_7"], ["7"], "the prefix 'msmarco_' of the run's ids"),
+        (["7"], ["D7", "D8"], "the prefix 'D' of the qrels' ids"),
+        (["a.pdf", "b.pdf"], ["b"], "the suffix '.pdf' of the run's ids"),
         (["12"], ["2"], None),
         (["paris"], ["is"], None),
         (["x"], ["y"], None),
@@ -30,41 +30,40 @@ LISTS = {"q1": ["DOC7", "DOC1"], "q2": ["DOC9"]}
         ([], ["y"], None),
     ],
 )
-def test_what_makes_ids_differ(returned, judged, what):
-    assert difference(returned, judged) == what
+def test_difference_between_ids(returned, judged, what):
+    assert id_difference(returned, judged) == what
 
 
 def forms(tmp_path):
     """The same run as a mapping, a Run, a frame and a file."""
-    held = sy.Run(LISTS)
-    held.write(tmp_path / "mixed.run")
+    run = sy.Run(LISTS)
+    run.write(tmp_path / "mixed.run")
     rows = [(query, doc, 1.0) for query, docs in LISTS.items() for doc in docs]
     frame = pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
-    return [LISTS, held, frame, tmp_path / "mixed.run"]
+    return [LISTS, run, frame, tmp_path / "mixed.run"]
 
 
-def test_ids_of_both_sides_are_shown_whatever_the_run_came_in(tmp_path):
+def test_ids_of_both_sides_are_shown_for_every_kind_of_run(tmp_path):
     for run in forms(tmp_path):
-        told = str(sy.evaluate(QRELS, run, "AP").coverage)
         assert (
-            "No document that came back is judged: the run has 'DOC7', 'DOC1', the judgments 'doc1', 'doc2'"
-            in told
-        )
-        assert "the ids differ only in upper and lower case." in told
+            "No retrieved document is judged: the run has 'DOC7', 'DOC1', the qrels 'doc1', 'doc2'; "
+            "the ids differ only in upper and lower case."
+        ) in str(sy.evaluate(QRELS, run, "AP").coverage)
 
 
-def test_nothing_is_said_where_one_document_is_judged():
-    told = str(sy.evaluate(QRELS, {"q1": ["DOC7"], "q2": ["doc3"]}, "AP").coverage)
-    assert "came back is judged" not in told
-    assert "came back is judged" not in str(sy.evaluate(QRELS, {"q1": []}, "AP").coverage)
+def test_no_note_where_a_document_is_judged():
+    for run in ({"q1": ["DOC7"], "q2": ["doc3"]}, {"q1": []}):
+        assert sy.evaluate(QRELS, run, "AP").coverage.notes == ()
 
 
 def test_a_poor_run_is_measured_and_one_with_other_ids_is_refused(tmp_path, capsys):
     poor = sy.evaluate({"q": ["a"]}, {"q": ["x"]}, "AP")
-    assert "the run has 'x', the judgments 'a'; check that they belong together." in str(poor.coverage)
+    assert (
+        "No retrieved document is judged: the run has 'x', the qrels 'a'; check that the two files belong together."
+    ) in str(poor.coverage)
     assert sy.compare({"q": ["a"]}, {"one": {"q": ["x"]}}, ["AP"]).leaderboard["AP"].to_list() == [0.0]
     with pytest.raises(
-        InputError, match="run 'one': no document that came back is judged: .* differ only in upper"
+        InputError, match="run 'one': no retrieved document is judged: .* differ only in upper"
     ):
         sy.compare(QRELS, {"one": LISTS}, ["AP"])
     (tmp_path / "qrels.trec").write_text("q1 0 doc1 1\n")
@@ -75,8 +74,8 @@ def test_a_poor_run_is_measured_and_one_with_other_ids_is_refused(tmp_path, caps
     assert "upper and lower case" in err
 
 
-def test_a_run_that_only_missed_is_measured_though_its_ids_stand_with_other_queries():
-    truth = {"q1": ["d1"], "q2": ["d2"]}
+def test_a_run_without_hits_is_measured_if_its_ids_occur_with_other_queries():
+    qrels = {"q1": ["d1"], "q2": ["d2"]}
     missed = {"q1": ["d2"], "q2": ["d1"]}
-    result = sy.compare(truth, {"missed": missed, "found": {"q1": ["d1"], "q2": ["d2"]}}, ["RR"])
+    result = sy.compare(qrels, {"missed": missed, "found": {"q1": ["d1"], "q2": ["d2"]}}, ["RR"])
     assert result.leaderboard["RR"].to_list() == [1.0, 0.0]

@@ -1,4 +1,4 @@
-"""What a result says of how it was made: policies, levels, measures spelled out, inputs and versions."""
+"""The provenance of a result: policies, levels, measures spelled out, inputs and versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.errors import PolicyError
 
 QRELS = "q1 0 a 2\nq1 0 b 1\nq2 0 c 2\n"
 RUN = "q1 Q0 a 1 3 one\nq1 Q0 u 2 2 one\nq2 Q0 c 1 1 one\n"
-ASKED = [
+ARGUMENTS = [
     *("-m", "AP", "-m", "nDCG@10", "--rel", "2", "--depth", "5", "--ties", "docid-asc", "--missing", "skip"),
     *("--no-relevant", "skip", "--duplicates", "collapse", "--unjudged", "remove"),
 ]
@@ -24,7 +24,9 @@ POLICIES = {
     "missing": "skip", "no_relevant": "skip", "ties": "docid-asc", "duplicates": "collapse", "single": False,
     "unjudged": "remove", "rel": 2, "depth": 5,
 }  # fmt: skip
-SAID = "missing=skip, no_relevant=skip, ties=docid-asc, duplicates=collapse, unjudged=remove, rel=2, depth=5"
+SETTINGS = (
+    "missing=skip, no_relevant=skip, ties=docid-asc, duplicates=collapse, unjudged=remove, rel=2, depth=5"
+)
 
 
 @pytest.fixture
@@ -35,8 +37,8 @@ def files(tmp_path):
     return [str(tmp_path / name) for name in ("qrels.trec", "one.run", "two.run")]
 
 
-def test_evaluate_as_json_says_everything_that_gives_the_number_again(files, capsys):
-    assert cli(["evaluate", *files[:2], *ASKED, "--format", "json"]) == 0
+def test_json_of_evaluate_has_everything_to_reproduce_the_number(files, capsys):
+    assert cli(["evaluate", *files[:2], *ARGUMENTS, "--format", "json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["policies"] == POLICIES
     assert made["measures"]["AP"] == "AP(rel=2, denominator=relevant, per=document)"
@@ -53,19 +55,24 @@ def test_evaluate_as_json_says_everything_that_gives_the_number_again(files, cap
     assert (scores.policies, scores.to_dict()["policies"]) == (POLICIES, POLICIES)
 
 
-def test_the_other_formats_say_what_is_not_the_default(files, capsys):
+def test_the_other_formats_show_options_that_are_not_the_default(files, capsys):
     for format in ("table", "markdown", "latex"):
-        assert cli(["evaluate", *files, *ASKED, "--format", format]) == 0
+        assert cli(["evaluate", *files, *ARGUMENTS, "--format", format]) == 0
         out = capsys.readouterr().out
-        assert f"Measured with {SAID}.".replace("_", r"\_" if format == "latex" else "_") in out
+        assert f"Measured with {SETTINGS}.".replace("_", r"\_" if format == "latex" else "_") in out
         assert "AP(rel=2)" in out
-    assert cli(["evaluate", *files[:2], *ASKED, "--format", "csv"]) == 0
+    assert cli(["evaluate", *files[:2], *ARGUMENTS, "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [(row["measure"], row["settings"]) for row in rows] == [("AP(rel=2)", SAID), ("nDCG@10", SAID)]
-    assert SAID in repr(sy.evaluate(*files[:2], "AP", **{k: v for k, v in POLICIES.items() if k != "single"}))
+    assert [(row["measure"], row["settings"]) for row in rows] == [
+        ("AP(rel=2)", SETTINGS),
+        ("nDCG@10", SETTINGS),
+    ]
+    assert SETTINGS in repr(
+        sy.evaluate(*files[:2], "AP", **{k: v for k, v in POLICIES.items() if k != "single"})
+    )
 
 
-def test_nothing_is_added_where_all_is_the_default(files, capsys):
+def test_no_settings_are_shown_where_all_are_defaults(files, capsys):
     for format in ("table", "markdown", "latex", "csv"):
         assert cli(["evaluate", *files[:2], "-m", "AP", "--format", format]) == 0
         out = capsys.readouterr().out
@@ -73,8 +80,8 @@ def test_nothing_is_added_where_all_is_the_default(files, capsys):
         assert "settings" not in out
 
 
-def test_compare_says_the_same(files, capsys):
-    assert cli(["compare", *files, *ASKED, "--alpha", "0.01", "--format", "json"]) == 0
+def test_json_of_compare_has_the_same(files, capsys):
+    assert cli(["compare", *files, *ARGUMENTS, "--alpha", "0.01", "--format", "json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["policies"], made["alpha"], made["permutations"]) == (POLICIES, 0.01, 100_000)
     assert made["measures"]["AP"].startswith("AP(rel=2,")
@@ -84,14 +91,14 @@ def test_compare_says_the_same(files, capsys):
     chosen = {name: value for name, value in POLICIES.items() if name != "single"}
     held = sy.Run.read(files[1])
     result = sy.compare(files[0], {"file": files[1], "held": held}, ["AP"], **chosen)
-    assert f"Measured with {SAID}." in result.to_text()
+    assert f"Measured with {SETTINGS}." in result.to_text()
     assert result.to_dict()["inputs"]["runs"] == {
         "file": {"file": "one.run", "bytes": len(RUN)},
         "held": {"fingerprint": held.fingerprint},
     }
 
 
-def test_what_is_in_memory_is_told_by_its_content_unless_that_is_dear(monkeypatch):
+def test_inputs_in_memory_have_a_fingerprint_unless_it_is_expensive(monkeypatch):
     qrels, run = sy.Qrels({"q": ["a"]}), sy.Run({"q": ["a", "b"]})
     known = {"judgments": {"fingerprint": qrels.fingerprint}, "run": {"fingerprint": run.fingerprint}}
     assert sy.evaluate(qrels, run, "AP").to_dict()["inputs"] == known
@@ -103,7 +110,7 @@ def test_what_is_in_memory_is_told_by_its_content_unless_that_is_dear(monkeypatc
     assert sy.evaluate(qrels, large, "AP").to_dict()["inputs"] == {"judgments": known["judgments"]}
 
 
-def test_a_correction_that_has_no_part_is_refused(files, capsys):
+def test_a_correction_without_effect_is_refused(files, capsys):
     with pytest.raises(PolicyError, match="tukey test corrects for all its pairs itself"):
         sy.compare(files[0], {"x": files[1], "y": files[2]}, ["AP"], test="tukey", correction="bonferroni")
     assert cli(["compare", *files, "-m", "AP", "--test", "max-t", "--correction", "bh"]) == 2
@@ -112,12 +119,12 @@ def test_a_correction_that_has_no_part_is_refused(files, capsys):
     assert (made["test"], made["correction"]) == ("tukey", "tukey")
 
 
-def test_a_fused_run_takes_no_format_of_a_table(files, capsys):
+def test_a_fused_run_has_no_table_format(files, capsys):
     assert cli(["fuse", *files[1:], "--format", "json"]) == 2
     assert "-o fused.json" in capsys.readouterr().err
 
 
-def test_a_file_has_the_format_its_name_says(files, tmp_path, capsys):
+def test_the_name_of_an_output_file_chooses_the_format(files, tmp_path, capsys):
     """-o x.json is JSON and -o x.csv a whole table, whichever verb writes it."""
     for arguments in (["validate", files[0]], ["explain", "AP"], ["measures"], ["dialects"], ["retrievers", "random"],
                       ["reconcile", files[0], files[1], "-m", "AP", "--dialects", "ranx,autorag"]):  # fmt: skip
@@ -138,7 +145,7 @@ def test_a_first_baseline_has_no_table_to_print(files, tmp_path, capsys):
     assert cli(kept) == 0
 
 
-def test_the_page_says_level_and_depth(files, tmp_path):
+def test_the_page_shows_level_and_depth(files, tmp_path):
     sy.compare(files[0], {"x": files[1]}, ["AP"], rel=2, depth=7).to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "rel=2" in page

@@ -143,9 +143,9 @@ def _tests(comparisons: Mapping[str, Comparison]) -> Table:
         columns += [measure, f"{measure} difference", f"{measure} p", f"{measure} stars"]
     rows: list[list[Cell]] = []
     for name, comparison in comparisons.items():
-        pairs = {(pair.run, pair.measure): pair for pair in comparison.tested}
-        slice_name = f"{name} ({len(comparison.boards[0].queries)})"
-        for standing in comparison.standings:
+        pairs = {(pair.run, pair.measure): pair for pair in comparison.tested_pairs}
+        slice_name = f"{name} ({len(comparison.score_tables[0].queries)})"
+        for standing in comparison.leaderboard_rows:
             cells: list[Cell] = [slice_name, standing.run]
             for measure in TESTED:
                 pair = pairs.get((standing.run, measure))

@@ -1,14 +1,86 @@
-"""Whole numbers: what counts as one where a user gives a number of things."""
+"""Checks of settings: whole numbers, numbers in a range and known names, each rule written once.
+
+Numbers of any library count: `np.int64(3)` is a whole number, `np.float32(0.5)` is a number. True and False
+are neither.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
+from steelyard.errors import InputError, SteelyardError, did_you_mean
 
-def is_whole(value: Any, least: int) -> bool:
-    """Whether a value is a whole number of any library's, `least` or more; True and False are none.
+
+def is_whole(value: Any, low: int) -> bool:
+    """Whether a value is a whole number, `low` or more.
 
     >>> is_whole(3, 1), is_whole(0, 1), is_whole(2.0, 1), is_whole(True, 1)
     (True, False, False, False)
     """
-    return not isinstance(value, bool) and hasattr(value, "__index__") and bool(value >= least)
+    if isinstance(value, bool):
+        return False
+    try:
+        return operator.index(value) >= low
+    except TypeError:
+        return False
+
+
+def whole_number(
+    name: str, value: Any, low: int = 0, unit: str = "", error: type[SteelyardError] = InputError
+) -> int:
+    """The value as an int, or an error if it is not a whole number, `low` or more.
+
+    >>> whole_number("depth", 2.5, 1, unit="documents")
+    Traceback (most recent call last):
+    ...
+    steelyard.errors.InputError: depth is 2.5; expected a whole number of documents, 1 or more.
+    """
+    if not is_whole(value, low):
+        of = f" of {unit}" if unit else ""
+        raise error(f"{name} is {value!r}; expected a whole number{of}, {low} or more.")
+    return operator.index(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number.
+
+    >>> is_number(3), is_number(float("inf")), is_number("3"), is_number(True)
+    (True, False, False, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def number_between(
+    name: str,
+    value: Any,
+    low: float = 0.0,
+    high: float = math.inf,
+    error: type[SteelyardError] = InputError,
+) -> float:
+    """The value as a float, or an error if it is not a finite number from `low` to `high`.
+
+    >>> number_between("b", 1.5, 0, 1)
+    Traceback (most recent call last):
+    ...
+    steelyard.errors.InputError: b is 1.5; expected a number from 0 to 1.
+    """
+    if not is_number(value):
+        raise error(f"{name} is {value!r}; expected a number.")
+    if not low <= value <= high:
+        span = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
+        raise error(f"{name} is {value!r}; expected a number {span}.")
+    return float(value)
+
+
+def unknown_name(what: str, value: Any, known: Iterable[str], also: Iterable[str] = ()) -> str:
+    """The message for a name that is not one of the known ones; names in `also` are suggested but not listed.
+
+    >>> unknown_name("graph", "link", ["auto", "links"])
+    "unknown graph 'link'; expected one of auto, links. Did you mean links?"
+    """
+    names = list(known)
+    return f"unknown {what} {value!r}; expected one of {', '.join(names)}.{did_you_mean(str(value), [*names, *also])}"

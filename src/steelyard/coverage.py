@@ -20,69 +20,69 @@ from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.wording import counted
 
-LOOKED_AT = 20
-"""Queries whose ids are compared to find ids that are nearly the same."""
+COMPARED_QUERIES = 20
+"""Queries whose document ids are compared where no retrieved document is judged."""
 
 
 def with_unknown_documents(aligned: Aligned, qrels: Qrels, run: Any) -> Aligned:
-    """The same; with a note that shows ids of both sides where documents were retrieved and none is judged."""
+    """The alignment; with a note that shows ids of both sides where documents were retrieved and none is judged."""
     a = aligned.alignment
     if len(a.rank) or not len(qrels) or not a.retrieved.any():
         return aligned
     answered = [query for query, size in zip(a.queries, a.retrieved.tolist(), strict=True) if size]
-    queries = answered[:LOOKED_AT]
-    found = unknown_documents_note(_returned(Run.of(run), queries), _judged(qrels, queries))
-    return replace(aligned, notes=(found, *aligned.notes))
+    queries = answered[:COMPARED_QUERIES]
+    unknown = unknown_documents_note(_retrieved(Run.of(run), queries), _judged(qrels, queries))
+    return replace(aligned, notes=(unknown, *aligned.notes))
 
 
-def unknown_documents_note(returned: Sequence[str], judged: Sequence[str]) -> Note:
-    """The note on lists without a judged document: ids of both sides, and how they differ if that can be seen.
+def unknown_documents_note(retrieved: Sequence[str], judged: Sequence[str]) -> Note:
+    """The note on lists without a judged document: ids of both sides, and how they differ if that is known.
 
     >>> print(unknown_documents_note(["D1", "D7"], ["d1", "d2"]))
     no retrieved document is judged: the run has 'D1', 'D7', the qrels 'd1', 'd2'; the ids differ only in upper and lower case
     """
-    what = difference(returned, judged)
+    what = id_difference(retrieved, judged)
     if what is None:
-        return note("no-judged-document", run=returned[:2], qrels=judged[:2])
-    return note("document-ids-differ", run=returned[:2], qrels=judged[:2], difference=what)
+        return note("no-judged-document", run=retrieved[:2], qrels=judged[:2])
+    return note("document-ids-differ", run=retrieved[:2], qrels=judged[:2], difference=what)
 
 
-def difference(returned: Iterable[str], judged: Iterable[str]) -> str | None:
-    """How ids differ that are otherwise the same: case, white space, or a prefix or suffix of one side.
+def id_difference(retrieved: Iterable[str], judged: Iterable[str]) -> str | None:
+    """The difference between ids that are otherwise the same: case, white space, or a prefix or suffix of one side.
 
-    >>> difference(["doc-12", "doc-7"], ["7", "8"]), difference(["a.txt"], ["a"]), difference(["x"], ["y"])
+    >>> id_difference(["doc-12", "doc-7"], ["7", "8"]), id_difference(["a.txt"], ["a"]), id_difference(["x"], ["y"])
     ("the prefix 'doc-' of the run's ids", "the suffix '.txt' of the run's ids", None)
     """
-    ours, theirs = set(returned), set(judged)
-    if ours & theirs:
+    in_run, in_qrels = set(retrieved), set(judged)
+    if in_run & in_qrels:
         return None
-    if {one.strip().lower() for one in ours} & {one.strip().lower() for one in theirs}:
-        spaced = {one.strip() for one in ours} & {one.strip() for one in theirs}
+    if {one.strip().lower() for one in in_run} & {one.strip().lower() for one in in_qrels}:
+        spaced = {one.strip() for one in in_run} & {one.strip() for one in in_qrels}
         return "white space around them" if spaced else "upper and lower case"
-    for longer, shorter, whose in ((ours, theirs, "the run's"), (theirs, ours, "the qrels'")):
+    for longer, shorter, whose in ((in_run, in_qrels, "the run's"), (in_qrels, in_run, "the qrels'")):
         for one in sorted(longer):
-            for cut in filter(partial(_parts, one), range(1, len(one))):
-                begin, end = one[:cut], one[cut:]
-                if end in shorter and _all_and_none(longer, shorter, str.startswith, begin):
-                    return f"the prefix {begin!r} of {whose} ids"
-                if begin in shorter and _all_and_none(longer, shorter, str.endswith, end):
+            for cut in filter(partial(_separable, one), range(1, len(one))):
+                start, end = one[:cut], one[cut:]
+                if end in shorter and _all_and_none(longer, shorter, str.startswith, start):
+                    return f"the prefix {start!r} of {whose} ids"
+                if start in shorter and _all_and_none(longer, shorter, str.endswith, end):
                     return f"the suffix {end!r} of {whose} ids"
     return None
 
 
-def _all_and_none(ids: set[str], others: set[str], holds: Callable[[str, str], bool], part: str) -> bool:
-    """Whether all ids begin with (or end in) a part that none of the others does."""
-    return all(holds(one, part) for one in ids) and not any(holds(one, part) for one in others)
+def _all_and_none(ids: set[str], others: set[str], has: Callable[[str, str], bool], part: str) -> bool:
+    """Whether all ids start with (or end in) a part and none of the others does."""
+    return all(has(one, part) for one in ids) and not any(has(one, part) for one in others)
 
 
-def _parts(text: str, cut: int) -> bool:
-    """Whether a text may be two parts there: not within a number or a word."""
+def _separable(text: str, cut: int) -> bool:
+    """Whether a text can be cut there: not within a number or a word."""
     before, after = text[cut - 1], text[cut]
     return not (before.isdigit() and after.isdigit()) and not (before.isalpha() and after.isalpha())
 
 
-def _returned(run: Run, queries: Sequence[str]) -> list[str]:
-    """The documents that a run has for some queries, in its order."""
+def _retrieved(run: Run, queries: Sequence[str]) -> list[str]:
+    """The documents of a run for some queries, in its order."""
     if run.mapping is not None:
         lists = (run.mapping.get(query, ()) for query in queries)
         return [one if isinstance(one, str) else one[0] for listed in lists for one in listed]
@@ -92,12 +92,12 @@ def _returned(run: Run, queries: Sequence[str]) -> list[str]:
 
 
 def _judged(qrels: Qrels, queries: Sequence[str]) -> list[str]:
-    """The documents judged for some queries; those of the first ones, where these have none."""
-    judged, wanted = qrels.judged, set(queries)
+    """The documents judged for some queries; the first documents of the qrels where there are none."""
+    judged, chosen = qrels.judged, set(queries)
     starts = judged.starts.tolist()
-    places = [place for place, query in enumerate(judged.query_ids) if query in wanted]
-    found = [doc for place in places for doc in judged.doc_ids[starts[place] : starts[place + 1]]]
-    return found or list(islice(judged.doc_ids, 100))
+    places = [place for place, query in enumerate(judged.query_ids) if query in chosen]
+    documents = [doc for place in places for doc in judged.doc_ids[starts[place] : starts[place + 1]]]
+    return documents or list(islice(judged.doc_ids, 100))
 
 
 @dataclass(frozen=True)
@@ -133,18 +133,18 @@ class Coverage:
     def all_notes(self) -> list[Note]:
         """A note for every count that a reader should know, then the other notes."""
         policies = self.policies
-        found: list[Note] = []
+        notes: list[Note] = []
         if self.missing:
-            found.append(note("missing-queries", count=self.missing, policy=policies.missing))
+            notes.append(note("missing-queries", count=self.missing, policy=policies.missing))
         if self.empty:
-            found.append(note("empty-lists", count=self.empty, missing=policies.missing))
+            notes.append(note("empty-lists", count=self.empty, missing=policies.missing))
         if self.without_judgments:
-            found.append(note("queries-without-judgments", count=self.without_judgments))
+            notes.append(note("queries-without-judgments", count=self.without_judgments))
         if self.no_relevant:
-            found.append(note("no-relevant-document", count=self.no_relevant, policy=policies.no_relevant))
+            notes.append(note("no-relevant-document", count=self.no_relevant, policy=policies.no_relevant))
         if self.unjudged and self.documents:
             repeats = self.repeated if policies.duplicates == "hold" else 0
-            found.append(
+            notes.append(
                 note(
                     "unjudged-documents",
                     count=self.unjudged,
@@ -155,10 +155,10 @@ class Coverage:
             )
         if self.repeated:
             held = policies.duplicates == "hold" and policies.unjudged == "keep"
-            found.append(note("repeated-documents", count=self.repeated, held=held))
+            notes.append(note("repeated-documents", count=self.repeated, held=held))
         if self.tie_sensitive:
-            found.append(note("tied-scores", count=self.tie_sensitive, ties=policies.ties))
-        return [*found, *self.notes]
+            notes.append(note("tied-scores", count=self.tie_sensitive, ties=policies.ties))
+        return [*notes, *self.notes]
 
     def __str__(self) -> str:
         head = (
@@ -257,9 +257,9 @@ def lowest_positive_grade(a: Alignment) -> float:
 def refuse_unmatched(coverage: Mapping[str, Coverage]) -> None:
     """Raise where a run and the qrels share no query, or name their documents differently: the scores mean nothing."""
     for name, covered in coverage.items():
-        for found in covered.notes:
-            if found.severity == "error":
-                raise InputError(f"run {name!r}: {found}.")
+        for problem in covered.notes:
+            if problem.severity == "error":
+                raise InputError(f"run {name!r}: {problem}.")
 
 
 def without_relevant(a: Alignment, rel: float | None) -> Bools:
@@ -271,7 +271,7 @@ def without_relevant(a: Alignment, rel: float | None) -> Bools:
 def _tie_sensitive(a: Alignment, deepest: float) -> int:
     """Queries with a group of equal scores that mixes a relevant document or distractor with another grade.
 
-    An unjudged document counts as grade 0; groups that begin below the deepest cutoff do not matter.
+    An unjudged document counts as grade 0; groups that start below the deepest cutoff do not matter.
     """
     tied = np.flatnonzero((a.tie_size > 1) & (a.tie_first <= deepest))
     if not len(tied):
@@ -279,14 +279,14 @@ def _tie_sensitive(a: Alignment, deepest: float) -> int:
     query, first = a.query[tied], a.tie_first[tied]
     order = np.lexsort((first, query))
     tied, query, first = tied[order], query[order], first[order]
-    begins = np.flatnonzero(np.concatenate([[True], (query[1:] != query[:-1]) | (first[1:] != first[:-1])]))
-    sizes = np.diff(np.append(begins, len(tied)))
+    starts = np.flatnonzero(np.concatenate([[True], (query[1:] != query[:-1]) | (first[1:] != first[:-1])]))
+    sizes = np.diff(np.append(starts, len(tied)))
     grade = a.grade[tied]
-    highest, lowest = np.maximum.reduceat(grade, begins), np.minimum.reduceat(grade, begins)
-    partly = sizes < a.tie_size[tied[begins]]
+    highest, lowest = np.maximum.reduceat(grade, starts), np.minimum.reduceat(grade, starts)
+    partly = sizes < a.tie_size[tied[starts]]
     highest, lowest = (
         np.where(partly, np.maximum(highest, 0), highest),
         np.where(partly, np.minimum(lowest, 0), lowest),
     )
-    mixed = query[begins][highest != lowest]
+    mixed = query[starts][highest != lowest]
     return len(mixed) and 1 + int(np.count_nonzero(np.diff(mixed)))

@@ -160,10 +160,10 @@ def query_values(a: Alignment, measures: Mapping[str, Measure], options: Options
 
 def measure_values(measure: Measure, a: Alignment, options: Options) -> Floats:
     """A measure's value for every query of an alignment; NaN where the options leave a query out."""
-    found: Floats = values(measure, a, expected=options.ties == "expected")
+    per_query: Floats = values(measure, a, expected=options.ties == "expected")
     if options.no_relevant == "skip" and measure.definition.needs_relevant:
-        found = np.where(without_relevant(a, level_of(measure, options.rel)), np.nan, found)
-    return found
+        per_query = np.where(without_relevant(a, level_of(measure, options.rel)), np.nan, per_query)
+    return per_query
 
 
 def deepest_cutoff(measures: Mapping[str, Measure]) -> float:

@@ -1,4 +1,4 @@
-"""Listings of what there is: entries by name, with a table to look at."""
+"""Listings: entries by name that print as a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Entry = TypeVar("Entry")
 
 
 class Listing(dict[str, Entry], Generic[Entry]):
-    """Entries by name, with a table of them to look at."""
+    """Entries by name that print as a table. `row` gives the cells of an entry."""
 
     def __init__(
         self, entries: dict[str, Entry], columns: Sequence[str], row: Callable[[Entry], Sequence[str]]
@@ -34,10 +34,6 @@ class Listing(dict[str, Entry], Generic[Entry]):
         return "\n".join(f"{row[0]:<{width}}  {row[1]}" for row in self.rows)
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from steelyard.report.tables import Table, table_html
 
-        head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return table_html(Table(self.columns, self.rows))

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints
 
 from steelyard.alignment.hits import DuplicateRule, Ordering, TieRule
-from steelyard.checks import is_whole
+from steelyard.checks import whole_number
 from steelyard.errors import PolicyError, did_you_mean
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Options:
         return Ordering(self.ties, self.duplicates, self.single)
 
     def lists(self, a: Alignment) -> Alignment:
-        """The lists of an alignment as they are measured: condensed if asked for, and cut at the depth."""
+        """The lists of an alignment as they are measured: condensed with unjudged="remove", and cut at `depth`."""
         if self.unjudged == "remove":
             return a.without_unjudged().cut(self.depth)
         if self.duplicates == "collapse" and len(a.repeats.rank):
@@ -150,7 +150,7 @@ KEYWORDS = tuple(option.name for option in fields(Options) if option.metadata["h
 """The options that a user may choose; the others belong to a dialect."""
 
 POLICIES = tuple(name for name in KEYWORDS if name not in ("rel", "depth"))
-"""The options that say what is done in an edge case."""
+"""The options for edge cases."""
 
 
 def help_text(name: str) -> str:
@@ -175,8 +175,8 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | OptionKeywo
             )
     options = Options(**values)
     if options.depth is not None:
-        if not is_whole(options.depth, 1):
-            raise PolicyError(f"depth is {options.depth!r}; expected a whole number, 1 or more.")
+        depth = whole_number("depth", options.depth, 1, error=PolicyError)
+        options = replace(options, depth=depth)
         if options.ties == "expected":
             raise PolicyError(
                 "depth cuts through groups of tied documents, and ties=expected does not order them; "
@@ -186,7 +186,7 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | OptionKeywo
 
 
 def check_names(chosen: Iterable[str]) -> None:
-    """Refuse a keyword that is no option."""
+    """Raise for a keyword that is not an option."""
     for name in chosen:
         if name not in KEYWORDS:
             raise TypeError(

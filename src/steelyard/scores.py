@@ -172,8 +172,8 @@ class Scores:
     def fingerprint(self) -> str:
         """A hash of the result: every query's value of every measure, spelled out, the dialect, the policies, the version.
 
-        The same runs, judgments and settings give the same one; other runs that happen to have the same
-        values do too. It says nothing of where the data came from: `inputs` does.
+        The same runs, qrels and settings give the same fingerprint; so do other runs with the same values. `inputs`
+        identifies the data.
         """
         import hashlib
 
@@ -217,14 +217,32 @@ class Scores:
         labels = self.labels
         width = max(map(len, labels.values()), default=0)
         lines = [f"  {labels[key]:<{width}}  {value:.4f}" for key, value in self.means.items()]
-        how = [f"  Measured with {self.settings}."] if self.settings else []
+        settings = [f"  Measured with {self.settings}."] if self.settings else []
         head = f"Scores of {self.name!r} over {counted(len(self.queries), 'query', 'queries')}"
-        return "\n".join([head, *lines, *how, f"  {self.coverage}"])
+        return "\n".join([head, *lines, *settings, f"  {self.coverage}"])
 
     def _repr_html_(self) -> str:
-        from steelyard.report.comparison import scores_html
+        from html import escape
 
-        return scores_html(self)
+        from steelyard.report.tables import Cell, Table, fragment, table_html
+
+        intervals = self.intervals()
+        rows: list[list[Cell]] = []
+        for key, mean in self.means.items():
+            pair = intervals[key]
+            interval = "" if pair is None or pair[0] != pair[0] else f"{pair[0]:.4f} to {pair[1]:.4f}"
+            rows.append([key, mean, interval, self.measures[key].spelled])
+        table = Table(["measure", "value", "95% interval", "definition"], rows)
+        over = counted(len(self.queries), "query", "queries")
+        settings = [f"<p>Measured with {escape(self.settings)}.</p>"] if self.settings else []
+        return fragment(
+            [
+                f"<p><strong>Scores of {escape(self.name)} over {over}</strong></p>",
+                table_html(table),
+                *settings,
+                f"<p>{escape(str(self.coverage))}</p>",
+            ]
+        )
 
 
 def settings_of(dialect: str, options: Options) -> str:
@@ -235,8 +253,8 @@ def settings_of(dialect: str, options: Options) -> str:
 
 
 def _label(key: str, measure: Measure, rel: float | None) -> str:
-    taken = rel is not None and dict(measure.given).get("rel") == rel
-    return str(measure) if taken and "rel=" not in key else key
+    from_call = rel is not None and dict(measure.given).get("rel") == rel
+    return str(measure) if from_call and "rel=" not in key else key
 
 
 def key_of(measure: str | Measure, measures: Mapping[str, Measure]) -> str:
@@ -248,7 +266,7 @@ def key_of(measure: str | Measure, measures: Mapping[str, Measure]) -> str:
         if str(known) == text:
             return key
     raise MeasureError(
-        f"{text!r} was not measured; there are {', '.join(measures)}.{did_you_mean(text, measures)}"
+        f"{text!r} was not measured; expected one of {', '.join(measures)}.{did_you_mean(text, measures)}"
     )
 
 

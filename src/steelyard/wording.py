@@ -1,15 +1,18 @@
-"""Numbers and names in sentences: one query, two queries; a, b and c."""
+"""Numbers and names in sentences: "1 query", "2 queries"; "a, b and c"."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+Entry = TypeVar("Entry", bound=Hashable)
 
 SHOWN_NAMES = 6
-"""Names that a sentence lists; of more it lists the first ones and counts the others."""
+"""Names that a sentence lists; of more names it lists the first ones and counts the others."""
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """A number with its noun, and with its verb where that is said too.
+    """A number with its noun, and with its verb where the text includes one.
 
     >>> counted(1, "query", "queries"), counted(2000, "document"), counted(1, "row has", "rows have")
     ('1 query', '2,000 documents', '1 row has')
@@ -18,7 +21,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def worded(count: int, one: str, many: str = "") -> str:
-    """The word that goes with a number, without the number; `many` is `one` with an s unless it is said.
+    """The word that goes with a number, without the number; `many` is `one` with an s by default.
 
     >>> worded(1, "was", "were"), worded(3, "target")
     ('was', 'targets')
@@ -39,17 +42,17 @@ def listed(names: Sequence[str], most: int | None = None) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def said_once(notes: Mapping[str, Iterable[str]]) -> dict[tuple[str, ...], list[str]]:
-    """What is said of each name, turned round: for the names that the same is said of, all of that.
+def notes_by_names(notes: Mapping[str, Iterable[Entry]]) -> dict[tuple[str, ...], list[Entry]]:
+    """The notes of each name, grouped by the names that have them.
 
-    >>> said_once({"a": ["is late", "is long"], "b": ["is late", "is long"], "c": ["is late"]})
+    >>> notes_by_names({"a": ["is late", "is long"], "b": ["is late", "is long"], "c": ["is late"]})
     {('a', 'b', 'c'): ['is late'], ('a', 'b'): ['is long']}
     """
-    names: dict[str, list[str]] = {}
-    for name, said in notes.items():
-        for note in said:
+    names: dict[Entry, list[str]] = {}
+    for name, own in notes.items():
+        for note in own:
             names.setdefault(note, []).append(name)
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for note, of in names.items():
-        alike.setdefault(tuple(of), []).append(note)
-    return alike
+    grouped: dict[tuple[str, ...], list[Entry]] = {}
+    for note, having in names.items():
+        grouped.setdefault(tuple(having), []).append(note)
+    return grouped

@@ -121,7 +121,7 @@ def test_a_failing_query_is_recorded_and_the_rest_goes_on(dataset, tmp_path):
     shaky = next(row for row in result.rows if row.run == "shaky")
     assert shaky.errors == {f"q{i}": f"ValueError: no answer to question {i}" for i in (2, 3)}
     assert result.comparison.coverage["shaky"].missing == 2
-    standing = {row.run: row.means["RR"] for row in result.comparison.standings}
+    standing = {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows}
     assert standing == {"sound": 1.0, "shaky": pytest.approx(4 / 6)}
     assert any("shaky failed on 2 of 6 queries" in line for line in result.remarks())
 
@@ -143,7 +143,7 @@ def test_a_finished_run_joins_the_table(dataset, tmp_path):
     (tmp_path / "table.csv").write_text(f"question,passage,sim\n{rows}")
     named = {"path": str(tmp_path / "table.csv"), "query_id": "question", "doc_id": "passage", "score": "sim"}
     result = run(dataset, tmp_path / "out", Lookup("now"), entry, {"run": named})
-    means = {row.run: row.means["RR"] for row in result.comparison.standings}
+    means = {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows}
     assert means == {"now": 1.0, "before": 0.5, "table": 1.0}
     with pytest.raises(InputError, match=r"a finished run has no setting 'doc'; .*Did you mean doc_id\?"):
         run(dataset, tmp_path / "out", {"run": {**named, "doc": "passage"}})
@@ -237,7 +237,7 @@ def test_a_retriever_that_cannot_index_does_not_stop_the_others(dataset, tmp_pat
             raise OSError("the model is not there")
 
     result = run(dataset, tmp_path, Broken("broken"), Lookup("sound"))
-    assert {row.run: row.means["RR"] for row in result.comparison.standings} == {"sound": 1.0, "broken": 0.0}
+    assert {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows} == {"sound": 1.0, "broken": 0.0}
     assert result.rows[0].errors["q0"] == "indexing failed: OSError: the model is not there"
 
 
@@ -272,7 +272,7 @@ def test_a_class_or_a_function_stands_in_a_bench_as_it_is(dataset, tmp_path):
     given = [Words, {"python": Words, "name": "by name"}, Words(), first_document]
     given[2].label = "an object"
     result = run(dataset, tmp_path, *given[:2], first_document)
-    means = {row.run: row.means["RR"] for row in result.comparison.standings}
+    means = {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows}
     assert means == {"Words": 1.0, "by name": 1.0, "first_document": pytest.approx(1 / 6)}
     assert run(dataset, tmp_path, Words).rows[0].cached, "a class of a module is kept while its code stays"
     assert run(dataset, tmp_path / "object", given[2]).comparison.leaderboard["RR"].to_list() == [1.0]

@@ -219,11 +219,11 @@ def test_real_spans_three_chunkings_two_retrievers(tmp_path: Path) -> None:
 
 
 def test_the_page_holds_every_chunkings_lists_with_its_own_ranks(dataset: sy.Dataset, tmp_path: Path) -> None:
-    from steelyard.report.page.queries import PARTLY, _Judgments, lists_of, looks_of
+    from steelyard.report.page.queries import PARTLY, _Judgments, lists_of, run_failures
 
     result = bench(dataset, tmp_path, chunkers=CHUNKERS[1:])
     subject = load_result(tmp_path).subject()
-    looks = looks_of(result.comparison)
+    looks = run_failures(result.comparison)
     listed = lists_of(subject, looks, range(3), {0: 0, 1: 1, 2: 2}, None)
     assert listed.queries == (0, 1, 2)
     runs = result.comparison.runs

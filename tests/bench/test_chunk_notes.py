@@ -10,7 +10,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.bench.chunkers import chunk_notes, chunkings_of, compare_chunkings
-from steelyard.comparison.tests import Plan
+from steelyard.comparison.testing import ComparisonPlan
 
 TEXTS = {
     "a": "Gold is weighed here. A balance is never wrong. Boats are for rivers and lakes.",
@@ -34,7 +34,7 @@ def notes(
             runs[label] = sy.Run(dict.fromkeys(QUERIES, listed), name=label, texts=dict(chunking.corpus))
             chunking_of[label] = str(chunking.label)
     judgments = {str(chunking.label): chunking.qrels for chunking in chunkings}
-    comparison = compare_chunkings(judgments, runs, chunking_of, measures, Plan(), composite=composite)
+    comparison = compare_chunkings(judgments, runs, chunking_of, measures, ComparisonPlan(), composite=composite)
     return chunk_notes(dataset, chunkings, comparison, chunking_of, runs)
 
 

@@ -37,7 +37,7 @@ def test_an_opened_query_shows_every_chunkings_list_with_its_own_judgments(tmp_p
             chunking = name.split(" on ")[1]
             assert all(doc.startswith(f"{chunking}:") for doc in expected)
         labels = dialog.locator(".label").all_inner_texts()
-        assert any(label.startswith("◆ gold") for label in labels)
+        assert any(label.startswith("◆ relevant") for label in labels)
         missed = dialog.locator("table.missed")
         for row in missed.locator("tbody tr").all():
             chunk = row.locator("th").inner_text().split(":")[0]

@@ -163,8 +163,8 @@ def test_hostile_names_in_the_charts(attacked, opened):
         for step in (4, 8):
             tab.mouse.move(box["x"] + step, box["y"] + box["height"] / 2)
         tab.wait_for_selector("#vg-tooltip-element.visible")
-        told = tab.locator("#vg-tooltip-element").text_content()
-        assert any(name in told for name in (HOSTILE[2], HOSTILE[5], HOSTILE[12]))
+        tooltip = tab.locator("#vg-tooltip-element").text_content()
+        assert any(name in tooltip for name in (HOSTILE[2], HOSTILE[5], HOSTILE[12]))
         unharmed(tab)
 
 
@@ -175,7 +175,7 @@ def test_hostile_settings_in_the_address(attacked, opened):
         assert tab.locator("#find").input_value() == "<script>globalThis.hacked=7</script>"
 
 
-def test_a_megabyte_of_text_is_cut_and_said_so_or_shown_whole(attacked, opened, tmp_path):
+def test_a_megabyte_of_text_is_cut_with_a_notice_or_shown_in_full(attacked, opened, tmp_path):
     whole = tmp_path / "whole.html"
     attacked.to_html(whole, everything=True)
     assert whole.stat().st_size > (attacked.folder / "report.html").stat().st_size + 500_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.report.page.subject import page_script
+from steelyard.report.page.embed import page_script
 
 EXPORTS = "readState, writeState, DEFAULTS, terms, parts, excerpt, visible, weigh, readWeights, choose, winner, number, signed, labelled, missing"
 
@@ -20,7 +20,7 @@ def modules(chromium):
     tab.context.close()
 
 
-def test_a_state_goes_into_the_address_and_comes_back(modules):
+def test_the_state_is_written_to_the_address_and_read_back(modules):
     state = {
         "query": "q&1=#%",
         "find": "a b",
@@ -68,11 +68,11 @@ def test_an_excerpt_starts_near_the_first_term(modules):
     )
 
 
-def test_control_characters_are_seen(modules):
+def test_control_characters_are_visible(modules):
     assert modules.evaluate("modules.visible('a\\u0000b\\u007f\\n')") == "a␀b␡\n"
 
 
-def test_weights_are_read_or_the_given_ones_kept(modules):
+def test_wrong_weights_are_ignored(modules):
     read = "([text, given]) => modules.readWeights(text, given)"
     assert modules.evaluate(read, ["0.5,1", [1, 1]]) == [0.5, 1]
     for wrong in ("", "1", "1,2,3", "1,x", "-1,2", "0,0", "1,Infinity"):
@@ -142,7 +142,7 @@ def test_documents_are_labelled(modules):
     found = modules.evaluate("entry => modules.labelled(entry, 0)", entry)
     kinds = [(item["kind"], item["since"]) for item in found]
     assert kinds == [
-        ("gold", 0),
+        ("relevant", 0),
         ("unjudged", 0),
         ("repeat", 1),
         ("again", 1),

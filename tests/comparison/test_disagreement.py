@@ -1,4 +1,4 @@
-"""Where interval and corrected p disagree: it is said once, with the pairs and the reason, and only then."""
+"""A note names the pairs whose interval and corrected p-value disagree, with the reason; only those."""
 
 from __future__ import annotations
 
@@ -35,67 +35,70 @@ BORDER = shifted(2.4 * 0.1 / 40**0.5)
 
 
 def disagreements(comparison):
-    return [note for note in comparison.notes if note.startswith("Interval and p disagree")]
+    return [str(note) for note in comparison.notes if note.code == "interval-and-p-disagree"]
 
 
-def test_a_corrected_p_that_the_interval_knows_nothing_of():
+def test_corrected_p_above_alpha_and_an_interval_without_0():
     runs = table(base=BASE, border=BORDER, same=shifted(0.001), other=shifted(-0.001))
     found = compare_scores(runs, baseline="base")
     (note,) = disagreements(found)
     assert note == (
-        "Interval and p disagree on 1 pair: border against base on RR (the interval leaves out 0, p is 0.064). "
-        "The 95 % interval is a bootstrap of each pair alone; p is by the paired t test, corrected by holm for the "
-        "3 pairs of a measure. The verdicts go by p."
+        "interval and p-value disagree for 1 pair: border vs base on RR (the interval excludes 0, p is 0.064). "
+        "The 95% interval is a bootstrap interval of each pair alone; p is from the paired t test, corrected (holm) "
+        "for the pairs of a measure. Verdicts follow p"
     )
-    pair = next(pair for pair in found.tested if pair.run == "border")
+    pair = next(pair for pair in found.tested_pairs if pair.run == "border")
     assert pair.low > 0
     assert pair.p < 0.05 < pair.p_adjusted
-    assert pair.verdict == "cannot tell"
+    assert pair.verdict == "not significant"
 
 
-def test_the_note_is_in_every_form():
+def test_the_note_is_in_every_format():
     found = compare_scores(
         table(base=BASE, border=BORDER, same=shifted(0.001), other=shifted(-0.001)), baseline="base"
     )
     (note,) = disagreements(found)
     for form in (found.to_text(), found.to_markdown(), found.to_latex(), found.to_html(), found.to_json()):
-        assert form.count(note) == 1
+        assert form.count(note[1:]) == 1
 
 
-def test_nothing_is_said_where_they_agree():
+def test_no_note_where_they_agree():
     assert not disagreements(compare_scores(table(base=BASE, border=BORDER), baseline="base"))
     clear = compare_scores(table(base=BASE, up=shifted(0.2), down=shifted(-0.2)), baseline="base")
     assert not disagreements(clear)
-    assert [pair.verdict for pair in clear.tested] == ["better", "worse"]
+    assert [pair.verdict for pair in clear.tested_pairs] == ["better", "worse"]
 
 
-def test_a_p_below_alpha_where_the_interval_holds_0():
+def test_p_below_alpha_and_an_interval_with_0():
     rare = np.array([0.52] * 32 + [0.30] * 8)
     found = compare_scores(table(base=BASE, rare=rare), baseline="base", test="sign")
     (note,) = disagreements(found)
-    assert "rare against base on RR (the interval holds 0, p is <0.001)" in note
-    assert "p is by the paired sign test. The verdicts" in note
-    assert found.tested[0].difference < 0 < found.tested[0].wins - found.tested[0].losses
-    assert found.tested[0].verdict == "differs"
+    assert "rare vs base on RR (the interval contains 0, p is <0.001)" in note
+    assert "p is from the paired sign test. Verdicts follow p" in note
+    assert found.tested_pairs[0].difference < 0 < found.tested_pairs[0].wins - found.tested_pairs[0].losses
+    assert found.tested_pairs[0].verdict == "different"
 
 
-def test_another_alpha_is_named_as_a_reason():
+def test_the_note_gives_another_alpha():
     (note,) = disagreements(compare_scores(table(base=BASE, border=BORDER), baseline="base", alpha=0.01))
-    assert "held against alpha 0.01" in note
+    assert "p is from the paired t test, at alpha 0.01. Verdicts follow p" in note
 
 
-def test_a_test_that_corrects_by_itself_is_named_as_such():
+def test_the_note_on_a_test_with_its_own_correction():
     noisy = 0.5 + 0.3 * np.random.default_rng(9).normal(size=40)
     found = compare_scores(table(base=BASE, border=BORDER, noisy=noisy), baseline="base", test="tukey")
     (note,) = disagreements(found)
-    assert "p is by the paired tukey test, which corrects for all pairs of a measure. The verdicts" in note
+    assert (
+        "p is from the paired tukey test, which corrects for all pairs of a measure. Verdicts follow p"
+        in note
+    )
 
 
-def test_many_pairs_are_counted():
+def test_of_many_pairs_the_first_ten_are_named():
     runs = {f"r{number}": BORDER + number * 1e-4 for number in range(12)}
     (note,) = disagreements(compare_scores(table(base=BASE, **runs), baseline="base"))
-    assert "disagree on 12 pairs" in note
-    named = note.partition(": ")[2].partition(" against base on RR (the interval leaves out 0, p is 0.")[0]
+    assert "disagree for 12 pairs" in note
+    named = note.partition(": ")[2].partition(" vs base on RR (the interval excludes 0, p is 0.")[0]
     assert len(re.findall(r"r\d+", named)) == 10
     assert "; and 2 more." in note
 
@@ -103,19 +106,21 @@ def test_many_pairs_are_counted():
 @pytest.mark.parametrize(
     ("measure", "verdict"), [("RR", "better"), ("Confusion@5", "worse"), ("Latency", "worse")]
 )
-def test_a_verdict_knows_which_way_is_better(measure, verdict):
+def test_the_verdict_depends_on_the_direction_of_the_measure(measure, verdict):
     frame = table(base=BASE, up=shifted(0.2)).rename({"RR": measure})
-    assert compare_scores(frame, baseline="base").tested[0].verdict == verdict
+    assert compare_scores(frame, baseline="base").tested_pairs[0].verdict == verdict
 
 
-def test_equal_runs_and_single_queries_have_verdicts_of_their_own():
-    assert compare_scores(table(base=BASE, same=BASE), baseline="base").tested[0].verdict == "the same"
-    assert compare_scores(table(base=[0.5], up=[0.6]), baseline="base").tested[0].verdict == "no test"
+def test_verdicts_of_equal_runs_and_of_a_single_query():
+    assert compare_scores(table(base=BASE, same=BASE), baseline="base").tested_pairs[0].verdict == "equal"
+    assert (
+        compare_scores(table(base=[0.5], up=[0.6]), baseline="base").tested_pairs[0].verdict == "not tested"
+    )
 
 
-def test_a_pair_is_of_the_queries_that_both_have():
+def test_a_pair_uses_the_queries_that_both_runs_have():
     frame = table(base=BASE, part=[*BORDER[:39], float("nan")])
-    pair = compare_scores(frame, baseline="base", missing="skip").tested[0]
+    pair = compare_scores(frame, baseline="base", missing="skip").tested_pairs[0]
     assert pair.queries == 39
     assert pair.difference == pytest.approx(float(np.mean(BORDER[:39])) - 0.5, abs=1e-12)
     assert pair.low < pair.difference < pair.high

@@ -1,4 +1,4 @@
-"""Score tables from elsewhere: wide, long, with repetitions, with holes, with a query twice."""
+"""Score tables of other tools: wide, long, with repetitions, missing values and repeated queries."""
 
 from __future__ import annotations
 
@@ -33,40 +33,44 @@ def test_wide_and_long_agree(tmp_path):
     assert first.leaderboard["MRR"].to_list() == [0.675, pytest.approx(0.3375)]
 
 
-def test_measures_are_found_and_latency_is_less_is_better():
+def test_measures_are_detected_and_lower_latency_is_better():
     result = sy.compare_scores(WIDE)
     assert result.keys == ["MRR", "Latency"]
-    faster = next(pair for pair in result.tested if pair.measure == "Latency")
+    faster = next(pair for pair in result.tested_pairs if pair.measure == "Latency")
     assert (faster.run, faster.wins) == ("a", 4)
 
 
-def test_repetitions_are_averaged_or_kept_and_said():
+def test_repetitions_are_averaged_or_kept_and_reported():
     seeds = pl.concat([WIDE.with_columns(pl.lit(s).alias("seed"), pl.col("MRR") * s) for s in (1, 2)])
     averaged = sy.compare_scores(seeds, ["MRR"])
     assert averaged.leaderboard["MRR"].to_list()[0] == pytest.approx(0.675 * 1.5)
-    assert any("averaged over 2 values of 'seed'" in note for note in averaged.notes)
+    assert [str(note) for note in averaged.notes] == [
+        "2 repetitions of each query (column 'seed'): averaged before testing"
+    ]
     blocks = sy.compare_scores(seeds, ["MRR"], options=TableOptions(repeats="blocks"))
-    assert blocks.tested[0].queries == 8
-    assert any("block of its own" in note for note in blocks.notes)
+    assert blocks.tested_pairs[0].queries == 8
+    assert "2 repetitions of each query (column 'seed'): each is a block of its own" in map(str, blocks.notes)
 
 
-def test_holes_follow_the_missing_policy():
-    holed = WIDE.filter(~((pl.col("method") == "b") & (pl.col("query_id") == "4")))
-    zero = sy.compare_scores(holed, ["MRR"])
+def test_missing_values_follow_the_policy():
+    incomplete = WIDE.filter(~((pl.col("method") == "b") & (pl.col("query_id") == "4")))
+    zero = sy.compare_scores(incomplete, ["MRR"])
     assert zero.leaderboard["MRR"].to_list()[1] == pytest.approx(1.25 / 4)
-    assert any("1 value is missing" in note and "query '4'" in note for note in zero.notes)
-    skipped = sy.compare_scores(holed, ["MRR"], missing="skip")
-    assert skipped.tested[0].queries == 3
+    assert [str(note) for note in zero.notes] == [
+        "1 value is missing from the score table and scores 0 (the first: run 'b', query '4', MRR)"
+    ]
+    skipped = sy.compare_scores(incomplete, ["MRR"], missing="skip")
+    assert skipped.tested_pairs[0].queries == 3
     with pytest.raises(PolicyError, match="run 'b', query '4'"):
-        sy.compare_scores(holed, ["MRR"], missing="error")
+        sy.compare_scores(incomplete, ["MRR"], missing="error")
 
 
-def test_a_query_twice_for_one_run_is_an_error():
+def test_a_repeated_query_of_a_run_is_an_error():
     with pytest.raises(InputError, match=r"(?s)run 'a', query '1'.*--repeat-column"):
         sy.compare_scores(pl.concat([WIDE, WIDE.head(1)]), ["MRR"])
 
 
-def test_unknown_columns_are_named(tmp_path):
+def test_unknown_columns_are_reported(tmp_path):
     with pytest.raises(InputError, match=r"no measure 'MMR'.*Did you mean MRR"):
         sy.compare_scores(WIDE, ["MMR"])
     with pytest.raises(InputError, match="no column 'methd'"):
@@ -75,8 +79,8 @@ def test_unknown_columns_are_named(tmp_path):
         sy.compare_scores(tmp_path / "absent.csv")
 
 
-def test_stars_and_undefined_queries_count_as_nothing():
-    """The stars of a paired t-test at p < 0.001, 0.01 and 0.05; a query with no right answer adds 0."""
+def test_stars_and_queries_without_a_relevant_document():
+    """The stars of a paired t-test at p < 0.001, 0.01 and 0.05; a query without a relevant document scores 0."""
     from scipy import stats
 
     rng = np.random.default_rng(3)
@@ -87,7 +91,7 @@ def test_stars_and_undefined_queries_count_as_nothing():
         frame = pl.DataFrame(
             {"run": ["b"] * 40 + ["m"] * 40, "query": [*range(40)] * 2, "MRR": [*base, *other]}
         )
-        pair = sy.compare_scores(frame, baseline="b", correction="none").tested[0]
+        pair = sy.compare_scores(frame, baseline="b", correction="none").tested_pairs[0]
         p = stats.ttest_rel(other, base).pvalue
         expected = "***" if p < 0.001 else "**" if p < 0.01 else "*" if p < 0.05 else "ns"
         assert pair.stars == expected

@@ -1,4 +1,4 @@
-"""Pairs without a test are named, with the measure and the reason; shares that print alike are one."""
+"""Notes on pairs that cannot be tested, with measure and reason; and the shares of unjudged documents."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import steelyard as sy
 
 def notes(qrels: Any, runs: Any, measures: list[str], **more: Any) -> list[str]:
     result = sy.compare(qrels, runs, measures, **more)
-    return [note for note in result.notes if note.startswith("No test")]
+    return [str(note) for note in result.notes if note.code == "not-tested"]
 
 
 def test_a_measure_without_values_is_named() -> None:
     judged = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
     runs = {name: {"q1": ["a"], "q2": ["x", "b"], "q3": list(name)} for name in ("cx", "xc", "yx")}
     assert notes(judged, runs, ["RR", "Abstain"]) == [
-        "No test of any two runs on Abstain: no query has a value in both runs."
+        "no test of the pairs of runs on Abstain: no query has a value in both runs"
     ]
 
 
@@ -29,20 +29,20 @@ def test_a_single_pair_is_named() -> None:
         "end": {query: late[query] for query in ("q3", "q4", "q5")},
         "all": late,
     }
-    said = notes(judged, runs, ["RR"], missing="skip")
-    assert said == ["No test of early against end on RR: no query has a value in both runs."]
+    found = notes(judged, runs, ["RR"], missing="skip")
+    assert found == ["no test of early vs end on RR: no query has a value in both runs"]
 
 
 def test_two_runs_that_cannot_be_tested() -> None:
     (note,) = notes({"q1": ["a"]}, {"x": {"q1": ["a"]}, "y": {"q1": ["b"]}}, ["RR"])
-    assert note.startswith("No test of x against y: ")
+    assert note.startswith("no test of x vs y: ")
 
 
-def test_shares_never_judged_that_print_alike_are_one() -> None:
+def test_equal_shares_of_unjudged_documents_are_shown_once() -> None:
     judged = {f"q{n}": ["a"] for n in range(2)}
     runs = {
         "one": {query: ["a", *(f"x{n}" for n in range(19))] for query in judged},
         "two": {query: ["a", *(f"x{n}" for n in range(20))] for query in judged},
     }
     text = sy.compare(judged, runs, ["RR"]).to_text()
-    assert "Never judged: 95% of the documents that came back." in text
+    assert "Unjudged: 95% of the retrieved documents." in text

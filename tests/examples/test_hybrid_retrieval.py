@@ -46,7 +46,7 @@ def plain_measures(found, targets):
 
 
 def pair_of(comparison, run, measure):
-    return next(pair for pair in comparison.tested if (pair.run, pair.measure) == (run, measure))
+    return next(pair for pair in comparison.tested_pairs if (pair.run, pair.measure) == (run, measure))
 
 
 def test_there_are_six_variants_and_each_is_a_retriever():
@@ -97,7 +97,7 @@ def test_tests_are_paired_over_questions_on_means_over_seeds(small):
 def test_questions_are_split_by_their_number_of_right_answers(small):
     seen = set()
     for level, comparison in small.by_complexity.items():
-        for question in comparison.boards[0].queries:
+        for question in comparison.score_tables[0].queries:
             answers = sum(map(len, small.base.targets[question]))
             assert level == ("simple" if answers <= 3 else "medium" if answers <= 6 else "complex")
             seen.add(question)
@@ -128,7 +128,7 @@ def test_the_tables_have_every_variant_measure_and_slice(small):
     for name in VARIANTS:
         assert text.count(f"| {name} ") == 2 + len(small.by_complexity)
     for level, comparison in small.by_complexity.items():
-        assert f"{level} ({len(comparison.boards[0].queries)})" in text
+        assert f"{level} ({len(comparison.score_tables[0].queries)})" in text
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,8 @@ def test_the_page_shows_what_comes_out(whole):
     table = page.partition("## What came out\n\n")[2].partition("\n\n")[0].splitlines()
     head, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in table)
     shown = {row[0]: dict(zip(head, row, strict=True)) for row in rows[1:]}
-    assert list(shown) == [standing.run for standing in whole.comparison.standings]
-    for standing in whole.comparison.standings:
+    assert list(shown) == [standing.run for standing in whole.comparison.leaderboard_rows]
+    for standing in whole.comparison.leaderboard_rows:
         for measure in filter(None, head[1:]):
             text = shown[standing.run][measure]
             rounding = 0.51 * 10 ** -len(text.partition(".")[2])
@@ -183,14 +183,14 @@ def test_swarm_rerank_is_significantly_ahead_of_graph_flow_on_dr_at_20(whole):
     assert pair.difference > 0
     assert pair.p < 0.001
     assert pair.stars == "***"
-    assert whole.comparison.standings[0].run == "swarm-rerank"
+    assert whole.comparison.leaderboard_rows[0].run == "swarm-rerank"
 
 
 @pytest.mark.slow
 def test_it_stays_ahead_with_holm_and_with_one_value_per_theme(whole):
     frame = whole.scores.group_by("run", "query_id", maintain_order=True).mean()
     swarm, flow = (frame.filter(run=name)["DR@20"].to_numpy() for name in ("swarm-rerank", "graph-flow"))
-    assert stats.ttest_rel(swarm, flow).pvalue * len(whole.comparison.tested) < 0.001
+    assert stats.ttest_rel(swarm, flow).pvalue * len(whole.comparison.tested_pairs) < 0.001
     # The three questions about a theme have the same right answers; one mean per theme is the careful test.
     themes = [values.reshape(80, 3).mean(axis=1) for values in (swarm, flow)]
     assert stats.ttest_rel(*themes).pvalue < 0.001
@@ -198,7 +198,7 @@ def test_it_stays_ahead_with_holm_and_with_one_value_per_theme(whole):
 
 @pytest.mark.slow
 def test_graph_flow_is_no_straw_man(whole):
-    row = {standing.run: standing.means for standing in whole.comparison.standings}
+    row = {standing.run: standing.means for standing in whole.comparison.leaderboard_rows}
     assert row["graph-flow"]["DR@20"] > 0.8
-    deep = {standing.run: standing.means["DR@20"] for standing in whole.by_complexity["complex"].standings}
+    deep = {standing.run: standing.means["DR@20"] for standing in whole.by_complexity["complex"].leaderboard_rows}
     assert deep["graph-flow"] > deep["semantic"]

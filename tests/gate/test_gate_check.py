@@ -123,7 +123,7 @@ def test_slices():
     assert {loser.query_id for loser in gate.rows[1].losers} <= {f"q{n}" for n in range(0, 60, 2)}
     with pytest.raises(InputError, match=r"no query has kind=both; there are even, odd"):
         check(result, "AP[kind=both] >= 0", queries=kinds)
-    with pytest.raises(InputError, match=r"no query has a column 'sort'"):
+    with pytest.raises(InputError, match=r"the queries have no column 'sort'"):
         check(result, "AP[sort=odd] >= 0", queries=kinds)
     with pytest.raises(
         InputError, match=r"has no column 'kind' of its queries; it holds none.*queries='FILE'"

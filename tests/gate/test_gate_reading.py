@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
 
 def test_a_folder_holds_what_the_bench_measured(folder):
     source = measured(folder)
-    board = load_result(folder).comparison.boards[0]
+    board = load_result(folder).comparison.score_tables[0]
     assert source.board.runs == board.runs
     assert source.board.queries == board.queries
     assert source.keys == ["composite", "RR", "Hit@1", "Latency"]

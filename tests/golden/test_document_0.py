@@ -67,12 +67,12 @@ def test_the_six_rows_are_the_published_ones(result):
 
 
 def test_rows_stand_by_cutoff_and_then_composite(result):
-    rows = [(row.k, -row.means["composite"]) for row in result.standings]
+    rows = [(row.k, -row.means["composite"]) for row in result.leaderboard_rows]
     assert rows == sorted(rows)
 
 
 def test_random_is_near_its_expectation(result):
-    first = next(row for row in result.standings if row.run == "Random" and row.k == 1)
+    first = next(row for row in result.leaderboard_rows if row.run == "Random" and row.k == 1)
     assert 0 <= first.means["Average Recall"] <= 4 / 64
 
 

@@ -1,4 +1,4 @@
-"""What the page is made of: self-contained, safe, within its size, honest about what it leaves out."""
+"""The page: self-contained, safe, within its size limit, with a statement of what it leaves out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ import steelyard as sy
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.movers import ranked_rows
 from steelyard.errors import InputError
+from steelyard.notes import sentence
 from steelyard.report.page import page as page_module
+from steelyard.report.page.embed import SCRIPTS, embedded_json, packed, page_script, vega_script, visible
 from steelyard.report.page.queries import (
     DISTRACTED,
     LOW,
@@ -28,16 +30,9 @@ from steelyard.report.page.queries import (
     UNANSWERED,
     UNJUDGED,
     interesting_order,
-    looks_of,
+    run_failures,
 )
-from steelyard.report.page.subject import (
-    SCRIPTS,
-    comparison_subject,
-    embedded_json,
-    packed,
-    page_script,
-    visible,
-)
+from steelyard.report.page.subject import comparison_subject
 
 pytest.importorskip("altair", reason="the extra `report` is not installed")
 
@@ -67,8 +62,8 @@ def comparison():
     return sy.compare(QRELS, {"one": sy.Run(RUN), "two": sy.Run(OTHER)}, ["nDCG@3", "RR"], baseline="two")
 
 
-def test_failures_are_named(comparison):
-    one = looks_of(comparison)[0]
+def test_failures_of_every_query(comparison):
+    one = run_failures(comparison)[0]
     named = dict(zip(one.alignment.queries, one.failures.tolist(), strict=True))
     assert named == {
         "found": 0,
@@ -80,7 +75,7 @@ def test_failures_are_named(comparison):
         "silent": UNANSWERED,
     }
     assert dict(zip(one.alignment.queries, one.first.tolist(), strict=True))["low"] == 4
-    two = looks_of(comparison)[1]
+    two = run_failures(comparison)[1]
     assert dict(zip(two.alignment.queries, two.failures.tolist(), strict=True))["found"] == PARTLY
 
 
@@ -89,7 +84,7 @@ def embedded(page, element):
     return json.loads(found[1])
 
 
-def test_the_page_asks_for_nothing_from_elsewhere(comparison, tmp_path):
+def test_the_page_loads_nothing_from_elsewhere(comparison, tmp_path):
     comparison.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert not re.search(r"<(?:link|img|iframe|source|object|embed)\b", page.split('id="vega"')[0])
@@ -98,7 +93,7 @@ def test_the_page_asks_for_nothing_from_elsewhere(comparison, tmp_path):
     assert "unsafe-eval" not in page.split("<style>")[0]
 
 
-def test_the_scripts_are_those_its_policy_allows(comparison, tmp_path):
+def test_the_scripts_are_those_that_the_policy_allows(comparison, tmp_path):
     comparison.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     allowed = re.search(r"script-src ([^;]*);", page)[1].split()
@@ -145,7 +140,7 @@ def test_the_values_in_the_page_are_those_measured(comparison, tmp_path):
     comparison.to_html(tmp_path / "page.html")
     summary = embedded((tmp_path / "page.html").read_text(), "summary-data")
     values = np.frombuffer(base64.b64decode(summary["values"]), "<f4").reshape(2, 2, len(QRELS))
-    board = comparison.boards[0]
+    board = comparison.score_tables[0]
     for measure, column in enumerate(board.columns):
         assert np.allclose(values[measure], board.of(column.key))
     assert summary["queries"] == list(board.queries)
@@ -167,7 +162,7 @@ def test_lists_keep_the_order_that_was_measured():
     assert list(zip(rows["doc_id"], rows["rank"], strict=True)) == [("a", 1), ("b", 2), ("c", 3)]
 
 
-def test_what_matters_is_kept_first(comparison):
+def test_differences_and_misses_are_kept_first(comparison):
     values = np.array([[0.0, 1.0, 0.5, 0.0], [0.0, 0.0, 0.5, 0.9]])
     order = interesting_order(values, [])
     assert order[0] == 1, "the biggest difference"
@@ -188,14 +183,14 @@ def large(queries=60):
     return sy.compare(qrels, runs, ["nDCG@10"]), sy.Dataset.of(corpus, asked, qrels, name="large")
 
 
-def test_a_page_keeps_its_size_and_says_what_it_leaves_out(tmp_path, monkeypatch):
+def test_a_page_has_a_size_limit_and_states_what_it_leaves_out(tmp_path, monkeypatch):
     compared, dataset = large()
-    fixed = len(page_module._vega()) + len(page_script())
+    fixed = len(vega_script()) + len(page_script())
     monkeypatch.setattr(page_module, "PAGE_LIMIT", fixed + 380_000)
     compared.to_html(tmp_path / "page.html", dataset)
     page = (tmp_path / "page.html").read_text()
     assert (tmp_path / "page.html").stat().st_size <= fixed + 380_000
-    said = re.search(r"Ranked lists are here for (\d+) of 60 queries", page)
+    said = re.search(r"Ranked lists are included for (\d+) of 60 queries", page)
     listed = embedded(page, "summary-data")["listed"]
     assert int(said[1]) == len(listed)
     assert 0 < len(listed) < 60
@@ -204,17 +199,17 @@ def test_a_page_keeps_its_size_and_says_what_it_leaves_out(tmp_path, monkeypatch
     compared.to_html(tmp_path / "all.html", dataset, everything=True)
     whole = (tmp_path / "all.html").read_text()
     assert len(embedded(whole, "summary-data")["listed"]) == 60
-    assert "Ranked lists are here" not in whole
+    assert "Ranked lists are included" not in whole
 
 
-def test_the_very_largest_results_keep_some_of_their_queries(tmp_path, monkeypatch):
+def test_very_large_results_keep_some_of_their_queries(tmp_path, monkeypatch):
     compared, dataset = large()
     monkeypatch.setattr(page_module, "SUMMARY_LIMIT", 3_000)
     compared.to_html(tmp_path / "page.html", dataset)
     page = (tmp_path / "page.html").read_text()
     kept = embedded(page, "summary-data")["queries"]
     assert 0 < len(kept) < 60
-    assert f"The table holds {len(kept)} of 60 queries" in page
+    assert f"The table has {len(kept)} of 60 queries" in page
     assert all(int(number) < len(kept) for number in embedded(page, "lists-data")["queries"])
 
 
@@ -239,12 +234,12 @@ def test_a_comparison_of_scores_alone_has_a_page(tmp_path):
 def test_one_run_has_a_page(tmp_path):
     sy.compare(QRELS, {"only": RUN}, ["nDCG@3"]).to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert "there is no other run to hold it against" in page
+    assert "no other run to compare with" in page
     assert 'id="chart-means"' in page
     assert 'id="chart-p-values"' not in page
 
 
-def test_without_the_extra_a_plain_page_says_how_to_have_the_whole(comparison, tmp_path, monkeypatch):
+def test_without_the_extra_a_page_of_tables_tells_how_to_install_it(comparison, tmp_path, monkeypatch):
     monkeypatch.setattr(page_module, "find_spec", lambda name: None if name == "jinja2" else object())
     comparison.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
@@ -277,14 +272,14 @@ def test_a_page_of_a_dataset_shows_its_texts(tmp_path):
     assert dataset.fingerprint in page
 
 
-def test_the_page_says_what_ordered_every_run(tmp_path):
-    truth = {"q1": ["a"], "q2": ["b"]}
+def test_the_page_shows_the_sort_key_of_every_run(tmp_path):
+    qrels = {"q1": ["a"], "q2": ["b"]}
     scored = sy.Run({"q1": {"a": 1.0, "b": 0.5}, "q2": {"b": 1.0}}, name="scored")
     listed = sy.Run({"q1": ["b", "a"], "q2": ["b"]}, name="listed")
     answers = sy.Run({"q1": [("b", 0.5), ("a", 0.5)], "q2": [("b", 0.5)]}, name="answers")
 
     def page(*runs):
-        sy.compare(truth, list(runs), ["RR"]).to_html(tmp_path / "page.html")
+        sy.compare(qrels, list(runs), ["RR"]).to_html(tmp_path / "page.html")
         return (tmp_path / "page.html").read_text()
 
     def row(text, run):
@@ -292,15 +287,17 @@ def test_the_page_says_what_ordered_every_run(tmp_path):
         return made
 
     mixed = page(scored, listed, answers)
-    assert "score, highest first (ties=docid-desc)" in row(mixed, "scored")
-    assert "its own: ranked lists" in row(mixed, "listed")
-    assert "its own: ranked lists" in row(mixed, "answers")
-    assert "largest first; not of listed and answers, which keep their own order" in mixed
-    assert "largest first; of no run here: each keeps its own order" in page(listed)
-    assert "largest first</dd>" in page(scored)
+    assert "score, descending (ties=docid-desc)" in row(mixed, "scored")
+    assert "order of the run (ranked lists)" in row(mixed, "listed")
+    assert "order of the run (ranked lists)" in row(mixed, "answers")
+    assert (
+        "by document id, descending (not applied to listed and answers, which have their own order)" in mixed
+    )
+    assert "by document id, descending (not applied: every run has its own order)" in page(listed)
+    assert "by document id, descending</dd>" in page(scored)
 
 
-def test_the_page_says_where_interval_and_p_disagree_below_the_differences(tmp_path):
+def test_the_page_shows_where_interval_and_p_disagree_below_the_differences(tmp_path):
     noise = np.random.default_rng(3).normal(size=40)
     border = 0.5 + 0.1 * ((noise - noise.mean()) / noise.std(ddof=1) + 2.4 / 40**0.5)
     values = {"base": [0.5] * 40, "border": border, "other": 1 - border, "again": border}
@@ -312,20 +309,21 @@ def test_the_page_says_where_interval_and_p_disagree_below_the_differences(tmp_p
     found = compare_scores(pl.DataFrame(rows), baseline="base")
     found.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    (note,) = (note for note in found.notes if note.startswith("Interval and p disagree on 3 pairs"))
+    (note,) = (sentence(note) for note in found.notes if note.code == "interval-and-p-disagree")
+    assert note.startswith("Interval and p-value disagree for 3 pairs")
     assert page.count(note) == 1
     start = page.index("<summary>Differences from <bdi>base</bdi></summary>")
     assert start < page.index(note) < page.index("</details>", start)
-    assert '<td class="verdict">cannot tell</td>' in page
+    assert '<td class="verdict">not significant</td>' in page
 
 
-def test_long_names_are_shown_in_charts_without_what_they_share():
+def test_charts_show_long_names_without_their_shared_parts():
     from steelyard.report.charts.charts import charts_of
 
     def labels(names):
         runs = {name: sy.Run(RUN if number else OTHER) for number, name in enumerate(names)}
         found = sy.compare(QRELS, runs, ["RR"])
-        spec = json.dumps([chart.spec for chart in charts_of(comparison_subject(found), looks_of(found))])
+        spec = json.dumps([chart.spec for chart in charts_of(comparison_subject(found), run_failures(found))])
         return set(re.findall(r'"labelExpr": "(.*?)"', spec))
 
     assert labels(["bm25", "dense"]) == set()

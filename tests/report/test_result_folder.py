@@ -1,4 +1,4 @@
-"""A result folder read back: the same page, or a clear word on what is wrong with it."""
+"""A result folder read back: the same page, or an error that states what is wrong with it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def folder(made, tmp_path):
     return copied
 
 
-def test_the_comparison_is_the_one_measured(made):
+def test_the_comparison_is_read_back(made):
     again = load_result(made.folder)
     assert again.comparison.to_dict() == made.comparison.to_dict()
     assert again.absent == ()
@@ -82,21 +82,21 @@ def test_the_comparison_is_the_one_measured(made):
     assert again.documents["d3"] == ("Title 3", "alpha text number 3")
 
 
-def test_results_show_their_comparison_and_where_they_are(made):
-    held = load_result(made.folder)
+def test_results_show_their_comparison_and_folder(made):
+    read = load_result(made.folder)
     assert repr(made) == "\n".join(
         [repr(made.comparison), *made.remarks(), f"The result is in {made.folder}."]
     )
-    assert repr(held) == f"{held.comparison!r}\nRead from {made.folder}."
-    assert made._repr_html_() == held._repr_html_() == made.comparison.to_html()
+    assert repr(read) == f"{read.comparison!r}\nRead from {made.folder}."
+    assert made._repr_html_() == read._repr_html_() == made.comparison.to_html()
 
 
-def test_the_page_made_again_is_the_same_to_the_byte(made, tmp_path):
+def test_the_page_written_again_has_the_same_bytes(made, tmp_path):
     load_result(made.folder).to_html(tmp_path / "again.html")
     assert (tmp_path / "again.html").read_bytes() == (made.folder / "report.html").read_bytes()
 
 
-def test_measures_that_read_texts_are_made_again(tmp_path):
+def test_measures_that_read_texts_are_computed_again(tmp_path):
     measured = bench(tmp_path / "near", measures=["R(budget=12)@5", "RR"], composite=None)
     assert load_result(tmp_path / "near").comparison.to_dict() == measured.comparison.to_dict()
 
@@ -121,7 +121,7 @@ def test_the_command_writes_the_page_and_the_charts(made, tmp_path, capsys):
     assert "<svg" in (charts / "means.svg").read_text()
 
 
-def test_a_path_to_the_record_will_do(made):
+def test_a_path_to_the_record_is_accepted(made):
     assert load_result(made.folder / "result.json").path == made.folder
 
 
@@ -165,7 +165,7 @@ def test_a_newer_version_is_refused(folder):
         load_result(folder)
 
 
-def test_without_texts_the_page_says_what_is_absent(folder):
+def test_without_texts_the_page_states_what_is_absent(folder):
     (folder / "documents.parquet").unlink()
     (folder / "queries.parquet").write_bytes(b"PAR1 broken")
     record = json.loads((folder / "result.json").read_text())
@@ -180,14 +180,14 @@ def test_without_texts_the_page_says_what_is_absent(folder):
     assert "alpha text number" not in page
 
 
-def test_a_column_that_is_gone_takes_its_slices_with_it(folder):
+def test_without_its_column_a_result_has_no_slices(folder):
     (folder / "queries.parquet").unlink()
     read = load_result(folder)
     assert any("'kind' is not in the folder" in line for line in read.absent)
     assert read.comparison.slices == ()
 
 
-def test_numbers_that_changed_are_pointed_out(folder):
+def test_numbers_that_changed_are_reported(folder):
     record = json.loads((folder / "result.json").read_text())
     record["comparison"]["leaderboard"][0]["RR"] += 0.1
     (folder / "result.json").write_text(json.dumps(record))

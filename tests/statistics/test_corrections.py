@@ -23,7 +23,7 @@ THEIR_NAMES = {"bonferroni": "bonferroni", "holm": "holm", "bh": "fdr_bh"}
 @settings(deadline=None)
 @given(p=P_VALUES)
 def test_equals_statsmodels(correction: str, p: list[float]) -> None:
-    # It collects garbage at every call, which takes a tenth of a second among all that the tests have loaded.
+    # statsmodels collects garbage at every call, which takes a tenth of a second here.
     with patch("gc.collect"):
         theirs = multitest.multipletests(p, method=THEIR_NAMES[correction])[1]
     np.testing.assert_allclose(adjust(p, correction), theirs, rtol=1e-12, atol=1e-12)
@@ -40,7 +40,7 @@ def test_never_smaller_never_above_one_order_kept(correction: str, p: list[float
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS)
-def test_a_test_that_could_not_be_made_does_not_count(correction: str) -> None:
+def test_a_test_that_was_not_possible_is_not_counted(correction: str) -> None:
     adjusted = adjust([0.01, math.nan, 0.04], correction)
     assert math.isnan(adjusted[1])
     assert adjusted[[0, 2]].tolist() == adjust([0.01, 0.04], correction).tolist()

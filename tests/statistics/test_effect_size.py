@@ -20,7 +20,7 @@ def test_cohens_d() -> None:
     assert cohens_d([0.1, 0.3, math.nan]) == cohens_d([0.1, 0.3])
 
 
-def test_tally_ignores_rounding_and_holes() -> None:
+def test_tally_ignores_rounding_and_missing_values() -> None:
     assert tally([0.1, 1e-17, -0.2, math.nan, 0.0, 0.3]) == Tally(wins=2, ties=2, losses=1)
     assert tally([0.1, -0.2], tolerance=0.15) == Tally(wins=0, ties=1, losses=1)
 

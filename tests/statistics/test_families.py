@@ -42,7 +42,7 @@ def test_power_grows_with_the_difference(family: object) -> None:
     assert shares[-1] > 0.95
 
 
-def test_max_t_holds_the_level_when_only_some_runs_are_equal() -> None:
+def test_max_t_keeps_the_level_when_only_some_runs_are_equal() -> None:
     rng = np.random.default_rng(22)
     alarms = [max_t(scores(rng, 4, 40, shift=0.5), 299, seed=i).p[3:] for i in range(600)]
     assert np.mean([min(p) < 0.05 for p in alarms]) <= 0.07
@@ -57,17 +57,17 @@ def test_two_runs_are_the_randomisation_test(family: object) -> None:
     assert p == pytest.approx(exact, abs=1e-12 if family is max_t else 4 * math.sqrt(exact / 40_000))
 
 
-def test_tukey_equals_going_through_every_deal() -> None:
+def test_tukey_equals_an_enumeration_of_every_order() -> None:
     table = np.array([[0.9, 0.5, 0.75, 0.5], [0.25, 0.5, 0.5, 0.25], [0.5, 0.25, 0.25, 0.5]])
     orders = [list(order) for order in itertools.permutations(range(3))]
     ranges = [
-        np.ptp(sum(table[order, query] for query, order in enumerate(deal)))
-        for deal in itertools.product(orders, repeat=4)
+        np.ptp(sum(table[order, query] for query, order in enumerate(assignment)))
+        for assignment in itertools.product(orders, repeat=4)
     ]
     result = tukey(table, 40_000)
     for (i, j), p in zip(result.pairs, result.p, strict=True):
-        truth = np.mean(np.array(ranges) >= abs(table[i].sum() - table[j].sum()) - 1e-12)
-        assert p == pytest.approx(truth, abs=4 * math.sqrt(truth / 40_000))
+        exact = np.mean(np.array(ranges) >= abs(table[i].sum() - table[j].sum()) - 1e-12)
+        assert p == pytest.approx(exact, abs=4 * math.sqrt(exact / 40_000))
 
 
 def test_tukey_agrees_with_the_studentized_range_on_normal_data() -> None:
@@ -126,7 +126,7 @@ def test_edges(family: object) -> None:
     assert all_nan(family([[0.1], [0.2]]))
     assert family([[0.1, 0.2]]).reason
     assert family([[0.5] * 20] * 3, 99).p == (1.0, 1.0, 1.0)
-    holed = family([[0.1, 0.2, math.nan, 0.4], [0.2, 0.3, 0.1, 0.6]], 99)
-    assert (holed.n, holed.left_out) == (3, 1)
+    with_gap = family([[0.1, 0.2, math.nan, 0.4], [0.2, 0.3, 0.1, 0.6]], 99)
+    assert (with_gap.n, with_gap.left_out) == (3, 1)
     constant = family(np.outer([1.0, 2.0], np.ones(30)), 999)
     assert constant.p[0] == pytest.approx(1 / 1000)

@@ -30,13 +30,13 @@ def skewed_scores(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def reciprocal_ranks(rng: np.random.Generator, n: int) -> np.ndarray:
-    """RR@10-like: 0 for three queries in ten, else 1/rank."""
+    """RR@10-like: 0 for three queries in ten, otherwise 1/rank."""
     ranks = rng.choice(11, p=[1.0 - RANK_CHANCES.sum(), *RANK_CHANCES], size=(2000, n))
     return np.where(ranks == 0, 0.0, 1.0 / np.maximum(ranks, 1))
 
 
 def gated_scores(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Recall-like: 0 for four queries in ten, else spread about 0.5."""
+    """Recall-like: 0 for four queries in ten, otherwise around 0.5."""
     return rng.beta(2.0, 2.0, (2000, n)) * (rng.random((2000, n)) < 0.6)
 
 
@@ -48,9 +48,9 @@ MEANS: dict[Shape, float] = {
 }
 
 
-def coverage(data: np.ndarray, truth: float, **settings: object) -> float:
+def coverage(data: np.ndarray, true_mean: float, **settings: object) -> float:
     ends = np.array(mean_intervals(data, **settings))
-    return float(np.mean((ends[:, 0] <= truth) & (truth <= ends[:, 1])))
+    return float(np.mean((ends[:, 0] <= true_mean) & (true_mean <= ends[:, 1])))
 
 
 @pytest.mark.parametrize("n", [30, 50, 99, 100, 400])
@@ -107,7 +107,7 @@ def test_bca_equals_scipy_up_to_chance() -> None:
 
 
 @pytest.mark.parametrize("method", INTERVAL_METHODS)
-def test_series_with_holes_and_neighbours(method: str) -> None:
+def test_series_with_missing_values_do_not_change_the_others(method: str) -> None:
     data = np.random.default_rng(8).random((4, 40))
     data[1, [3, 9]] = math.nan
     together = mean_intervals(data, method=method)

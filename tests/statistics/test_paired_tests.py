@@ -71,7 +71,7 @@ def test_sign_equals_scipy(n: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize("test", PAIRED_TESTS)
-def test_one_query_is_no_test_and_says_why(test: str) -> None:
+def test_one_query_gives_no_test_and_a_reason(test: str) -> None:
     (one,) = paired_tests([[0.3]], test)
     assert math.isnan(one.p)
     assert "one query" in one.reason
@@ -106,8 +106,8 @@ def test_a_constant_difference_gives_an_infinite_t_and_the_chance_of_one_sign() 
 @pytest.mark.parametrize("test", PAIRED_TESTS)
 def test_missing_pairs_are_left_out_and_counted(test: str) -> None:
     d = score_differences(60, "zeros", 1)
-    holed = np.insert(d, [60], math.nan)
-    (full,), (rest,) = paired_tests([d], test), paired_tests([holed], test)
+    with_gap = np.insert(d, [60], math.nan)
+    (full,), (rest,) = paired_tests([d], test), paired_tests([with_gap], test)
     assert (rest.n, rest.left_out) == (60, 1)
     if test in ("t", "wilcoxon", "sign", "bootstrap"):
         assert rest.p == full.p

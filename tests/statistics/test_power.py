@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from steelyard.statistics import detectable_effect, power_analysis, power_of_t, queries_needed
+from steelyard.statistics import (
+    PowerResult,
+    detectable_effect,
+    power_analysis,
+    power_of_t,
+    queries_needed,
+)
 
 
 @pytest.mark.parametrize("n", [2, 5, 20, 60, 500, 6980])
@@ -40,29 +46,52 @@ def test_detectable_effect_and_queries_needed_are_inverse(n: int) -> None:
     assert queries_needed(effect * (1 + 1e-9)) == n
 
 
-def test_what_cannot_be_reached() -> None:
+def test_effects_that_cannot_be_detected() -> None:
     assert queries_needed(0.0) is None
     assert queries_needed(1e-6) is None
     assert queries_needed(math.inf) == 2
     assert detectable_effect(1) == math.inf
 
 
-def test_sentences() -> None:
+def test_fields_and_sentences() -> None:
     rng = np.random.default_rng(2)
     noise = rng.normal(0.0, 0.2, 60)
     noise -= noise.mean()
     close = power_analysis(noise + 0.028)
     assert close.needed is not None
     assert close.needed > 60
-    assert close.sentence == f"60 queries cannot separate these two: {close.needed:,} would."
+    assert (close.n, close.significant, close.power) == (60, False, 0.8)
+    about = float(f"{close.needed:.2g}")
+    assert close.sentence == (
+        f"Not significant with 60 queries; about {about:,.0f} would be needed if the true difference is this large."
+    )
+    assert close.sentence == f"N{close.clause[1:]}."
     far = power_analysis(noise + 0.2)
-    assert far.sentence.startswith("60 queries can tell these two apart: the difference seen is 0.2000,")
+    assert far.significant is True
+    assert far.sentence == (
+        "Significant with 60 queries: the difference is 0.2000, and this many queries detect a difference of "
+        f"{far.smallest:.4f} in 80% of cases."
+    )
     assert far.needed is not None
     assert far.needed < 60
-    assert "no difference" in power_analysis([0.1, -0.1]).sentence
-    assert "10,000,000" in power_analysis(noise + 1e-6).sentence
-    assert "do not separate" in power_analysis(noise + 0.2, separated=False).sentence
+    assert power_analysis([0.1, -0.1]).sentence == "No difference in the mean over 2 queries."
+    assert "even 10,000,000 would be too few" in power_analysis(noise + 1e-6).sentence
+    assert power_analysis(noise + 0.2, significant=False).sentence == (
+        f"Not significant with 60 queries, although this many detect a difference of {far.smallest:.4f} in 80% of cases."
+    )
+    assert power_analysis([0.5]).significant is None
     assert power_analysis([0.5]).sentence == "Only one query has a value in both runs: no test is possible."
     assert power_analysis([math.nan]).sentence == "No query has a value in both runs: no test is possible."
     constant = power_analysis([0.5, 0.5, 0.5, math.nan])
     assert (constant.n, constant.needed, constant.smallest) == (3, 2, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "needed", "shown"), [(115, 7409, "7,400"), (8, 117, "120"), (2, 7, "7"), (100, 104, "104")]
+)
+def test_the_sentence_rounds_the_number_of_queries_but_not_below_those_there_are(
+    n: int, needed: int, shown: str
+) -> None:
+    result = PowerResult(n, 0.01, 0.2, 0.05, needed, False)
+    assert f"about {shown} would be needed" in result.sentence
+    assert result.needed == needed

@@ -70,15 +70,15 @@ def test_monte_carlo_agrees_with_the_exact_answer_and_is_never_zero() -> None:
 
 
 def test_equal_statistics_count_as_reached_despite_rounding() -> None:
-    # Every difference is +-0.1 but for rounding, so the chance of the sum seen is a binomial tail.
+    # Every difference is +-0.1 up to rounding, so the probability of the observed sum is a binomial tail.
     rng = np.random.default_rng(2)
     base = rng.random(60)
     step = np.where(rng.random(60) < 0.62, 0.1, -0.1)
     d = (base + step) - base
     wins = int((step > 0).sum())
-    truth = stats.binomtest(wins, 60, 0.5).pvalue
+    exact = stats.binomtest(wins, 60, 0.5).pvalue
     p = permutation_test(d, permutations=200_000, seed=3).p
-    assert p == pytest.approx(truth, abs=4 * math.sqrt(truth / 200_000))
+    assert p == pytest.approx(exact, abs=4 * math.sqrt(exact / 200_000))
 
 
 def test_the_same_bits_for_any_number_of_threads_and_any_tiling(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,8 +123,8 @@ def test_pairs_of_rows_give_what_their_differences_give() -> None:
     assert permutation_tests(scores, 5000, seed=2, pairs=pairs) == apart
     assert permutation_tests(scores, 5000, seed=2, pairs=pairs[:2]) == apart[:2]
     scores[3, 7] = math.nan
-    holed = permutation_tests(scores, 5000, seed=2, pairs=pairs)
-    assert [result.left_out for result in holed] == [int(3 in pair) for pair in pairs]
+    with_gap = permutation_tests(scores, 5000, seed=2, pairs=pairs)
+    assert [result.left_out for result in with_gap] == [int(3 in pair) for pair in pairs]
     with pytest.raises(InputError, match=r"\(0, 5\)"):
         permutation_tests(scores, pairs=[(0, 5)])
 
@@ -138,7 +138,7 @@ def test_close_to_t_where_t_is_right(test: object) -> None:
 
 
 @pytest.mark.parametrize("test", [permutation_tests, bootstrap_tests])
-def test_the_level_holds_on_skewed_scores(test: object) -> None:
+def test_the_level_is_kept_on_skewed_scores(test: object) -> None:
     rng = np.random.default_rng(7)
     a, b = rng.beta(0.5, 2.0, (2, 2000, 40))
     p = np.array([result.p for result in test(a - b, 999)])
@@ -189,7 +189,7 @@ def test_sums_of_whole_numbers_are_exact_and_close() -> None:
         assert np.allclose(np.ldexp(whole, -shift), values, rtol=0, atol=1e-11 * np.abs(values).max())
 
 
-def test_nonsense_settings_are_refused() -> None:
+def test_bad_settings_are_refused() -> None:
     with pytest.raises(InputError, match="permutations"):
         permutation_test([0.1, 0.2], permutations=0)
     with pytest.raises(InputError, match="seed"):

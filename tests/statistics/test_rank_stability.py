@@ -1,4 +1,4 @@
-"""Composite rank stability: drawn weights and the single weight that flips the top."""
+"""Composite rank stability: drawn weights and the single weight that changes the best run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_shares_add_up_and_grow_as_weights_loosen() -> None:
     assert loose.top_shares[loose.order[0]] == pytest.approx(1.0 - loose.top_changes)
 
 
-def test_scale_of_weights_is_nothing_and_zero_weights_stay_zero() -> None:
+def test_the_scale_of_weights_does_not_matter_and_zero_weights_stay_zero() -> None:
     once, tenfold = rank_stability(MEANS, WEIGHTS), rank_stability(MEANS, 10 * WEIGHTS)
     assert once.order_changes == tenfold.order_changes
     only = rank_stability(MEANS, [1.0, 0.0, 0.0])

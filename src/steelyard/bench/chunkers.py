@@ -20,9 +20,9 @@ from steelyard.bench.specs import Spec, points_of
 from steelyard.chunking import Chunker, chunk_documents, chunker, token_counts
 from steelyard.comparison.compare import compare
 from steelyard.comparison.result import Comparison, Source
-from steelyard.comparison.scores import COMPOSITE, Board
+from steelyard.comparison.scores import COMPOSITE, ScoreTable
 from steelyard.comparison.slices import COMPLEXITY, column_values
-from steelyard.comparison.tests import Plan
+from steelyard.comparison.testing import ComparisonPlan
 from steelyard.datasets import Dataset
 from steelyard.datasets.corpus import Corpus
 from steelyard.errors import InputError
@@ -30,7 +30,7 @@ from steelyard.evidence.evidence import Evidence
 from steelyard.measures.grammar import Measure, parse
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-from steelyard.wording import counted, listed, said_once, worded
+from steelyard.wording import counted, listed, notes_by_names, worded
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def compare_chunkings(
     runs: Mapping[str, Run],
     chunking_of: Mapping[str, str],
     measures: Sequence[str] | None,
-    plan: Plan,
+    plan: ComparisonPlan,
     *,
     by: str | None = None,
     queries: Any = None,
@@ -232,22 +232,24 @@ def compare_chunkings(
         )
         for label, own in judgments.items()
     ]
-    asked = tuple(dict.fromkeys(query for part in parts for query in part.boards[0].queries))
-    boards = [_stacked([part.boards[at] for part in parts], asked) for at in range(len(parts[0].boards))]
+    asked = tuple(dict.fromkeys(query for part in parts for query in part.score_tables[0].queries))
+    boards = [
+        _stacked([part.score_tables[at] for part in parts], asked) for at in range(len(parts[0].score_tables))
+    ]
     components = [
         None if parts[0].components[at] is None else _stacked([part.components[at] for part in parts], asked)
         for at in range(len(parts[0].components))
     ]
     return Comparison.of(
-        boards=boards,
-        plan=plan.checked().against(plan.baseline, boards[0].runs),
+        score_tables=boards,
+        plan=plan.checked().with_baseline(plan.baseline, boards[0].runs),
         weights=parts[0].weights,
         components=components,
         sliced=None if by is None else (by, column_values(queries, by)),
         coverage={name: covered for part in parts for name, covered in part.coverage.items()},
         notes=(
             "Every run is measured against the judgments of its own chunking.",
-            *dict.fromkeys(note for part in parts for note in part.given),
+            *dict.fromkeys(note for part in parts for note in part.input_notes),
         ),
         dialect=parts[0].dialect,
         source=Source(
@@ -266,7 +268,7 @@ def _without_notes(qrels: Qrels) -> Qrels:
     return bare
 
 
-def _stacked(boards: Sequence[Board | None], asked: tuple[str, ...]) -> Board:
+def _stacked(boards: Sequence[ScoreTable | None], asked: tuple[str, ...]) -> ScoreTable:
     """The boards of several chunkings as one, on one set of queries; NaN where a board leaves one out."""
     held = [board for board in boards if board is not None]
     parts = []
@@ -295,7 +297,9 @@ def chunk_notes(
 
 def with_notes(comparison: Comparison, notes: Sequence[str]) -> Comparison:
     """The comparison with more notes, before its own."""
-    return replace(comparison, given=(*notes, *comparison.given), notes=(*notes, *comparison.notes))
+    return replace(
+        comparison, input_notes=(*notes, *comparison.input_notes), notes=(*notes, *comparison.notes)
+    )
 
 
 def _query_notes(dataset: Dataset, chunking: Chunking) -> list[str]:
@@ -323,7 +327,7 @@ def _shown(queries: Sequence[str]) -> str:
 
 def _border_notes(chunkings: Sequence[Chunking]) -> list[str]:
     """What became of the key on each chunking: a line for all chunkings that the same is said of."""
-    alike = said_once({str(c.label): [note.rstrip(".") for note in c.qrels.notes] for c in chunkings})
+    alike = notes_by_names({str(c.label): [note.rstrip(".") for note in c.qrels.notes] for c in chunkings})
     return [
         f"{'Every chunking' if len(labels) == len(chunkings) > 1 else listed(labels)}: {'; '.join(notes)}."
         for labels, notes in alike.items()
@@ -342,7 +346,7 @@ def _reading_note(
     if len(chunkings) < 2 or not cutoffs or any(m.parameters.get("budget") is not None for m in ranking):
         return None
     deepest = int(max(cutoffs))
-    order = [row.run for row in comparison.standings if row.k == comparison.boards[0].k]
+    order = [row.run for row in comparison.leaderboard_rows if row.k == comparison.score_tables[0].k]
     others = [run for run in order if chunking_of[run] != chunking_of[order[0]]]
     placed = ((order[0], "first"), (order[1], "second"), (others[0], "the best on another chunking"))
     places = dict(reversed(placed))
@@ -350,7 +354,7 @@ def _reading_note(
     read = {run: _tokens_read(runs[run], tokens[chunking_of[run]], deepest) for run in places}
     key = comparison.keys[0]
     what = "the composite score" if key == COMPOSITE else key
-    more = comparison.boards[0].columns[0].better == "more"
+    more = comparison.score_tables[0].columns[0].better == "more"
     told = "favours big chunks" if more else "does not count how much text is read"
     spent = listed(
         [
@@ -366,7 +370,7 @@ def _reading_note(
 
 def _ranking_measures(comparison: Comparison) -> list[Measure]:
     """The measure that ranks the runs, or those that the composite is made of."""
-    first, parts = comparison.boards[0].columns[0], comparison.components[0]
+    first, parts = comparison.score_tables[0].columns[0], comparison.components[0]
     columns = parts.columns if first.key == COMPOSITE and parts is not None else (first,)
     return [column.measure for column in columns if column.measure is not None]
 
@@ -381,7 +385,7 @@ def _tokens_read(run: Run, tokens: Mapping[str, int], k: int) -> float:
 
 def _advice(comparison: Comparison, ranking: Sequence[Measure], least: float) -> str:
     """Which measure with a token budget to rank by: one of the bench's own, or one to add."""
-    for column in comparison.boards[0].columns:
+    for column in comparison.score_tables[0].columns:
         if column.measure is not None and column.measure.parameters.get("budget") is not None:
             return f"{column.key} gives all the same amount of text: name it first to rank by it."
     budget = _round(least)

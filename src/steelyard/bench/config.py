@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from steelyard.bench.chunkers import labels_of, problems_of
 from steelyard.bench.specs import Located, Spec, read_located, specs_of
 from steelyard.comparison.rules import parse_rule
-from steelyard.comparison.scores import weights_of
-from steelyard.comparison.tests import Plan
+from steelyard.comparison.scores import read_weights
+from steelyard.comparison.testing import ComparisonPlan
 from steelyard.datasets import Dataset
 from steelyard.datasets.reading import FORMS, path_and_options
 from steelyard.dialects import dialect
@@ -154,7 +154,7 @@ def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], st
         if not bench.measures and not spoken.measures:
             problems.append(((), "no measures; name at least one, as in `measures: [nDCG@10]`"))
     if bench.composite is not None:
-        check(("composite",), lambda: weights_of(bench.composite))
+        check(("composite",), lambda: read_weights(bench.composite))
     wrong = problems_of(bench.chunkers, specs, bench.by)
     problems += wrong
     labels = () if wrong else labels_of(bench.chunkers, specs)
@@ -162,10 +162,11 @@ def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], st
         problems.append(
             (("evidence",), "evidence judges chunks; name chunkers too, as in `chunkers: [whole]`")
         )
-    plan = Plan(bench.test, bench.correction)
+    plan = ComparisonPlan(bench.test, bench.correction)
     baseline = bench.baseline if labels else None
     check(
-        ("baseline",) if bench.baseline is not None else (), lambda: plan.checked().against(baseline, labels)
+        ("baseline",) if bench.baseline is not None else (),
+        lambda: plan.checked().with_baseline(baseline, labels),
     )
     for number, rule in enumerate(bench.gate.rules):
         check(("gate", number), lambda rule=rule: parse_rule(rule))

@@ -13,7 +13,7 @@ from steelyard.bench.chunkers import compare_chunkings, own_judgments, with_note
 from steelyard.comparison.compare import compare
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
-from steelyard.comparison.tests import Plan
+from steelyard.comparison.testing import ComparisonPlan
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
 from steelyard.options import POLICIES
@@ -113,7 +113,7 @@ def compared(
     }
     measures = chosen.get("measures") or None
     if isinstance(judgments, Mapping):
-        return compare_chunkings(judgments, runs, chunking_of, measures, Plan(**tested), **options)
+        return compare_chunkings(judgments, runs, chunking_of, measures, ComparisonPlan(**tested), **options)
     return compare(judgments, runs, measures, **tested, **options)
 
 
@@ -377,7 +377,7 @@ def _changed(record: Mapping[str, Any], comparison: Comparison) -> list[str]:
     """Where the numbers made again are not those recorded: which, so that nobody is misled."""
     kept = {(row["run"], row["k"]): row for row in record["comparison"]["leaderboard"]}
     differ = []
-    for row in comparison.standings:
+    for row in comparison.leaderboard_rows:
         before = kept.get((row.run, row.k), {})
         for key, mean in row.means.items():
             old = before.get(key)

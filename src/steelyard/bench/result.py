@@ -266,7 +266,7 @@ class BenchResult:
         (folder / "runs").mkdir(parents=True, exist_ok=True)
         for run, file in zip(self.runs.values(), run_files(list(self.runs)), strict=True):
             run.write(folder / "runs" / file)
-        scores = pl.concat(_scores(board) for board in self.comparison.boards)
+        scores = pl.concat(_scores(board) for board in self.comparison.score_tables)
         _write_frame(scores, folder / "scores.parquet")
         _write_frame(self.comparison.pairs, folder / "pairs.parquet")
         self.dataset.qrels.write(folder / "qrels.parquet")

@@ -239,7 +239,7 @@ def _say_all(result: Comparison) -> None:
     """What is to be known of a comparison whose table cannot say it."""
     for line in (result.verdict, *remarks(result, tables=False)):
         say(line)
-    if result.plan.baseline is None and result.tested:
+    if result.plan.baseline is None and result.tested_pairs:
         say(
             "The tests of every two runs are in the JSON; with --baseline NAME, the differences from it are columns here."
         )

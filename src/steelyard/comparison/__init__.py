@@ -1,1 +1,1 @@
-"""Comparing runs: from values per query to a leaderboard that suggests no order the data does not support."""
+"""Comparison of runs: values per query, paired tests, leaderboard, slices, and the queries that changed most."""

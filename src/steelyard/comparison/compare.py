@@ -1,28 +1,31 @@
-"""compare(): judgments and several runs in, a Comparison out."""
+"""compare(): qrels and several runs in, a Comparison out; compare_scores() does the same for a table of values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment, align
+from steelyard.alignment.hits import Floats
+from steelyard.checks import whole_number
 from steelyard.comparison.result import Comparison, Source
 from steelyard.comparison.scores import (
     COMPOSITE,
     DEFAULT_CUTOFF,
-    Board,
     Column,
+    ScoreTable,
     TableOptions,
-    board_of_table,
-    column_of_table,
     label,
-    weights_of,
+    query_column,
+    read_score_table,
+    read_weights,
 )
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
-from steelyard.comparison.tests import Plan
+from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import refuse_unmatched, with_unknown_documents
 from steelyard.datasets.reading import queries_beside
 from steelyard.dialects import Dialect, listed_measures
@@ -32,7 +35,7 @@ from steelyard.evaluation import scores_of, with_rel
 from steelyard.io.files import distinct_names, names_file
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, note
-from steelyard.options import OptionKeywords, resolve
+from steelyard.options import OptionKeywords, Options, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.scores import Scores
@@ -78,71 +81,57 @@ def compare(
     The other options (missing, no_relevant, ties, duplicates, unjudged, rel, depth) are those of `evaluate`.
 
     >>> result = compare({"q1": ["a"], "q2": ["b"]}, {"x": {"q1": ["a"], "q2": ["c"]}, "y": {"q1": ["a"], "q2": ["b"]}}, ["RR"])
-    >>> [row.run for row in result.standings], result.pairs["difference"].to_list()
+    >>> [row.run for row in result.leaderboard_rows], result.pairs["difference"].to_list()
     (['y', 'x'], [0.5])
     """
-    spoken = dialect_of(dialect)
-    chosen = resolve(spoken.policies, options)
-    plan = Plan(test, correction, alpha, permutations, seed).checked()
+    dialect = dialect_of(dialect)
+    chosen = resolve(dialect.policies, options)
+    plan = ComparisonPlan(test, correction, alpha, permutations, seed).checked()
     if baseline is not None and isinstance(runs, Mapping):
         # A wrong name is reported before anything is read.
-        plan.against(baseline, list(map(str, runs)))
-    texts = _texts(measures, spoken)
-    weights = None if composite is None else weights_of(composite)
-    cutoffs: list[int | None] = [None] if at is None else [_cutoff(k) for k in at]
-    truth = Qrels.of(qrels)
-    wanted = {
-        (k, text): with_rel(_measure_at(texts.get(text, text), k, spoken, text in texts), chosen.rel)
+        plan.with_baseline(baseline, list(map(str, runs)))
+    shown = _shown_measures(measures, dialect)
+    weights = None if composite is None else read_weights(composite)
+    cutoffs = list(dict.fromkeys(map(_cutoff, at))) if at else [None]
+    parsed = {
+        (k, key): with_rel(_measure_at(shown.get(key, key), k, dialect, key in shown), chosen.rel)
         for k in cutoffs
-        for text in dict.fromkeys([*texts, *(weights or {})])
+        for key in dict.fromkeys([*shown, *(weights or {})])
     }
-    keys = {label(text, k): meant for (k, text), meant in wanted.items()}
-    sources: list[Any] = []
-    alignments: list[Alignment] = []
-    scored: list[Scores] = []
-    for name, run in _runs_given(runs):
-        joined = with_unknown_documents(align(truth, run, chosen.ordering, name), truth, run)
-        try:
-            scored.append(scores_of(joined, keys, spoken, chosen))
-        except MeasureError as error:
-            raise MeasureError(f"run {joined.name!r}: {error}") from None
-        sources.append(run)
-        alignments.append(chosen.lists(joined.alignment))
-    if not sources:
-        raise InputError("no run to compare; give at least one.")
-    names = distinct_names([scores.name for scores in scored], sources)
+    judged = Qrels.of(qrels)
+    evaluated = list(_evaluated(judged, runs, parsed, dialect, chosen))
+    if not evaluated:
+        raise InputError("no run to compare; expected at least one.")
+    sources = [each.source for each in evaluated]
+    names = distinct_names([each.scores.name for each in evaluated], sources)
     if baseline is not None:
         files = [name for name, run in zip(names, sources, strict=True) if names_file(baseline, run)]
-        plan = plan.against(files[0] if baseline not in names and len(files) == 1 else baseline, names)
-    covered = {name: scores.coverage for name, scores in zip(names, scored, strict=True)}
+        plan = plan.with_baseline(files[0] if baseline not in names and len(files) == 1 else baseline, names)
+    coverage = {name: each.scores.coverage for name, each in zip(names, evaluated, strict=True)}
     if unmatched == "error":
-        refuse_unmatched(covered)
-    kept = [scores.queries for scores in scored]
-    asked, values, notes = _on_one_set(names, truth.queries, kept, [scores.matrix for scores in scored])
-    notes += _same_at_every_cutoff(texts, cutoffs, wanted)
-    boards, components = [], []
-    width = len(wanted) // len(cutoffs)
-    for block, k in enumerate(cutoffs):
-        columns = tuple(
-            Column(text, meant.definition.better, meant)
-            for (at_k, text), meant in wanted.items()
-            if at_k == k
-        )
-        whole = Board(tuple(names), columns, asked, values[:, block * width : (block + 1) * width, :], k)
-        components.append(whole.only(list(weights)) if weights else None)
-        shown = whole.only(list(texts))
-        boards.append(whole.with_composite(weights).only([COMPOSITE, *texts]) if weights else shown)
+        refuse_unmatched(coverage)
+    scores = [each.scores for each in evaluated]
+    query_ids, values, notes = _on_the_same_queries(names, judged.queries, scores)
+    tables, components = [], []
+    for block, values_at_k in zip(cutoffs, np.split(values, len(cutoffs), axis=1), strict=True):
+        columns = (Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
+        whole = ScoreTable(tuple(names), tuple(columns), query_ids, values_at_k, block)
+        table, parts = _with_composite(whole, list(shown), weights)
+        tables.append(table)
+        components.append(parts)
     return Comparison.of(
-        boards=boards,
+        score_tables=tables,
         plan=plan,
         weights=weights,
         components=components,
-        sliced=None if by is None else (by, _slice_values(_queries(queries, qrels), by, truth)),
-        coverage=covered,
-        notes=tuple(notes),
-        dialect=spoken.name,
+        sliced=None if by is None else (by, _slice_values(queries, qrels, by, judged)),
+        coverage=coverage,
+        notes=(*notes, *_own_cutoffs(shown, parsed)),
+        dialect=dialect.name,
         source=Source(
-            truth, dict(zip(names, sources, strict=True)), dict(zip(names, alignments, strict=True))
+            judged,
+            dict(zip(names, sources, strict=True)),
+            {name: each.lists for name, each in zip(names, evaluated, strict=True)},
         ),
     )
 
@@ -163,24 +152,28 @@ def compare_scores(
     permutations: int = 100_000,
     seed: int = 0,
 ) -> Comparison:
-    """Compare runs from a table of values per query that another tool made (CSV, Parquet or a frame).
+    """Compare runs by a table of values per query that another tool computed (CSV, Parquet or a frame).
 
-    `by` slices the queries by a column of `queries`, or, where none are given, of the table itself.
+    `by` slices the queries by a column of `queries`, or of the table itself where `queries` is None.
     """
-    weights = None if composite is None else weights_of(composite)
-    wanted = list(dict.fromkeys([*(measures or []), *(weights or {})])) or None
-    where = options or TableOptions()
-    board, notes = board_of_table(source, wanted, where, missing)
-    shown = list(measures) if measures else [column.key for column in board.columns if column.key != by]
-    components = board.only(list(weights)) if weights else None
-    plan = Plan(test, correction, alpha, permutations, seed).checked().against(baseline, board.runs)
-    whole = board.with_composite(weights).only([COMPOSITE, *shown]) if weights else board.only(shown)
+    weights = None if composite is None else read_weights(composite)
+    keys = list(dict.fromkeys([*(measures or []), *(weights or {})])) or None
+    options = options or TableOptions()
+    whole, notes = read_score_table(source, keys, options, missing)
+    shown = list(measures) if measures else [column.key for column in whole.columns if column.key != by]
+    plan = ComparisonPlan(test, correction, alpha, permutations, seed).checked()
+    plan = plan.with_baseline(baseline, whole.runs)
+    table, components = _with_composite(whole, shown, weights)
+    sliced = None
+    if by is not None:
+        in_table = queries is None
+        sliced = by, query_column(source, by, options) if in_table else column_values(queries, by)
     return Comparison.of(
-        boards=[whole],
+        score_tables=[table],
         plan=plan,
         weights=weights,
         components=[components],
-        sliced=None if by is None else (by, _table_slices(source, where, queries, by)),
+        sliced=sliced,
         coverage={},
         notes=tuple(notes),
         dialect="",
@@ -188,30 +181,35 @@ def compare_scores(
     )
 
 
-def _slice_values(queries: Any, by: str, truth: Qrels) -> dict[str, object]:
-    """The column that slices; complexity is made from the judgments where the queries do not say it."""
-    derived: dict[str, object] | None = {**complexity(truth)} if by == COMPLEXITY else None
-    if queries is None:
-        if derived is not None:
-            return derived
-        raise InputError(
-            f"slicing by {by!r} needs the queries' columns: queries=... (a mapping, frame or file; --queries FILE), "
-            "or by='complexity'."
-        )
-    return column_values(queries, by, derived)
+@dataclass(frozen=True)
+class _Evaluated:
+    """A run as it was passed, its lists joined with the qrels, and its scores."""
+
+    source: Any
+    lists: Alignment
+    scores: Scores
 
 
-def _queries(queries: Any, qrels: Any) -> Any:
-    """The queries given, or those of the dataset that the file of judgments belongs to."""
-    return queries_beside(Path(qrels)) if queries is None and isinstance(qrels, (str, Path)) else queries
+def _evaluated(
+    qrels: Qrels,
+    runs: Mapping[str, Any] | Iterable[Any],
+    measures: Mapping[tuple[int | None, str], Measure],
+    dialect: Dialect,
+    options: Options,
+) -> Iterator[_Evaluated]:
+    """Every run with its scores of the measures at every cutoff."""
+    labelled = {label(key, k): measure for (k, key), measure in measures.items()}
+    for name, run in _named_runs(runs):
+        aligned = with_unknown_documents(align(qrels, run, options.ordering, name), qrels, run)
+        try:
+            scores = scores_of(aligned, labelled, dialect, options)
+        except MeasureError as error:
+            raise MeasureError(f"run {aligned.name!r}: {error}") from None
+        yield _Evaluated(run, options.lists(aligned.alignment), scores)
 
 
-def _table_slices(source: Any, where: TableOptions, queries: Any, by: str) -> Mapping[str, object]:
-    return column_of_table(source, by, where) if queries is None else column_values(queries, by)
-
-
-def _runs_given(runs: Mapping[str, Any] | Iterable[Any]) -> Iterator[tuple[str | None, Any]]:
-    """The runs, each with the name it was given, if it was given one."""
+def _named_runs(runs: Mapping[str, Any] | Iterable[Any]) -> Iterator[tuple[str | None, Any]]:
+    """The runs, each with its name in a mapping; None in a list."""
     if isinstance(runs, (Run, str, Path)):
         raise InputError("compare takes several runs: a list of runs, or a mapping of name to run.")
     if isinstance(runs, Mapping):
@@ -219,74 +217,86 @@ def _runs_given(runs: Mapping[str, Any] | Iterable[Any]) -> Iterator[tuple[str |
     return ((None, readable_again(run)) for run in runs)
 
 
-def _texts(
-    measures: str | Measure | Sequence[str | Measure] | None, spoken: Dialect
+def _shown_measures(
+    measures: str | Measure | Sequence[str | Measure] | None, dialect: Dialect
 ) -> dict[str, str | Measure]:
+    """The measures keyed as they were written; those of the dialect where none is named."""
     listed = [] if measures is None else listed_measures(measures)
-    listed = listed or list(spoken.measures)
+    listed = listed or list(dialect.measures)
     if not listed:
         raise MeasureError("no measure given; name at least one, as in nDCG@10.")
-    return {str(text): text for text in spoken.expand(listed)}
+    return {str(text): text for text in dialect.expand(listed)}
 
 
-def _measure_at(text: str | Measure, k: int | None, spoken: Dialect, shown: bool) -> Measure:
+def _measure_at(text: str | Measure, k: int | None, dialect: Dialect, shown: bool) -> Measure:
     """A measure at a cutoff, where it takes one and has none."""
     if k is None and shown:
-        return spoken.measure(text)
-    cut = DEFAULT_CUTOFF if k is None else k
+        return dialect.measure(text)
+    cutoff = DEFAULT_CUTOFF if k is None else k
     if not isinstance(text, str):
-        text = spoken.measure(text)
-        return text @ cut if text.cutoff is None and text.definition.cutoff != "none" else text
-    plain = spoken.measure(text)
-    if k is None and plain.cutoff is not None:
-        return plain
+        text = dialect.measure(text)
+        return text @ cutoff if text.cutoff is None and text.definition.cutoff != "none" else text
+    measure = dialect.measure(text)
+    if k is None and measure.cutoff is not None:
+        return measure
     try:
-        return spoken.measure(f"{text}@{cut}")
+        return dialect.measure(f"{text}@{cutoff}")
     except MeasureError:
-        return plain
-
-
-def _same_at_every_cutoff(
-    texts: Iterable[str], cutoffs: Sequence[int | None], wanted: Mapping[tuple[int | None, str], Measure]
-) -> list[Note]:
-    """The note on measures with a cutoff of their own where rows are made for others."""
-    own = [
-        text
-        for text in texts
-        if any(k is not None and wanted[k, text].cutoff not in (None, k) for k in cutoffs)
-    ]
-    if not own:
-        return []
-    return [note("measures-with-own-cutoff", measures=own)]
+        return measure
 
 
 def _cutoff(k: int) -> int:
-    if isinstance(k, bool) or int(k) != k or k < 1:
-        raise PolicyError(f"the cutoff {k} of `at` is not a whole number, 1 or more.")
-    return int(k)
+    return whole_number("a cutoff of `at`", k, 1, error=PolicyError)
 
 
-def _on_one_set(
-    names: list[str], judged: list[str], kept: list[Sequence[str]], matrices: list[Any]
-) -> tuple[tuple[str, ...], Any, list[Note]]:
-    """The runs' matrices on one set of queries, NaN where a run lacks one; and notes."""
-    everyone = set(kept[0]).union(*kept)
-    asked = tuple(query for query in judged if query in everyone)
-    place = {query: number for number, query in enumerate(asked)}
-    values = np.full((len(names), len(matrices[0]), len(asked)), np.nan)
+def _own_cutoffs(shown: Iterable[str], parsed: Mapping[tuple[int | None, str], Measure]) -> list[Note]:
+    """A note on measures that have their own cutoff and so are the same in the rows of every `at`."""
+    own = [
+        key
+        for key in shown
+        if any(k is not None and m.cutoff not in (None, k) for (k, text), m in parsed.items() if text == key)
+    ]
+    return [note("measures-with-own-cutoff", measures=own)] if own else []
+
+
+def _on_the_same_queries(
+    names: Sequence[str], judged: Sequence[str], scores: Sequence[Scores]
+) -> tuple[tuple[str, ...], Floats, list[Note]]:
+    """The values of all runs on the queries that any of them has, NaN where a run lacks one; and notes on those."""
+    present = set().union(*(each.queries for each in scores))
+    queries = tuple(query for query in judged if query in present)
+    place = {query: number for number, query in enumerate(queries)}
+    values = np.full((len(names), len(scores[0].matrix), len(queries)), np.nan)
     notes: list[Note] = []
-    for number, (name, queries, matrix) in enumerate(zip(names, kept, matrices, strict=True)):
-        values[number][:, [place[query] for query in queries]] = matrix
-        there = set(queries)
-        gone = [query for query in asked if query not in there]
-        if gone:
-            notes.append(
-                note(
-                    "run-lacks-queries",
-                    run=name,
-                    count=len(gone),
-                    queries=len(asked),
-                    examples=gone[:3],
-                )
-            )
-    return asked, values, notes
+    for number, (name, each) in enumerate(zip(names, scores, strict=True)):
+        values[number][:, [place[query] for query in each.queries]] = each.matrix
+        own = set(each.queries)
+        absent = [query for query in queries if query not in own]
+        if absent:
+            lacks = {"run": name, "count": len(absent), "queries": len(queries), "examples": absent[:3]}
+            notes.append(note("run-lacks-queries", **lacks))
+    return queries, values, notes
+
+
+def _with_composite(
+    table: ScoreTable, shown: Sequence[str], weights: Mapping[str, float] | None
+) -> tuple[ScoreTable, ScoreTable | None]:
+    """The measures to show, the composite first where there are weights; and the components of the composite."""
+    if not weights:
+        return table.only(shown), None
+    return table.with_composite(weights).only([COMPOSITE, *shown]), table.only(list(weights))
+
+
+def _slice_values(queries: Any, qrels: Any, by: str, judged: Qrels) -> dict[str, object]:
+    """The column to slice by; complexity is derived from the qrels where the queries do not have it."""
+    if queries is None and isinstance(qrels, (str, Path)):
+        queries = queries_beside(Path(qrels))
+    derived: dict[str, object] | None = {**complexity(judged)} if by == COMPLEXITY else None
+    if queries is not None:
+        return column_values(queries, by, derived)
+    if derived is None:
+        raise InputError(
+            f"slicing by {by!r} needs the queries' columns: queries=... (a mapping, frame or file; --queries FILE), "
+            "or by='complexity'."
+        )
+    return derived

@@ -1,4 +1,4 @@
-"""The leaderboard: runs best first, with intervals, rank intervals and groups the data cannot tell apart."""
+"""The leaderboard: runs best first, with intervals, rank intervals and groups of ties; and the verdict on its leader."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.comparison.pairs import Pair, apart
-from steelyard.comparison.scores import COMPOSITE, Board
-from steelyard.comparison.tests import Plan
-from steelyard.statistics import groups_of, mean_intervals, rank_intervals
+from steelyard.alignment.hits import Floats
+from steelyard.comparison.pairs import Pair, adjusted_p_matrix
+from steelyard.comparison.scores import COMPOSITE, ScoreTable, label
+from steelyard.comparison.testing import ComparisonPlan
+from steelyard.statistics import groups_of, mean_intervals, power_analysis, rank_intervals
+from steelyard.wording import SHOWN_NAMES, listed
 
 
 @dataclass(frozen=True)
-class Standing:
-    """One row: a run (at a cutoff), its rank and how far it may move, the letters of its groups, its values."""
+class LeaderboardRow:
+    """A run (at a cutoff): its rank, the 95% interval of its rank, its groups, its means and their intervals.
+
+    Each letter of `group` is a group of runs that are not significantly different from each other. Measures that
+    are not averaged over queries have no interval.
+    """
 
     rank: int
     run: str
@@ -28,7 +34,7 @@ class Standing:
     intervals: dict[str, tuple[float, float] | None]
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON of `compare`; k and the composite are null where none was asked for."""
+        """As in the JSON of `compare`; `k` and `composite` are null where there are none."""
         made: dict[str, Any] = {"rank": self.rank, "run": self.run, "k": self.k, COMPOSITE: None}
         made |= {key: None if value != value else value for key, value in self.means.items()}
         made |= {"group": self.group, "rank_low": self.rank_low, "rank_high": self.rank_high}
@@ -39,38 +45,93 @@ class Standing:
         return made
 
 
-def order_of(board: Board) -> list[int]:
-    """The runs best first, by the board's first measure; equal runs in the order given."""
-    first = board.columns[0]
-    means = [first.mean(row) for row in board.of(first.key)]
-    worth = [float("-inf") if m != m else (-m if first.better == "less" else m) for m in means]
-    return sorted(range(len(board.runs)), key=lambda run: -worth[run])
+def order_of(table: ScoreTable) -> list[int]:
+    """The runs best first, by the first measure; equal runs in the order given."""
+    first = table.columns[0]
+    means = first.worth(np.array([first.mean(row) for row in table.of(first.key)]))
+    worth = np.where(np.isnan(means), -np.inf, means).tolist()
+    return sorted(range(len(table.runs)), key=lambda run: -worth[run])
 
 
-def standings(board: Board, order: Sequence[int], plan: Plan, tested: Sequence[Pair]) -> list[Standing]:
-    """The rows of one board, best first; groups agree with what the pairs say."""
-    first = board.columns[0]
-    places = rank_intervals(first.worth(board.of(first.key)), seed=plan.seed)
-    means = board.means()
-    groups = groups_of(first.worth(means[:, 0]), apart(board, plan, tested), plan.alpha)
-    flat = board.values.reshape(-1, len(board.queries))
-    found = np.array(mean_intervals(flat, seed=plan.seed)).reshape(len(board.runs), len(board.columns), 2)
-    rows = []
-    for rank, run in enumerate(order, start=1):
-        intervals = {
-            column.key: (float(pair[0]), float(pair[1])) if column.averaged else None
-            for column, pair in zip(board.columns, found[run], strict=True)
-        }
-        rows.append(
-            Standing(
-                rank=rank,
-                run=board.runs[run],
-                k=board.k,
-                group=groups[run],
-                rank_low=places[run][0],
-                rank_high=places[run][1],
-                means={column.key: float(m) for column, m in zip(board.columns, means[run], strict=True)},
-                intervals=intervals,
-            )
+def leaderboard_rows(
+    table: ScoreTable, order: Sequence[int], plan: ComparisonPlan, pairs: Sequence[Pair]
+) -> list[LeaderboardRow]:
+    """The rows of one score table, best first. Groups agree with the p-values of the pairs."""
+    first = table.columns[0]
+    places = rank_intervals(first.worth(table.of(first.key)), seed=plan.seed)
+    means = table.means()
+    groups = groups_of(first.worth(means[:, 0]), adjusted_p_matrix(table, plan, pairs), plan.alpha)
+    flat = table.values.reshape(-1, len(table.queries))
+    ends = np.array(mean_intervals(flat, seed=plan.seed)).reshape(len(table.runs), len(table.columns), 2)
+    return [
+        LeaderboardRow(
+            rank=rank,
+            run=table.runs[run],
+            k=table.k,
+            group=groups[run],
+            rank_low=places[run][0],
+            rank_high=places[run][1],
+            means={column.key: float(m) for column, m in zip(table.columns, means[run], strict=True)},
+            intervals={
+                column.key: (float(low), float(high)) if column.averaged else None
+                for column, (low, high) in zip(table.columns, ends[run], strict=True)
+            },
         )
-    return rows
+        for rank, run in enumerate(order, start=1)
+    ]
+
+
+class Verdict(str):
+    """The verdict of a comparison: which run leads, on what, by how much, and whether that is significant.
+
+    `headline` is the first sentence, `tied` the runs that are tied with the leader, the leader first.
+    """
+
+    headline: str
+    tied: tuple[str, ...]
+
+    def __new__(cls, headline: str, detail: str = "", tied: Sequence[str] = ()) -> Verdict:
+        made = super().__new__(cls, f"{headline} {detail}".rstrip())
+        made.headline, made.tied = headline, tuple(tied)
+        return made
+
+    @property
+    def detail(self) -> str:
+        """What follows the first sentence."""
+        return self[len(self.headline) :].lstrip()
+
+
+def verdict_of(
+    table: ScoreTable, rows: Sequence[LeaderboardRow], plan: ComparisonPlan, pairs: Sequence[Pair]
+) -> Verdict:
+    """The verdict on the first measure of a score table; `rows` are its rows of the leaderboard."""
+    key = table.columns[0].key
+    what = label("the composite score" if key == COMPOSITE else key, table.k)
+    top = rows[0]
+    score = f"{top.means[key]:.4f}"
+    if len(rows) == 1:
+        return Verdict(f"{top.run} scores {score} on {what}; no other run to compare with.", "", [top.run])
+    values: dict[str, Floats] = dict(zip(table.runs, table.of(key), strict=True))
+    equal = [row.run for row in rows if np.array_equal(values[row.run], values[top.run], equal_nan=True)]
+    rest = [row for row in rows if row.run not in equal]
+    if not rest:
+        both = "both score" if len(equal) == 2 else "all score"
+        return Verdict(f"{listed(equal)} {both} {score} on {what}: no difference on any query.", "", equal)
+    second = rest[0]
+    lead = abs(top.means[key] - second.means[key])
+    matrix = adjusted_p_matrix(table, plan, pairs)
+    p_values = dict(zip(table.runs, matrix[table.runs.index(top.run)].tolist(), strict=True))
+    tied = [row.run for row in rest if not p_values[row.run] < plan.alpha]
+    leads = f"{top.run} leads {second.run}"
+    if len(equal) > 1:
+        leads = f"{listed(equal)} (no difference on any query) lead {second.run}"
+    headline = f"{leads} on {what} by {lead:.4f} ({score})"
+    if not tied:
+        others = "" if len(rest) == 1 else ", and so are its differences from every other run"
+        return Verdict(f"{headline}: the difference is significant{others}.", "", equal)
+    outcome = "the difference is significant"
+    if second.run in tied:
+        gap = values[top.run] - values[second.run]
+        outcome = power_analysis(gap, alpha=plan.alpha, significant=False).clause
+    tied = [*equal, *tied]
+    return Verdict(f"{headline}: {outcome}.", f"Tied for first: {listed(tied, SHOWN_NAMES)}.", tied)

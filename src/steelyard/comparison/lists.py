@@ -1,4 +1,4 @@
-"""Comparing runs without qrels: how much their lists agree. Nothing here says which run is better."""
+"""Comparison of runs without qrels: how far their lists agree, not which run is better."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ class ListComparison:
 
     def tables(self) -> list[Table]:
         """The runs, and the pairs."""
-        from steelyard.report.tables import Table
+        from steelyard.report.tables import Cell, Table
 
         timed = any(row.latency is not None for row in self.runs)
         columns = ["run", "queries", "documents per query", *(["median latency ms"] if timed else [])]
-        rows = [
+        rows: list[list[Cell]] = [
             [
                 row.run,
                 row.queries,
@@ -98,7 +98,9 @@ class ListComparison:
             ]
             for row in self.runs
         ]
-        pairs = [[p.run, p.other, p.queries, p.overlap, p.rbo, p.tau, p.same_first] for p in self.tested]
+        pairs: list[list[Cell]] = [
+            [p.run, p.other, p.queries, p.overlap, p.rbo, p.tau, p.same_first] for p in self.tested
+        ]
         heads = ["run", "other run", "queries", f"overlap@{self.depth}", "RBO", "tau", "same first"]
         return [Table(columns, rows), *([Table(heads, pairs, keys=2)] if pairs else [])]
 
@@ -140,8 +142,8 @@ class ListComparison:
 def compare_lists(runs: Mapping[str, Any] | Iterable[Any], depth: int = 10) -> ListComparison:
     """Compare the lists of runs without qrels.
 
-    >>> found = compare_lists({"a": {"q": ["x", "y"]}, "b": {"q": ["x", "z"]}}, depth=2)
-    >>> found.tested[0].overlap, found.tested[0].same_first
+    >>> result = compare_lists({"a": {"q": ["x", "y"]}, "b": {"q": ["x", "z"]}}, depth=2)
+    >>> result.tested[0].overlap, result.tested[0].same_first
     (0.5, 1.0)
     """
     if depth < 1:
@@ -152,7 +154,7 @@ def compare_lists(runs: Mapping[str, Any] | Iterable[Any], depth: int = 10) -> L
         else [*map(Run.of, runs)]
     )
     if not named:
-        raise InputError("no run to compare; give at least one.")
+        raise InputError("no run to compare; expected at least one.")
     from steelyard.io.files import distinct_names
 
     names = distinct_names([run.name for run in named], [None] * len(named))

@@ -1,26 +1,24 @@
-"""A run's rows in the order that was measured."""
+"""Movers: the queries whose value changed most between two runs, and the judged documents that changed rank."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.alignment.hits import Ordering
-from steelyard.comparison.scores import Board
+from steelyard.comparison.scores import ScoreTable
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from steelyard.comparison.result import Comparison
-
 
 def ranked_rows(run: Run, ordering: Ordering) -> pl.DataFrame:
-    """The rows of a run in the order that was measured: query_id, doc_id, rank, score."""
+    """The rows of a run in the order that is measured: query_id, doc_id, rank, score."""
     import polars as pl
 
     frame = run.frame
@@ -45,7 +43,7 @@ def ranked_rows(run: Run, ordering: Ordering) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class DocumentMove:
-    """A judged document and its rank in both runs; None where it did not come back."""
+    """A judged document and its rank in both runs; None where it was not retrieved."""
 
     doc_id: str
     grade: float
@@ -55,7 +53,7 @@ class DocumentMove:
 
 @dataclass(frozen=True)
 class Mover:
-    """A query whose value changed, and the judged documents that moved, the farthest first."""
+    """A query whose value changed, and the judged documents that changed rank, the largest change first."""
 
     query_id: str
     before: float
@@ -69,8 +67,8 @@ class Mover:
 
 
 @dataclass(frozen=True)
-class Moved:
-    """How a run moved against another on a measure: how many queries it lost and won, and the most of either."""
+class RunMovers:
+    """A run compared with another on a measure: how many queries it lost and won, and those with the largest change."""
 
     run: str
     baseline: str
@@ -86,8 +84,8 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Lists:
-    """The ranked lists that documents move in: the run's, the baseline's, their order and the judgments."""
+class RankedLists:
+    """The ranked lists of a run and a baseline, how they are ordered, and the qrels."""
 
     run: Run
     baseline: Run
@@ -96,54 +94,67 @@ class Lists:
 
 
 def movers(
-    board: Board, measure: str, run: int, baseline: int, lists: Lists | None, most: int = 10
+    table: ScoreTable, measure: str, run: int, baseline: int, lists: RankedLists | None, most: int = 10
 ) -> list[Mover]:
-    """The queries that moved most from baseline to run on a measure, either way."""
-    values = board.of(measure)
+    """The queries with the largest change from baseline to run on a measure, in either direction."""
+    values = table.of(measure)
     gap = np.nan_to_num(values[run] - values[baseline], nan=0.0)
     order = np.argsort(-np.abs(gap), kind="stable")
-    return _made(board, measure, (run, baseline), lists, order[gap[order] != 0][:most].tolist())
+    return _movers(table, measure, (run, baseline), lists, order[gap[order] != 0][:most].tolist())
 
 
-def moved(comparison: Comparison, most: int) -> list[Moved]:
-    """The queries that every run lost and won most against the baseline, or else the last run, on the first measure."""
-    board, baseline = comparison.boards[0], comparison.plan.baseline or comparison.standings[-1].run
-    column = board.columns[0]
-    values = board.of(column.key)
-    base = board.runs.index(baseline)
+def movers_by_run(
+    table: ScoreTable, baseline: str, lists: Callable[[str], RankedLists | None], most: int
+) -> list[RunMovers]:
+    """For every other run the queries that it lost and won with the largest change from the baseline.
+
+    On the first measure; `lists` gives the ranked lists of a run and the baseline.
+    """
+    column = table.columns[0]
+    values = table.of(column.key)
+    base = table.runs.index(baseline)
     found = []
-    for run, name in enumerate(board.runs):
+    for run, name in enumerate(table.runs):
         if run == base:
             continue
         gain = column.worth(np.nan_to_num(values[run] - values[base], nan=0.0))
         order = np.argsort(-np.abs(gain), kind="stable")
         lost, won = order[gain[order] < 0], order[gain[order] > 0]
         chosen = [*lost[:most].tolist(), *won[:most].tolist()]
-        made = _made(board, column.key, (run, base), comparison.lists(name, baseline), chosen)
+        queries = _movers(table, column.key, (run, base), lists(name), chosen)
         cut = len(lost[:most])
         found.append(
-            Moved(name, baseline, column.key, len(lost), len(won), tuple(made[:cut]), tuple(made[cut:]))
+            RunMovers(
+                run=name,
+                baseline=baseline,
+                measure=column.key,
+                queries_lost=len(lost),
+                queries_won=len(won),
+                lost=tuple(queries[:cut]),
+                won=tuple(queries[cut:]),
+            )
         )
     return found
 
 
-def _made(
-    board: Board, measure: str, runs: tuple[int, int], lists: Lists | None, places: Sequence[int]
+def _movers(
+    table: ScoreTable, measure: str, runs: tuple[int, int], lists: RankedLists | None, places: Sequence[int]
 ) -> list[Mover]:
-    after, before = (board.of(measure)[run] for run in runs)
-    queries = [board.queries[place] for place in places]
-    moves = {} if lists is None else _moves(lists, queries)
+    """The queries at some places, with the documents that changed rank where the lists are known."""
+    after, before = (table.of(measure)[run] for run in runs)
+    queries = [table.queries[place] for place in places]
+    moves = {} if lists is None else _document_moves(lists, queries)
     return [
         Mover(query, float(before[place]), float(after[place]), tuple(moves.get(query, ())))
         for query, place in zip(queries, places, strict=True)
     ]
 
 
-def _moves(lists: Lists, queries: Sequence[str]) -> dict[str, list[DocumentMove]]:
+def _document_moves(lists: RankedLists, queries: Sequence[str]) -> dict[str, list[DocumentMove]]:
     after, before = (_ranks(run, lists.ordering, queries) for run in (lists.run, lists.baseline))
     judged, grades = lists.qrels.judged, lists.qrels.grades
     place = {query: number for number, query in enumerate(judged.query_ids)}
-    found: dict[str, list[DocumentMove]] = {}
+    moves: dict[str, list[DocumentMove]] = {}
     for query in queries:
         start, end = judged.starts[place[query] : place[query] + 2].tolist()
         known = [
@@ -151,8 +162,8 @@ def _moves(lists: Lists, queries: Sequence[str]) -> dict[str, list[DocumentMove]
             for doc, grade in zip(judged.doc_ids[start:end], grades[start:end].tolist(), strict=True)
         ]
         changed = [move for move in known if move.before != move.after]
-        found[query] = sorted(changed, key=lambda move: -abs((move.before or 10**9) - (move.after or 10**9)))
-    return found
+        moves[query] = sorted(changed, key=lambda move: -abs((move.before or 10**9) - (move.after or 10**9)))
+    return moves
 
 
 def _ranks(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[tuple[str, str], int]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from math import isfinite
 from typing import Any, cast
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.scores import Board, Column, label
-from steelyard.comparison.tests import Plan
+from steelyard.comparison.scores import Column, ScoreTable, label
+from steelyard.comparison.testing import ComparisonPlan
 from steelyard.notes import Note, note
 from steelyard.statistics import (
     FAMILY_TESTS,
+    PowerResult,
     adjust,
     cohens_d,
     max_t,
@@ -36,11 +37,12 @@ from steelyard.statistics.paired import PairedTest
 class Pair:
     """One run compared with another on one measure, on the queries that both have a value for.
 
-    `k` is the cutoff of the row, where rows are made for several. `p_adjusted` is corrected for the pairs tested
+    `k` is the cutoff of the row, where there are rows for several. `p_adjusted` is corrected for the pairs tested
     on the measure, and `verdict` follows from it at the comparison's alpha: better, worse, not significant,
     equal (no difference on any query) or not tested; different where test and means disagree on the direction,
-    higher or lower where the measure has no better direction. `low` and `high` are the interval of this pair
-    alone, for measures that are averaged.
+    higher or lower where the measure has no better direction. `low` and `high` are the 95% interval of this pair
+    alone, for measures that are averaged. `smallest` is the smallest difference that so many queries detect with
+    80% power, `needed` the number of queries that the observed difference needs, and `sentence` states both.
     """
 
     run: str
@@ -70,6 +72,18 @@ class Pair:
         """The measure with the cutoff of the row."""
         return label(self.measure, self.k)
 
+    def power_sentence(self, scale: float) -> str:
+        """`sentence` with the differences multiplied by a factor, as for times in milliseconds."""
+        significant = self.verdict not in ("not significant", "equal", "not tested")
+        return PowerResult(
+            n=self.queries,
+            difference=self.difference * scale,
+            deviation=math.nan,
+            smallest=self.smallest * scale,
+            needed=self.needed,
+            significant=significant if self.queries > 1 else None,
+        ).sentence
+
     def disagrees(self, alpha: float) -> bool:
         """Whether the interval excludes 0 and p is not below alpha, or the other way round."""
         if self.low != self.low or self.p_adjusted != self.p_adjusted:
@@ -79,69 +93,135 @@ class Pair:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; numbers that are not finite, which JSON cannot hold, as None."""
         return {
-            key: None if isinstance(v, float) and not isfinite(v) else v for key, v in asdict(self).items()
+            key: None if isinstance(v, float) and not math.isfinite(v) else v
+            for key, v in asdict(self).items()
         }
 
 
-def pairs_of(boards: Sequence[Board], plan: Plan, orders: Sequence[Sequence[int]]) -> list[Pair]:
-    """Every run against the baseline, or, without one, every two runs, the higher-ranked first.
+def pairs_of(
+    tables: Sequence[ScoreTable], plan: ComparisonPlan, orders: Sequence[Sequence[int]]
+) -> list[Pair]:
+    """Every run compared with the baseline or, without one, every two runs, the higher-ranked first.
 
-    The boards are of the same queries.
+    The score tables are of the same queries.
     """
-    asked = [
-        _Asked(board, column, i, j)
-        for board, order in zip(boards, orders, strict=True)
-        for i, j in _couples(board, plan, order)
-        for column in board.columns
+    tests = [
+        _Test(table, column, i, j)
+        for table, order in zip(tables, orders, strict=True)
+        for i, j in _couples(table, plan, order)
+        for column in table.columns
     ]
-    if not asked:
+    if not tests:
         return []
-    gaps = np.array([each.gap for each in asked])
-    p_values, reasons = (
-        _family_tests(asked, plan) if plan.test in FAMILY_TESTS else _separate_tests(gaps, plan)
-    )
-    adjusted = p_values if plan.test in FAMILY_TESTS else _adjusted(asked, p_values, plan)
+    gaps = np.array([each.gap for each in tests])
+    p_values, adjusted, reasons = _p_values(tests, gaps, plan)
     intervals = mean_intervals(gaps, seed=plan.seed)
     return [
         _pair(each, (float(p), float(q)), interval, reason, plan)
-        for each, p, q, interval, reason in zip(asked, p_values, adjusted, intervals, reasons, strict=True)
+        for each, p, q, interval, reason in zip(tests, p_values, adjusted, intervals, reasons, strict=True)
     ]
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A pair of runs to be tested on a measure."""
+def adjusted_p_matrix(table: ScoreTable, plan: ComparisonPlan, pairs: Sequence[Pair]) -> Floats:
+    """Adjusted p-values of every two runs on the first measure, runs x runs.
 
-    board: Board
+    Pairs that were tested keep their p-value. With a baseline, the other pairs are a family of their own.
+    """
+    column = table.columns[0]
+    known = {
+        frozenset((pair.run, pair.baseline)): pair.p_adjusted
+        for pair in pairs
+        if (pair.measure, pair.k) == (column.key, table.k)
+    }
+    tests = [_Test(table, column, i, j) for i, j in combinations(range(len(table.runs)), 2)]
+    others = [each for each in tests if each.names not in known]
+    if others:
+        _, adjusted, _ = _p_values(others, np.array([each.gap for each in others]), plan)
+        known |= {each.names: p for each, p in zip(others, adjusted.tolist(), strict=True)}
+    matrix = np.ones((len(table.runs), len(table.runs)))
+    for each in tests:
+        matrix[each.run, each.baseline] = matrix[each.baseline, each.run] = known[each.names]
+    return matrix
+
+
+@dataclass(frozen=True)
+class _Test:
+    """Two runs to be tested on a measure."""
+
+    table: ScoreTable
     column: Column
     run: int
     baseline: int
 
     @property
     def values(self) -> tuple[Floats, Floats]:
-        values = self.board.of(self.column.key)
+        values = self.table.of(self.column.key)
         return values[self.run], values[self.baseline]
 
     @property
     def gap(self) -> Floats:
-        mine, theirs = self.values
-        return mine - theirs
+        """The difference on every query."""
+        run, baseline = self.values
+        return run - baseline
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset((self.table.runs[self.run], self.table.runs[self.baseline]))
+
+
+def _couples(table: ScoreTable, plan: ComparisonPlan, order: Sequence[int]) -> list[tuple[int, int]]:
+    if plan.baseline is None:
+        return list(combinations(order, 2))
+    base = table.runs.index(plan.baseline)
+    return [(run, base) for run in order if run != base]
+
+
+def _p_values(tests: Sequence[_Test], gaps: Floats, plan: ComparisonPlan) -> tuple[Floats, Floats, list[str]]:
+    """The p-values, those corrected for the number of pairs of the same measure, and why a pair has none."""
+    measures: dict[tuple[int | None, str], list[int]] = {}
+    for number, each in enumerate(tests):
+        measures.setdefault((each.table.k, each.column.key), []).append(number)
+    if plan.test in FAMILY_TESTS:
+        p_values, reasons = _family_tests(tests, measures.values(), plan)
+        return p_values, p_values, reasons
+    results = paired_tests(gaps, cast(PairedTest, plan.test), permutations=plan.permutations, seed=plan.seed)
+    p_values = np.array([result.p for result in results])
+    adjusted = np.empty(len(tests))
+    for numbers in measures.values():
+        adjusted[numbers] = adjust(p_values[numbers], cast(Correction, plan.correction))
+    return p_values, adjusted, [result.reason for result in results]
+
+
+def _family_tests(
+    tests: Sequence[_Test], measures: Iterable[list[int]], plan: ComparisonPlan
+) -> tuple[Floats, list[str]]:
+    """One joint test of all runs for each measure."""
+    joint_test = tukey if plan.test == "tukey" else max_t
+    p_values, reasons = np.empty(len(tests)), [""] * len(tests)
+    for numbers in measures:
+        first = tests[numbers[0]]
+        couples = [(tests[n].run, tests[n].baseline) for n in numbers]
+        result = joint_test(first.table.of(first.column.key), seed=plan.seed, pairs=couples)
+        p_values[numbers] = result.p
+        for number in numbers:
+            reasons[number] = result.reason
+    return p_values, reasons
 
 
 def _pair(
-    each: _Asked, p: tuple[float, float], interval: tuple[float, float], reason: str, plan: Plan
+    each: _Test, p: tuple[float, float], interval: tuple[float, float], reason: str, plan: ComparisonPlan
 ) -> Pair:
-    column, board, gap = each.column, each.board, each.gap
+    column, table, gap = each.column, each.table, each.gap
     paired = ~np.isnan(gap)
     mine, theirs = (column.mean(values[paired]) for values in each.values)
     outcome = tally(column.worth(gap))
     low, high = interval if column.averaged else (float("nan"), float("nan"))
-    power = power_analysis(gap, alpha=plan.alpha, separated=bool(p[1] < plan.alpha))
+    power = power_analysis(gap, alpha=plan.alpha, significant=bool(p[1] < plan.alpha))
     return Pair(
-        run=board.runs[each.run],
-        baseline=board.runs[each.baseline],
+        run=table.runs[each.run],
+        baseline=table.runs[each.baseline],
         measure=column.key,
-        k=board.k,
+        k=table.k,
         difference=mine - theirs,
         relative=relative_change(mine, theirs),
         p=p[0],
@@ -162,7 +242,7 @@ def _pair(
     )
 
 
-def _verdict(column: Column, difference: float, gap: Floats, p: float, plan: Plan) -> str:
+def _verdict(column: Column, difference: float, gap: Floats, p: float, plan: ComparisonPlan) -> str:
     """The verdict of a test.
 
     The test and the difference of the means may have different signs: ranks and signs are not means, and a
@@ -184,90 +264,13 @@ def _verdict(column: Column, difference: float, gap: Floats, p: float, plan: Pla
     return "better" if (difference > 0) == (column.better == "more") else "worse"
 
 
-def apart(board: Board, plan: Plan, tested: Sequence[Pair]) -> Floats:
-    """Adjusted p-values of every pair on the board's first measure, runs x runs.
-
-    A pair that the table tests has the table's p-value. With a baseline, the other pairs are a
-    family of their own.
-    """
-    column = board.columns[0]
-    couples = list(combinations(range(len(board.runs)), 2))
-    asked = [_Asked(board, column, i, j) for i, j in couples]
-    known = {
-        (pair.run, pair.baseline): pair.p_adjusted
-        for pair in tested
-        if (pair.measure, pair.k) == (column.key, board.k)
-    }
-    found = [known.get(_names(each), known.get(_names(each)[::-1])) for each in asked]
-    new = [number for number, p in enumerate(found) if p is None]
-    if new:
-        others = [asked[number] for number in new]
-        if plan.test in FAMILY_TESTS:
-            fresh, _ = _family_tests(others, plan)
-        else:
-            raw, _ = _separate_tests(np.array([each.gap for each in others]), plan)
-            fresh = adjust(raw, cast(Correction, plan.correction))
-        for number, p in zip(new, fresh.tolist(), strict=True):
-            found[number] = p
-    sure = np.ones((len(board.runs), len(board.runs)))
-    for (i, j), p in zip(couples, found, strict=True):
-        sure[i, j] = sure[j, i] = p
-    return sure
-
-
-def _adjusted(asked: Sequence[_Asked], p_values: Floats, plan: Plan) -> Floats:
-    """The p-values corrected for the number of pairs tested on the same measure."""
-    adjusted = np.empty(len(asked))
-    for numbers in _by_measure(asked):
-        adjusted[numbers] = adjust(p_values[numbers], cast(Correction, plan.correction))
-    return adjusted
-
-
-def _by_measure(asked: Sequence[_Asked]) -> list[list[int]]:
-    """The places of the tests of each measure."""
-    places: dict[tuple[int | None, str], list[int]] = {}
-    for number, each in enumerate(asked):
-        places.setdefault((each.board.k, each.column.key), []).append(number)
-    return list(places.values())
-
-
-def _names(each: _Asked) -> tuple[str, str]:
-    return each.board.runs[each.run], each.board.runs[each.baseline]
-
-
-def _couples(board: Board, plan: Plan, order: Sequence[int]) -> list[tuple[int, int]]:
-    if plan.baseline is None:
-        return list(combinations(order, 2))
-    base = board.runs.index(plan.baseline)
-    return [(run, base) for run in order if run != base]
-
-
-def _separate_tests(gaps: Floats, plan: Plan) -> tuple[Floats, list[str]]:
-    results = paired_tests(gaps, cast(PairedTest, plan.test), permutations=plan.permutations, seed=plan.seed)
-    return np.array([result.p for result in results]), [result.reason for result in results]
-
-
-def _family_tests(asked: Sequence[_Asked], plan: Plan) -> tuple[Floats, list[str]]:
-    """One joint test of all runs for each measure."""
-    together = tukey if plan.test == "tukey" else max_t
-    p_values, reasons = np.empty(len(asked)), [""] * len(asked)
-    for numbers in _by_measure(asked):
-        first = asked[numbers[0]]
-        couples = [(asked[n].run, asked[n].baseline) for n in numbers]
-        result = together(first.board.of(first.column.key), seed=plan.seed, pairs=couples)
-        p_values[numbers] = result.p
-        for number in numbers:
-            reasons[number] = result.reason
-    return p_values, reasons
-
-
-def untested(tested: Sequence[Pair]) -> list[Note]:
+def untested_notes(tested: Sequence[Pair]) -> list[Note]:
     """A note for every reason that pairs could not be tested; measures without any test come before single pairs."""
     reasons: dict[str, list[Pair]] = {}
     for pair in tested:
         if pair.p != pair.p:
             reasons.setdefault(pair.reason, []).append(pair)
-    return [found for reason, pairs in reasons.items() for found in _untested(reason, pairs, tested)]
+    return [each for reason, pairs in reasons.items() for each in _untested(reason, pairs, tested)]
 
 
 def _untested(reason: str, pairs: Sequence[Pair], tested: Sequence[Pair]) -> list[Note]:
@@ -294,13 +297,13 @@ def _names_of(pair: Pair) -> str:
     return f"{pair.run} vs {pair.baseline}"
 
 
-def disagreement(tested: Sequence[Pair], plan: Plan) -> list[Note]:
-    """One note that names the pairs whose interval and p-value disagree, with the reason."""
-    odd = [pair for pair in tested if pair.disagrees(plan.alpha)]
-    if not odd:
+def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]:
+    """A note that names the pairs whose interval and p-value disagree, with the reason."""
+    disagreeing = [pair for pair in tested if pair.disagrees(plan.alpha)]
+    if not disagreeing:
         return []
     labels = list(dict.fromkeys(pair.label for pair in tested))
-    odd.sort(key=lambda pair: (pair.p_adjusted < plan.alpha, labels.index(pair.label)))
+    disagreeing.sort(key=lambda pair: (pair.p_adjusted < plan.alpha, labels.index(pair.label)))
     correction = plan.correction
     if plan.test in FAMILY_TESTS:
         correction = plan.test
@@ -311,7 +314,7 @@ def disagreement(tested: Sequence[Pair], plan: Plan) -> list[Note]:
             "interval-and-p-disagree",
             pairs=[
                 (pair.run, pair.baseline, pair.label, shown_p(pair.p_adjusted), pair.p_adjusted < plan.alpha)
-                for pair in odd
+                for pair in disagreeing
             ],
             test=plan.test,
             correction=correction,

@@ -1,10 +1,11 @@
-"""The board: every run's value of every measure on every query. All of a comparison reads it."""
+"""Per-query scores: the values of every run, measure and query; the weights of a composite; tables of other tools."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ COMPOSITE = "composite"
 
 
 def label(key: str, k: int | None) -> str:
-    """A measure's name with the cutoff of its row, where rows are made for several cutoffs.
+    """A measure's name with the cutoff of its row, where there are rows for several cutoffs.
 
     >>> label("nDCG", 3), label("nDCG@10", None)
     ('nDCG at 3', 'nDCG@10')
@@ -33,14 +34,14 @@ def label(key: str, k: int | None) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """One measure of a board: its key, whether more or less is better, and how queries are summed up."""
+    """One measure of a score table: its key, whether more or less is better, and its definition if it has one."""
 
     key: str
     better: str = "more"
     measure: Measure | None = None
 
     def mean(self, values: Floats) -> float:
-        """The values of the queries in one number; NaN where there are none."""
+        """The summary of the values over queries; NaN where there are none."""
         if self.measure is not None:
             return summary(self.measure, values)
         kept = values[~np.isnan(values)]
@@ -52,13 +53,13 @@ class Column:
         return self.measure is None or averaged(self.measure)
 
     def worth(self, values: Floats) -> Floats:
-        """The values turned so that more is better."""
+        """The values, negated where lower is better."""
         return -values if self.better == "less" else values
 
 
 @dataclass(frozen=True)
-class Board:
-    """Values by run, measure and query (NaN where a measure does not apply). `k` is the board's cutoff, if one."""
+class ScoreTable:
+    """Values by run, measure and query; NaN where a measure does not apply. `k` is the cutoff of its rows, if any."""
 
     runs: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -67,11 +68,14 @@ class Board:
     k: int | None = None
 
     def column(self, key: str) -> int:
-        """The place of a measure."""
+        """The position of a measure."""
         for place, column in enumerate(self.columns):
             if column.key == key:
                 return place
-        raise MeasureError(f"{key!r} was not measured; there are {', '.join(c.key for c in self.columns)}.")
+        keys = [column.key for column in self.columns]
+        raise MeasureError(
+            f"{key!r} was not measured; expected one of {', '.join(keys)}.{did_you_mean(key, keys)}"
+        )
 
     def of(self, key: str) -> Floats:
         """One measure's values, runs x queries."""
@@ -83,30 +87,31 @@ class Board:
             [[column.mean(row) for column, row in zip(self.columns, run, strict=True)] for run in self.values]
         ).reshape(len(self.runs), len(self.columns))
 
-    def where(self, chosen: Bools) -> Board:
-        """The board of some of the queries."""
-        kept = [query for query, keep in zip(self.queries, chosen.tolist(), strict=True) if keep]
-        return replace(self, queries=tuple(kept), values=self.values[:, :, chosen])
+    def where(self, chosen: Bools) -> ScoreTable:
+        """The table of some of the queries."""
+        return replace(
+            self, queries=tuple(compress(self.queries, chosen.tolist())), values=self.values[:, :, chosen]
+        )
 
-    def with_composite(self, weights: Mapping[str, float]) -> Board:
-        """The board with the weighted mean of some measures as a further one, first of all."""
+    def with_composite(self, weights: Mapping[str, float]) -> ScoreTable:
+        """The table with the weighted mean of some measures as its first column."""
         total = sum(weights.values())
-        mixed = np.zeros((len(self.runs), len(self.queries)))
+        composite = np.zeros((len(self.runs), len(self.queries)))
         for key, weight in weights.items():
             values = self.of(key)
             less = self.columns[self.column(key)].better == "less"
-            mixed += weight * (1 - values if less else values) / total
-        values = np.concatenate([mixed[:, None, :], self.values], axis=1)
+            composite += weight * (1 - values if less else values) / total
+        values = np.concatenate([composite[:, None, :], self.values], axis=1)
         return replace(self, columns=(Column(COMPOSITE), *self.columns), values=values)
 
-    def only(self, keys: Sequence[str]) -> Board:
-        """The board of some of the measures, in the order given."""
+    def only(self, keys: Sequence[str]) -> ScoreTable:
+        """The table of some of the measures, in the order given."""
         places = [self.column(key) for key in keys]
         return replace(self, columns=tuple(self.columns[p] for p in places), values=self.values[:, places, :])
 
 
 def column_named(key: str) -> Column:
-    """A column by name alone: a measure's own direction where the name is one, else more is better."""
+    """A column by name alone: in the direction of the measure of that name, otherwise more is better."""
     try:
         measure = parse(key)
     except MeasureError:
@@ -116,7 +121,7 @@ def column_named(key: str) -> Column:
     return Column(key, measure.definition.better if measure.definition.better == "less" else "more")
 
 
-DEFAULT = {
+DEFAULT_WEIGHTS = {
     "recall": 0.05,
     "precision": 0.05,
     "f1": 0.4,
@@ -125,23 +130,23 @@ DEFAULT = {
     "ndcg": 0.05,
     "confusion": 0.1,
 }
-"""Mostly F1 and the first hit; a tenth for not returning documents that mislead."""
+"""The weights of the default composite: mostly F1 and hit rate; a tenth for not returning distractors."""
 
 DEFAULT_CUTOFF = 10
-"""Where the default composite looks when the comparison has no cutoffs of its own."""
+"""The cutoff of the components where the comparison has no cutoffs."""
 
 
-def weights_of(source: Mapping[str, float] | str | Path) -> dict[str, float]:
-    """The weights that were asked for, checked: none below 0, not all 0.
+def read_weights(source: Mapping[str, float] | str | Path) -> dict[str, float]:
+    """The weights of a composite from a mapping, a file or "default"; none may be below 0, and not all 0.
 
-    >>> weights_of({"nDCG@10": 1, "RR@10": 3})
+    >>> read_weights({"nDCG@10": 1, "RR@10": 3})
     {'nDCG@10': 1.0, 'RR@10': 3.0}
     """
     if isinstance(source, Mapping):
         return _checked(source, "the composite")
     if str(source) == "default":
-        return dict(DEFAULT)
-    return _checked(_read(Path(source)), str(source))
+        return dict(DEFAULT_WEIGHTS)
+    return _checked(_read_weights_file(Path(source)), str(source))
 
 
 def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
@@ -153,7 +158,7 @@ def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
             raise MeasureError(f"{where}: the weight of {name} is {weight!r}; expected a number.") from None
         if not 0 <= value < float("inf"):
             raise MeasureError(
-                f"{where}: the weight of {name} is {weight}; expected 0 or more. Where less is better, the measure is turned round by itself."
+                f"{where}: the weight of {name} is {weight}; expected 0 or more. A measure where lower is better is inverted automatically."
             )
         checked[str(name)] = value
     if not checked or sum(checked.values()) == 0:
@@ -161,8 +166,8 @@ def _checked(weights: Mapping[str, Any], where: str) -> dict[str, float]:
     return checked
 
 
-def _read(path: Path) -> Mapping[str, Any]:
-    """A table of weights from a YAML or JSON file."""
+def _read_weights_file(path: Path) -> Mapping[str, Any]:
+    """The weights in a YAML or JSON file."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -171,22 +176,22 @@ def _read(path: Path) -> Mapping[str, Any]:
         ) from None
     try:
         if path.suffix == ".json":
-            found = json.loads(text)
+            weights = json.loads(text)
         else:
             import yaml
 
-            found = yaml.safe_load(text)
+            weights = yaml.safe_load(text)
     except ValueError as error:
         raise InputError(f"{path}: not JSON ({error}); expected a table of measure and weight.") from None
     except Exception as error:
         if type(error).__module__.split(".")[0] != "yaml":
             raise
         raise InputError(f"{path}: not YAML ({error}); expected a table of measure: weight.") from None
-    if isinstance(found, Mapping) and isinstance(found.get("weights"), Mapping):
-        found = found["weights"]
-    if not isinstance(found, Mapping):
+    if isinstance(weights, Mapping) and isinstance(weights.get("weights"), Mapping):
+        weights = weights["weights"]
+    if not isinstance(weights, Mapping):
         raise InputError(f"{path}: expected a table of measure and weight, as in `nDCG@10: 0.5`.")
-    return found
+    return weights
 
 
 _REPEATS = ("seed", "repetition", "repeat", "trial", "fold", "iteration")
@@ -196,7 +201,7 @@ _QUERIES = ("query_id", "qid", "query", "query-id", "q_id", "topic")
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Where a score table keeps what: the columns of run, query, measure and value (long), repetition."""
+    """The columns of a score table: run, query, repetition and, in the long form, measure and value."""
 
     run_column: str | None = None
     query_column: str | None = None
@@ -206,11 +211,11 @@ class TableOptions:
     repeats: Literal["average", "blocks"] = "average"
 
 
-def board_of_table(
+def read_score_table(
     source: Any, measures: Sequence[str] | None, options: TableOptions, missing: str = "zero"
-) -> tuple[Board, list[Note]]:
-    """A board of a score table, and notes on what was averaged, kept apart or missing."""
-    frame = _score_table_read(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
+) -> tuple[ScoreTable, list[Note]]:
+    """The values per query that another tool computed, and notes on repetitions and missing values."""
+    frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
     run = _column(frame, options.run_column, _RUNS, "run", "--run-column")
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
     repeat = _repeat_column(frame, options)
@@ -218,15 +223,20 @@ def board_of_table(
     frame, keys = _wide(frame, [run, query, *([repeat] if repeat else [])], measures, options)
     notes: list[Note] = []
     if repeat:
-        frame, found = _repeated(frame, run, query, repeat, keys, options.repeats)
-        notes.append(found)
-    _refuse_twice(frame, run, query)
-    return _board(frame, run, query, keys, missing, notes), notes
+        averaged = options.repeats == "average"
+        notes.append(note("repetitions", count=frame[repeat].n_unique(), column=repeat, averaged=averaged))
+        if averaged:
+            means = [pl.col(key).mean() for key in keys]
+            frame = frame.group_by([run, query], maintain_order=True).agg(means)
+        else:
+            frame = frame.with_columns(_block(query, repeat))
+    _refuse_repeats(frame, [run, query])
+    return _filled(frame, run, query, keys, missing, notes), notes
 
 
-def column_of_table(source: Any, column: str, options: TableOptions) -> dict[str, object]:
+def query_column(source: Any, column: str, options: TableOptions) -> dict[str, object]:
     """Each query's value in another column of a score table; two values for one query are an error."""
-    frame = _score_table_read(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
+    frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
     if column not in frame.columns:
         raise InputError(
@@ -239,20 +249,21 @@ def column_of_table(source: Any, column: str, options: TableOptions) -> dict[str
     if repeat and options.repeats == "blocks":
         frame = frame.with_columns(_block(query, repeat))
     values = frame.select(query, column).unique(maintain_order=True)
-    twice = values.filter(pl.col(query).is_duplicated())
-    if twice.height:
-        name = twice[query][0]
-        held = ", ".join(map(repr, twice.filter(pl.col(query) == name)[column].to_list()))
+    repeated = values.filter(pl.col(query).is_duplicated())
+    if repeated.height:
+        name = repeated[query][0]
+        several = ", ".join(map(repr, repeated.filter(pl.col(query) == name)[column].to_list()))
         raise InputError(
-            f"query {name!r} has more than one value in column {column!r} of the score table ({held}); "
-            "expected one value a query, the same for every run."
+            f"query {name!r} has more than one value in column {column!r} of the score table ({several}); "
+            "expected one value per query, the same for every run."
         )
     return dict(values.rows())
 
 
-def _board(
+def _filled(
     frame: pl.DataFrame, run: str, query: str, keys: list[str], missing: str, notes: list[Note]
-) -> Board:
+) -> ScoreTable:
+    """The score table of a frame with one row per run and query; missing values as the policy has it."""
     runs = frame[run].unique(maintain_order=True).to_list()
     queries = frame[query].unique(maintain_order=True).to_list()
     values = np.full((len(runs), len(keys), len(queries)), np.nan)
@@ -279,10 +290,10 @@ def _board(
         notes.append(note("missing-values", count=len(holes), policy=missing, first=shown[0]))
         if missing == "zero":
             values = np.nan_to_num(values, nan=0.0)
-    return Board(tuple(runs), tuple(column_named(key) for key in keys), tuple(queries), values)
+    return ScoreTable(tuple(runs), tuple(column_named(key) for key in keys), tuple(queries), values)
 
 
-def _score_table_read(path: Path) -> pl.DataFrame:
+def _read_frame(path: Path) -> pl.DataFrame:
     try:
         with path.open("rb") as file:
             head = file.readline()
@@ -300,43 +311,42 @@ def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: 
         if named in frame.columns:
             return named
         raise InputError(
-            f"the score table has no column {named!r}; there are {', '.join(frame.columns)}.{did_you_mean(named, frame.columns)}"
+            f"the score table has no column {named!r}; expected one of {', '.join(frame.columns)}.{did_you_mean(named, frame.columns)}"
         )
     lower = {column.lower(): column for column in frame.columns}
     for name in usual:
         if name in lower:
             return lower[name]
     raise InputError(
-        f"no column of the score table names the {what}; there are {', '.join(frame.columns)}. Name it with {option}."
+        f"no column of the score table is known to name the {what}; its columns are {', '.join(frame.columns)}. "
+        f"Name it with {option}."
     )
 
 
 def _wide(
     frame: pl.DataFrame, ids: list[str], measures: Sequence[str] | None, options: TableOptions
 ) -> tuple[pl.DataFrame, list[str]]:
-    """The table with one column a measure."""
+    """The frame with one column per measure, and the measures."""
     lower = {column.lower(): column for column in frame.columns}
     measure = options.measure_column or lower.get("measure") or lower.get("metric")
     value = options.value_column or lower.get("value")
     if measure and value:
-        twice = frame.group_by([*ids, measure]).len().filter(pl.col("len") > 1)
-        if twice.height:
-            raise _twice_error([tuple(row[: len(ids)]) for row in twice.head(10).rows()], twice.height)
+        _refuse_repeats(frame, [*ids, measure])
         frame = frame.pivot(on=measure, index=ids, values=value)
     numeric = [c for c in frame.columns if c not in ids and frame[c].dtype.is_numeric()]
-    wanted = list(measures) if measures else numeric
-    for key in wanted:
+    keys = list(measures) if measures else numeric
+    for key in keys:
         if key not in frame.columns:
             raise InputError(
-                f"the score table has no measure {key!r}; there are {', '.join(numeric)}.{did_you_mean(key, numeric)}"
+                f"the score table has no measure {key!r}; expected one of {', '.join(numeric)}.{did_you_mean(key, numeric)}"
             )
         if not frame[key].dtype.is_numeric():
-            raise InputError(f"column {key!r} of the score table holds {frame[key].dtype}; expected numbers.")
-    if not wanted:
+            raise InputError(f"column {key!r} of the score table has {frame[key].dtype}; expected numbers.")
+    if not keys:
         raise InputError(
-            "the score table has no column of numbers; expected one column a measure, or measure and value."
+            "the score table has no column of numbers; expected one column per measure, or measure and value."
         )
-    return frame, wanted
+    return frame, keys
 
 
 def _repeat_column(frame: pl.DataFrame, options: TableOptions) -> str | None:
@@ -348,27 +358,15 @@ def _block(query: str, repeat: str) -> pl.Expr:
     return pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)]).alias(query)
 
 
-def _repeated(
-    frame: pl.DataFrame, run: str, query: str, repeat: str, keys: list[str], how: str
-) -> tuple[pl.DataFrame, Note]:
-    found = note("repetitions", count=frame[repeat].n_unique(), column=repeat, averaged=how == "average")
-    if how == "blocks":
-        return frame.with_columns(_block(query, repeat)), found
-    return frame.group_by([run, query], maintain_order=True).agg(pl.col(key).mean() for key in keys), found
-
-
-def _refuse_twice(frame: pl.DataFrame, run: str, query: str) -> None:
-    twice = frame.group_by([run, query], maintain_order=True).len().filter(pl.col("len") > 1)
-    if twice.height:
-        raise _twice_error([row[:2] for row in twice.head(10).rows()], twice.height)
-
-
-def _twice_error(rows: Sequence[Sequence[Any]], total: int) -> InputError:
-    return InputError(
-        problem_report(
-            f"{counted(total, 'query comes', 'queries come')} more than once for one run in the score table:",
-            [f"run {row[0]!r}, query {row[1]!r}" for row in rows],
-            "Keep one row each, or name the column that tells the repetitions apart (--repeat-column).",
-            total=total,
+def _refuse_repeats(frame: pl.DataFrame, ids: list[str]) -> None:
+    """Raise where two rows are of the same run and query (and measure)."""
+    repeated = frame.group_by(ids, maintain_order=True).len().filter(pl.col("len") > 1)
+    if repeated.height:
+        raise InputError(
+            problem_report(
+                f"{counted(repeated.height, 'query occurs', 'queries occur')} more than once for one run in the score table:",
+                [f"run {row[0]!r}, query {row[1]!r}" for row in repeated.head(10).rows()],
+                "Keep one row each, or name the column that numbers the repetitions (--repeat-column).",
+                total=repeated.height,
+            )
         )
-    )

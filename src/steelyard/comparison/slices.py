@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.comparison.leaderboard import order_of
-from steelyard.comparison.scores import Board
+from steelyard.comparison.scores import ScoreTable
 from steelyard.errors import InputError, did_you_mean
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
@@ -76,37 +76,42 @@ def complexity(qrels: Qrels) -> dict[str, str]:
     return dict(zip(qrels.judged.query_ids, names.tolist(), strict=True))
 
 
-def slices_of(board: Board, column: str, values: Mapping[str, object]) -> list[Slice]:
-    """One slice for every value that a query of the board has; queries without one are 'not given'."""
-    labels = [str(values[query]) if values.get(query) is not None else "not given" for query in board.queries]
+def slices_of(table: ScoreTable, column: str, values: Mapping[str, object]) -> list[Slice]:
+    """One slice per value of a column; queries without a value are in the slice 'not given'."""
+    labels = slice_labels(table.queries, values)
     if set(labels) == {"not given"}:
         raise InputError(
             f"no query has a value in column {column!r}; check that the query ids are those of the qrels."
         )
-    overall = order_of(board)
-    found = []
-    for value in dict.fromkeys(_in_order(labels)):
-        part = board.where(np.array([label == value for label in labels]))
+    overall = order_of(table)
+    slices = []
+    for value in in_order(labels):
+        part = table.where(np.array([label == value for label in labels]))
         order = order_of(part)
         means = {
-            run: {c.key: float(m) for c, m in zip(board.columns, row, strict=True)}
-            for run, row in zip(board.runs, part.means(), strict=True)
+            run: {c.key: float(m) for c, m in zip(table.columns, row, strict=True)}
+            for run, row in zip(table.runs, part.means(), strict=True)
         }
-        found.append(
+        slices.append(
             Slice(
                 column=column,
                 value=value,
                 queries=len(part.queries),
                 means=means,
-                order=tuple(board.runs[run] for run in order),
+                order=tuple(table.runs[run] for run in order),
                 reverses=_reversal(part, overall),
             )
         )
-    return found
+    return slices
 
 
-def _in_order(labels: Sequence[str]) -> list[str]:
-    """Labels in the order that reads best: complexity by size, anything else by name, 'not given' last."""
+def slice_labels(queries: Sequence[str], values: Mapping[str, object]) -> list[str]:
+    """The value of every query as text; 'not given' where it has none."""
+    return [str(values[query]) if values.get(query) is not None else "not given" for query in queries]
+
+
+def in_order(labels: Sequence[str]) -> list[str]:
+    """The different labels: complexity from simple to complex, anything else by name, 'not given' last."""
     sizes = ["simple", "medium", "complex"]
     return sorted(
         set(labels),
@@ -114,7 +119,7 @@ def _in_order(labels: Sequence[str]) -> list[str]:
     )
 
 
-def _reversal(part: Board, overall: Sequence[int]) -> Reversal | None:
+def _reversal(part: ScoreTable, overall: Sequence[int]) -> Reversal | None:
     """The highest pair of runs whose order in the slice differs from the overall order by more than rounding."""
     first = part.columns[0]
     values = part.of(first.key)
@@ -140,7 +145,7 @@ def _reversal(part: Board, overall: Sequence[int]) -> Reversal | None:
     )
 
 
-def reversals(slices: Sequence[Slice], measure: str, runs: int) -> list[Note]:
+def reversal_notes(slices: Sequence[Slice], measure: str, runs: int) -> list[Note]:
     """A note on the slices where the ranking differs from the overall one, with counts."""
     reversed_in = [(cut, cut.reverses) for cut in slices if cut.reverses is not None]
     if not reversed_in:
@@ -164,44 +169,41 @@ def reversals(slices: Sequence[Slice], measure: str, runs: int) -> list[Note]:
 def column_values(
     source: object, column: str, otherwise: Mapping[str, object] | None = None
 ) -> dict[str, object]:
-    """A query column by name: from a mapping of query id to value or row, or a frame, or a file of either.
+    """A column of the queries by name: from a mapping of query id to value or row, or a frame, or a file.
 
-    Where there is no such column it is `otherwise`, if that is given, and an error if not.
+    Where there is no such column: `otherwise`, or an error where that is None.
     """
     if isinstance(source, Mapping):
         if column in source and isinstance(source[column], Mapping):
             return dict(source[column])
-        nested = [row for row in source.values() if isinstance(row, Mapping)]
-        if nested:
-            known = dict.fromkeys(key for row in nested for key in row)
-            if column not in known:
-                if otherwise is not None:
-                    return dict(otherwise)
-                raise InputError(
-                    f"no query has a column {column!r}; there are {', '.join(known)}.{did_you_mean(column, known)}"
-                )
-            return {query: row.get(column) for query, row in source.items()}
-        return dict(source)
+        rows = [row for row in source.values() if isinstance(row, Mapping)]
+        if not rows:
+            return dict(source)
+        known = dict.fromkeys(key for row in rows for key in row)
+        if column not in known:
+            return _otherwise(column, list(known), otherwise)
+        return {query: row.get(column) for query, row in source.items()}
     import polars as pl
 
     from steelyard.io.columns import as_polars, find_name
 
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
-    ids = (
-        "_id"
-        if "_id" in frame.columns
-        else "id"
-        if "id" in frame.columns
-        else find_name(frame.columns, "query_id")
-    )
+    known = [name for name in ("_id", "id") if name in frame.columns]
+    ids = known[0] if known else find_name(frame.columns, "query_id")
     assert ids is not None
     if column not in frame.columns:
-        if otherwise is not None:
-            return dict(otherwise)
-        raise InputError(
-            f"the queries have no column {column!r}; there are {', '.join(frame.columns)}.{did_you_mean(column, frame.columns)}"
-        )
+        return _otherwise(column, frame.columns, otherwise)
     return dict(zip(frame[ids].cast(pl.String).to_list(), frame[column].to_list(), strict=True))
+
+
+def _otherwise(
+    column: str, known: Sequence[str], otherwise: Mapping[str, object] | None
+) -> dict[str, object]:
+    if otherwise is not None:
+        return dict(otherwise)
+    raise InputError(
+        f"the queries have no column {column!r}; expected one of {', '.join(known)}.{did_you_mean(column, known)}"
+    )
 
 
 def _read_frame(path: Path) -> pl.DataFrame:

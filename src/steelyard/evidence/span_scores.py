@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from steelyard.alignment.hits import Floats, Ints
-from steelyard.checks import is_whole
+from steelyard.checks import whole_number
 from steelyard.chunking import Tokenizer, token_starts, tokenizer_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evidence.evidence import Evidence
@@ -246,11 +246,8 @@ def _lengths(run: Run, table: pl.DataFrame, tokenizer: str | Tokenizer) -> Any:
 
 
 def _several(given: int | Sequence[int] | None, what: str) -> list[int]:
-    listed = [] if given is None else [given] if isinstance(given, int) else list(given)
-    for number in listed:
-        if not is_whole(number, 1):
-            raise InputError(f"{what} is {number!r}; expected a whole number, 1 or more.")
-    return listed
+    listed = [] if given is None else list(given) if isinstance(given, Iterable) else [given]
+    return [whole_number(what, number, 1) for number in listed]
 
 
 def _notes(key: Evidence, run: Run, gold: _Gold, unknown: int) -> list[str]:

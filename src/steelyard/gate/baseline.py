@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steelyard.comparison.tests import Testing
+from steelyard.comparison.testing import Testing
 from steelyard.errors import InputError, PolicyError, did_you_mean, problem_report
 from steelyard.gate.inputs import Measured, measured
 from steelyard.io.files import write_file

@@ -12,10 +12,10 @@ from typing import Any, cast
 import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
-from steelyard.checks import is_whole
+from steelyard.checks import whole_number
 from steelyard.comparison.movers import movers
 from steelyard.comparison.rules import TOLERANCE, Rule, parse_rules
-from steelyard.comparison.scores import Board, Column
+from steelyard.comparison.scores import Column, ScoreTable
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.errors import InputError, PolicyError, SteelyardError, did_you_mean, problem_report
 from steelyard.gate.baseline import Plan, check_allowed, check_measuring, check_queries, option
@@ -41,9 +41,7 @@ def allowance(given: Any, now: Measured) -> int:
     """How many queries a run may fail on: what was given, or else what the result brings along."""
     if given is None:
         return now.allow_failed
-    if not is_whole(given, 0):
-        raise PolicyError(f"`allow_failed` is {given!r}; expected a whole number of queries, 0 or more.")
-    return int(given)
+    return whole_number("`allow_failed`", given, unit="queries", error=PolicyError)
 
 
 def failure_rows(now: Measured, runs: Sequence[str], allowed: int) -> list[Row]:
@@ -251,7 +249,7 @@ def _tested(case: _Case, p: float, adjusted: float, *, plan: Plan, tests: int, s
     times = tests if plan.correction != "none" else 1
     broken = not adjusted >= plan.alpha
     # A one-sided test at alpha has the power of a two-sided one at twice that.
-    power = power_analysis(gap, POWER, 2.0 * plan.alpha / times, separated=broken)
+    power = power_analysis(gap, POWER, 2.0 * plan.alpha / times, significant=broken)
     counts = tally(_forbidden(case))
     p_shown = f"p = {p:.2g}" + (f" ({adjusted:.2g} corrected)" if adjusted != p else "")
     mean = "" if case.averaged else " in the mean change per query"
@@ -312,7 +310,7 @@ def _within_margin(case: _Case, plan: Plan) -> Row:
             what = "a larger loss" if rule.kind == "not worse" else "a larger difference"
             why += f"; the interval does not exclude {what}"
             power = power_analysis(
-                gap + (-rule.number if less else rule.number), POWER, plan.alpha, separated=False
+                gap + (-rule.number if less else rule.number), POWER, plan.alpha, significant=False
             )
             if power.needed is not None and power.needed > n and (worst + best) / 2 > -rule.number:
                 why += (
@@ -391,7 +389,7 @@ def _lost(case: _Case) -> list[tuple[str, float | None, float]]:
     if case.theirs is None:
         return []
     values = np.array([[np.where(case.gap == 0.0, case.theirs, case.mine)], [case.theirs]])
-    board = Board(("run", "baseline"), (case.column,), case.queries, values)
+    board = ScoreTable(("run", "baseline"), (case.column,), case.queries, values)
     less = case.column.better == "less"
     moved = movers(board, case.column.key, 0, 1, None, most=len(case.queries))
     lost = [each for each in moved if (each.difference > 0) == less]

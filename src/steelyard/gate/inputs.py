@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
-from steelyard.comparison.scores import COMPOSITE, Board, Column, column_named
+from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, column_named
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
@@ -53,7 +53,7 @@ class Measured:
     """
 
     name: str
-    board: Board
+    board: ScoreTable
     dialect: str = "steelyard"
     version: str = __version__
     definitions: Mapping[str, str] = field(default_factory=dict)
@@ -208,7 +208,7 @@ def _json(path: Path) -> Mapping[str, Any]:
 def _scored(scores: Scores, name: str) -> Measured:
     keys = list(scores.measures)
     columns, _ = columns_of(keys, scores.dialect)
-    board = Board((scores.name,), columns, tuple(scores.queries), scores.matrix[None, :, :])
+    board = ScoreTable((scores.name,), columns, tuple(scores.queries), scores.matrix[None, :, :])
     return Measured(
         name=name,
         board=board,
@@ -249,7 +249,7 @@ def _told(found: Mapping[str, Any], name: str) -> Measured:
     )
     return Measured(
         name=name,
-        board=Board(tuple(names), columns, tuple(queries), values),
+        board=ScoreTable(tuple(names), columns, tuple(queries), values),
         dialect=dialect,
         version=_text(found.get("steelyard", "unknown")),
         definitions=definitions,
@@ -342,7 +342,7 @@ def _folder(path: Path, name: str) -> Measured:
     )
 
 
-def _board(frame: pl.DataFrame, record: Mapping[str, Any], dialect: str) -> Board:
+def _board(frame: pl.DataFrame, record: Mapping[str, Any], dialect: str) -> ScoreTable:
     """The values of scores.parquet: runs in the order of the bench, queries and measures as written."""
     runs = [str(row["run"]) for row in record["runs"]]
     keys = frame["measure"].unique(maintain_order=True).to_list()
@@ -353,10 +353,10 @@ def _board(frame: pl.DataFrame, record: Mapping[str, Any], dialect: str) -> Boar
         if value is not None and run in places[0]:
             values[places[0][run], places[1][key], places[2][query]] = value
     columns, _ = columns_of(keys, dialect, cutoffs=record["settings"].get("at") or ())
-    return Board(tuple(runs), columns, tuple(queries), values)
+    return ScoreTable(tuple(runs), columns, tuple(queries), values)
 
 
-def _refuse_mixture(board: Board, record: Mapping[str, Any], path: Path) -> None:
+def _refuse_mixture(board: ScoreTable, record: Mapping[str, Any], path: Path) -> None:
     """An error where result.json and scores.parquet are of two benches: a crash between them, or a change by hand."""
     means = board.means()
     for row in record["comparison"]["leaderboard"]:

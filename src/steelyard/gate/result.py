@@ -11,8 +11,16 @@ from xml.etree import ElementTree
 
 from steelyard.comparison.rules import Rule
 from steelyard.gate.baseline import Plan
-from steelyard.report.comparison import fragment, table_html
-from steelyard.report.tables import Cell, Table, code, comma_separated, markdown, plain
+from steelyard.report.tables import (
+    Cell,
+    Table,
+    code,
+    comma_separated,
+    fragment,
+    markdown,
+    plain,
+    table_html,
+)
 from steelyard.version import __version__
 from steelyard.wording import SHOWN_NAMES, counted, listed
 

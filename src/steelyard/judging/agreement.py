@@ -347,7 +347,7 @@ class Agreement:
         from html import escape
 
         from steelyard.judging.report import agreement_tables
-        from steelyard.report.comparison import fragment, table_html
+        from steelyard.report.tables import fragment, table_html
 
         parts = [f"<p><strong>{escape(self.verdict)}</strong></p>", *map(table_html, agreement_tables(self))]
         if self.remarks:

@@ -1,1 +1,1 @@
-"""Results for people to look at: tables for terminals, pages and papers."""
+"""Results as tables, charts and pages."""

@@ -1,43 +1,59 @@
-"""One table, written for a terminal, Markdown, CSV or LaTeX."""
+"""Tables: one type, and one writer per format (text, Markdown, LaTeX, CSV, HTML)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TypeAlias
 
 Cell: TypeAlias = str | int | float | None
 
-SHORTEST_ALIKE = 8
-"""Beginnings and ends that names share are left out from this many characters on."""
+SHORTEST_SHARED = 8
+"""Prefixes and suffixes that all names share are left out if they have at least this many characters."""
 
 PROSE = 30
-"""A cell longer than this is prose, which can be folded."""
+"""A cell longer than this is prose, which may be wrapped."""
+
+PADDING = 2
+"""Characters by which a column of a padded Markdown table is at least wider than its name."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows, and a title and a note below where it needs them. Numbers stand to the right; a missing
-    one is left blank.
+    """Columns and rows, with a title and a note below where there are any.
 
-    The first columns, as many as `keys`, say what a row is: where a table is too wide for a screen, they
-    stand again before the columns that go below.
+    Columns of numbers are aligned right; a missing number is left blank. Numbers have `digits` decimals or, where
+    that is None, six significant digits with their decimal points aligned. `decimals`, one number per column, then
+    limits the decimals of a column and reserves space for them, so that the columns of two tables have the same
+    layout. The first columns, as many as `keys`, identify a row: where a table is too wide for a screen, they are
+    repeated before the columns that are printed below.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    digits: int = 4
+    digits: int | None = 4
     title: str = ""
     keys: int = 1
     note: str = ""
+    decimals: Sequence[int] = ()
 
     def shown(self) -> list[list[str]]:
         """The cells as text, numbers rounded."""
-        return [[self._text(cell) for cell in row] for row in self.rows]
+        texts = [[self._text(cell, place) for place, cell in enumerate(row)] for row in self.rows]
+        if self.digits is not None:
+            return texts
+        columns = [
+            _aligned([row[place] for row in texts], self._limit(place))
+            if number
+            else [row[place] for row in texts]
+            for place, number in enumerate(self.numeric())
+        ]
+        return [list(row) for row in zip(*columns, strict=True)]
 
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers."""
+        """Which columns have numbers."""
         return [
             any(isinstance(row[i], (int, float)) for row in self.rows)
             and not any(isinstance(row[i], str) for row in self.rows)
@@ -45,20 +61,37 @@ class Table:
         ]
 
     def prose(self) -> bool:
-        """Whether a cell beside the keys is so long that it is to be folded, not kept on one line."""
+        """Whether a cell that is not a key is so long that it should be wrapped."""
         return any(len(cell) > PROSE for row in self.shown() for cell in row[self.keys :])
 
-    def _text(self, cell: Cell) -> str:
+    def _limit(self, place: int) -> int:
+        return self.decimals[place] if self.decimals else 0
+
+    def _text(self, cell: Cell, place: int) -> str:
         if cell is None or (isinstance(cell, float) and cell != cell):
             return ""
-        return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
+        if isinstance(cell, str):
+            return cell
+        if self.digits is not None:
+            return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
+        text, most = f"{cell:g}", self._limit(place)
+        if most and ("e" in text or len(text.partition(".")[2]) > most):
+            return f"{cell:.{most}f}".rstrip("0").rstrip(".")
+        return text
+
+
+def _aligned(texts: Sequence[str], decimals: int) -> list[str]:
+    """Numbers with blanks after them, so that their decimal points are below each other."""
+    after = [len(text) - text.index(".") - 1 if "." in text else -1 for text in texts]
+    most = max([*after, decimals or -1])
+    return [text + " " * (most - places) for text, places in zip(texts, after, strict=True)]
 
 
 def fitted(table: Table, width: int, gap: int = 2) -> list[Table]:
-    """The table as several, one below the other, so that none is wider than a screen, if that can be done.
+    """The table as several tables to be printed one below the other, none wider than the screen if possible.
 
-    What all names of a table that is too wide begin or end with is left out. A table with prose in it stays
-    one, and no more than half of the screen is reckoned for the keys: whoever prints it folds what is too long.
+    In a table that is too wide, the prefix and suffix that all names share are left out. A table with prose is not
+    split, and at most half of the screen is reserved for the keys: longer cells are to be wrapped when printed.
 
     >>> wide = Table(["run", "nDCG@10", "AP", "RR"], [["bm25", 0.5, 0.25, 0.75]])
     >>> [part.columns for part in fitted(wide, 22)]
@@ -70,10 +103,10 @@ def fitted(table: Table, width: int, gap: int = 2) -> list[Table]:
     widths = _widths(table, gap)
     if table.prose() or sum(widths) - gap <= width:
         return [table]
-    room = width + gap - min(sum(widths[: table.keys]), width // 2)
+    available = width + gap - min(sum(widths[: table.keys]), width // 2)
     parts: list[list[int]] = [[]]
     for place in range(table.keys, len(table.columns)):
-        if parts[-1] and sum(widths[i] for i in [*parts[-1], place]) > room:
+        if parts[-1] and sum(widths[i] for i in [*parts[-1], place]) > available:
             parts.append([])
         parts[-1].append(place)
     return [
@@ -95,7 +128,7 @@ def _widths(table: Table, gap: int) -> list[int]:
 
 
 def shortened(table: Table) -> Table:
-    """The table with what all names in its keys begin or end with left out, and said in its note.
+    """The table without the prefix and suffix that all names in its keys share, which its note then gives.
 
     >>> runs = [["bm25-stemmed-and-lowercase", 0.5], ["dense-stemmed-and-lowercase", 0.4]]
     >>> short = shortened(Table(["run", "AP"], runs))
@@ -121,24 +154,24 @@ def shortened(table: Table) -> Table:
 
 
 def shared_ends(names: Collection[str]) -> tuple[str, str]:
-    """What all names begin and end with, if leaving it out is worth it.
+    """The prefix and the suffix that all names share; empty where they are short.
 
     >>> shared_ends(["bm25-stemmed-and-lowercase", "dense-stemmed-and-lowercase"]), shared_ends(["bm25-a", "bm25-b"])
     (('', '-stemmed-and-lowercase'), ('', ''))
     """
     if len(set(names)) < 2:
         return "", ""
-    head = _alike(names)
-    return head, _alike({name[len(head) :][::-1] for name in names})[::-1]
+    head = _shared_prefix(names)
+    return head, _shared_prefix({name[len(head) :][::-1] for name in names})[::-1]
 
 
-def _alike(names: Collection[str]) -> str:
-    """What all names begin with, up to a hyphen or the like; empty where leaving it out gains little."""
+def _shared_prefix(names: Collection[str]) -> str:
+    """The prefix that all names share, up to a hyphen or similar; empty where it is short."""
     first, last = min(names), max(names)
     same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     ends = [place + 1 for place, sign in enumerate(first[:same]) if not sign.isalnum()]
     kept = first[: ends[-1]] if ends else ""
-    return kept if len(kept) >= SHORTEST_ALIKE and all(len(name) > len(kept) for name in names) else ""
+    return kept if len(kept) >= SHORTEST_SHARED and all(len(name) > len(kept) for name in names) else ""
 
 
 def plain(table: Table) -> str:
@@ -153,29 +186,48 @@ def plain(table: Table) -> str:
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
     right = table.numeric()
     text = [
-        "  ".join(
-            cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(line, widths, right, strict=True)
-        ).rstrip()
+        "  ".join(_justified(c, w, r) for c, w, r in zip(line, widths, right, strict=True)).rstrip()
         for line in lines
     ]
     note = ["", table.note] if table.note else []
     return "\n".join([*([table.title] if table.title else []), *text, *note])
 
 
-def markdown(table: Table) -> str:
-    """A pipe table, the title in bold above it.
+def markdown(table: Table, padded: bool = False) -> str:
+    """A pipe table, the title in bold above it; `padded` with blanks so that the columns are also aligned as text.
 
     >>> print(markdown(Table(["run", "AP"], [["a|b", 0.5]])))
     | run | AP |
     |:---|---:|
     | a\\|b | 0.5000 |
+    >>> print(markdown(Table(["run", "AP"], [["a", 1.0], ["b", 0.25]], digits=None), padded=True))
+    | run   |   AP |
+    |:------|-----:|
+    | a     | 1    |
+    | b     | 0.25 |
     """
-    rule = "|".join("---:" if right else ":---" for right in table.numeric())
-    body = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in table.shown()]
-    head = " | ".join(column.replace("|", "\\|") for column in table.columns)
+    lines = [[cell.replace("|", "\\|") for cell in line] for line in [list(table.columns), *table.shown()]]
+    right = table.numeric()
+    widths = [0] * len(table.columns)
+    if padded:
+        widths = [
+            max(len(lines[0][i]) + PADDING, *(len(line[i]) for line in lines)) for i in range(len(widths))
+        ]
+    rule = [
+        "-" * (max(w, 2) + 1) + ":" if r else ":" + "-" * (max(w, 2) + 1)
+        for w, r in zip(widths, right, strict=True)
+    ]
+    head, *body = (
+        f"| {' | '.join(_justified(c, w, r) for c, w, r in zip(line, widths, right, strict=True))} |"
+        for line in lines
+    )
     title = [f"**{table.title}**", ""] if table.title else []
     note = ["", table.note] if table.note else []
-    return "\n".join([*title, f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in body), *note])
+    return "\n".join([*title, head, f"|{'|'.join(rule)}|", *body, *note])
+
+
+def _justified(cell: str, width: int, right: bool) -> str:
+    return cell.rjust(width) if right else cell.ljust(width)
 
 
 def code(text: str, longest: int | None = None) -> str:
@@ -189,27 +241,34 @@ def code(text: str, longest: int | None = None) -> str:
 def latex(table: Table) -> str:
     """A booktabs tabular, the title as a comment before it, the note in small print below."""
     shown = table.shown()
-    long = [any(len(row[i]) > PROSE for row in shown) for i in range(1, len(table.columns))]
-    prose = [False, *long] if table.columns else []
-    shape = "".join(
-        "r" if right else _PARAGRAPH if fold else "l"
-        for right, fold in zip(table.numeric(), prose, strict=True)
+    prose = [i > 0 and any(len(row[i]) > PROSE for row in shown) for i in range(len(table.columns))]
+    alignment = "".join(
+        "r" if right else _PARAGRAPH if wrapped else "l"
+        for right, wrapped in zip(table.numeric(), prose, strict=True)
     )
-    rows = [" & ".join(map(_latex_cell, row)) + r" \\" for row in shown]
-    head = " & ".join(map(escaped_latex, table.columns)) + r" \\"
-    return "\n".join(
-        [
-            *([latex_comment(table.title)] if table.title else []),
-            rf"\begin{{tabular}}{{{shape}}}",
-            r"\toprule",
-            head,
-            r"\midrule",
-            *rows,
-            r"\bottomrule",
-            r"\end{tabular}",
-            *(["", rf"{{\footnotesize {escaped_latex(table.note)}}}"] if table.note else []),
-        ]
+    tabular = booktabs(
+        alignment, list(map(escaped_latex, table.columns)), [list(map(_latex_cell, row)) for row in shown]
     )
+    title = [latex_comment(table.title)] if table.title else []
+    note = ["", rf"{{\footnotesize {escaped_latex(table.note)}}}"] if table.note else []
+    return "\n".join([*title, tabular, *note])
+
+
+def booktabs(
+    alignment: str, head: Sequence[str], rows: Sequence[Sequence[str]], spaced: Collection[int] = ()
+) -> str:
+    """A tabular of cells that are LaTeX already, with space before the rows whose numbers are in `spaced`."""
+    body: list[str] = []
+    for number, row in enumerate(rows):
+        if number in spaced:
+            body.append(r"\addlinespace")
+        body.append(_latex_line(row))
+    begin = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", _latex_line(head), r"\midrule"]
+    return "\n".join([*begin, *body, r"\bottomrule", r"\end{tabular}"])
+
+
+def _latex_line(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r" \\"
 
 
 def comma_separated(table: Table) -> str:
@@ -247,12 +306,12 @@ _SIGNED = re.compile(r"(?<![\w.$])[+-]\d+(?:\.\d+)?(?![\w.])")
 
 
 def escaped_latex(text: str) -> str:
-    """Text with LaTeX's own characters made plain."""
+    """Text with the special characters of LaTeX escaped."""
     return text.translate(_LATEX)
 
 
 def latex_comment(text: str) -> str:
-    """A line that LaTeX does not read, whatever is in it.
+    """A comment on one line.
 
     >>> latex_comment("one\\ntwo")
     '% one two'
@@ -261,74 +320,34 @@ def latex_comment(text: str) -> str:
 
 
 def _latex_cell(text: str) -> str:
-    """A cell; signed numbers, arrows and stars are set as such."""
+    """A cell as LaTeX; signed numbers, arrows and stars in math mode."""
     signed = _SIGNED.sub(r"$\g<0>$", escaped_latex(text))
     return _STARRED.sub(r"$^{\1}$", signed.replace(r"-\textgreater{}", r"$\to$"))
 
 
-PADDING = 2
+_STYLE = """
+.steelyard { font: 14px/1.5 system-ui, sans-serif; max-width: 70em; overflow-x: auto; }
+.steelyard table { border-collapse: collapse; margin: 0.5em 0 1em; }
+.steelyard th, .steelyard td { padding: 0.25em 0.75em; text-align: left; border-bottom: 1px solid #8886; }
+.steelyard thead th { border-bottom: 2px solid #8889; font-weight: 600; white-space: nowrap; }
+.steelyard caption { text-align: left; font-weight: 600; padding: 0.25em 0.75em; }
+.steelyard ul { padding-left: 1.2em; opacity: 0.8; }
+.steelyard .number { text-align: right; font-variant-numeric: tabular-nums; }
+"""
 
 
-def pipe_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str | float | int]], decimals: Sequence[int] | None = None
-) -> str:
-    """A pipe table; numbers to six significant digits, lined up at the point.
+def table_html(table: Table) -> str:
+    """An HTML table, everything escaped, the title as its caption."""
+    kinds = [' class="number"' if right else "" for right in table.numeric()]
 
-    `decimals` reserves room for so many decimals in each column, and allows no more, so that the
-    rows of two tables line up alike.
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "".join(f"<{tag}{k}>{escape(c)}</{tag}>" for c, k in zip(cells, kinds, strict=True))
 
-    >>> print(pipe_table(["run", "AP"], [["a", 1.0], ["b", 0.25]]))
-    | run   |   AP |
-    |:------|-----:|
-    | a     | 1    |
-    | b     | 0.25 |
-    """
-    room = decimals or [0] * len(columns)
-    texts = [
-        [
-            cell if isinstance(cell, str) else _number(cell, place)
-            for cell, place in zip(row, room, strict=True)
-        ]
-        for row in rows
-    ]
-    numeric = [bool(rows) and all(not isinstance(row[i], str) for row in rows) for i in range(len(columns))]
-    lined = [
-        _lined([t[i] for t in texts], room[i]) if numeric[i] else [t[i] for t in texts]
-        for i in range(len(columns))
-    ]
-    widths = [
-        max([len(name) + PADDING, *map(len, cells)]) for name, cells in zip(columns, lined, strict=True)
-    ]
-    head = [
-        name.rjust(w) if n else name.ljust(w) for name, w, n in zip(columns, widths, numeric, strict=True)
-    ]
-    rule = ["-" * (w + 1) + ":" if n else ":" + "-" * (w + 1) for w, n in zip(widths, numeric, strict=True)]
-    body = [
-        [
-            cells[r].rjust(w) if n else cells[r].ljust(w)
-            for cells, w, n in zip(lined, widths, numeric, strict=True)
-        ]
-        for r in range(len(rows))
-    ]
-    return "\n".join([_row(head), f"|{'|'.join(rule)}|", *map(_row, body)])
+    title = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in table.shown())
+    return f"<table>{title}<thead><tr>{line(table.columns, 'th')}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _number(value: float, most: int) -> str:
-    """A number to six significant digits; with a limit, to so many decimals at most."""
-    if value != value:
-        return ""
-    text = f"{value:g}"
-    if most and ("e" in text or len(text.partition(".")[2]) > most):
-        return f"{value:.{most}f}".rstrip("0").rstrip(".")
-    return text
-
-
-def _lined(texts: Sequence[str], room: int) -> list[str]:
-    """The numbers with blanks behind, so that their points stand under each other."""
-    after = [len(text) - text.index(".") - 1 if "." in text else -1 for text in texts]
-    most = max([*after, room if room else -1])
-    return [text + " " * (most - places) for text, places in zip(texts, after, strict=True)]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+def fragment(parts: Sequence[str]) -> str:
+    """Parts of HTML in the style of notebooks."""
+    return f'<div class="steelyard"><style>{_STYLE}</style>{"".join(parts)}</div>'

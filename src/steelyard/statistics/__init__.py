@@ -1,7 +1,6 @@
-"""Statistics over numbers per query: tests, intervals, corrections, ranks, power.
+"""Statistics over numbers per query: tests, intervals, corrections, effect sizes, power and ranks.
 
-This floor knows nothing of retrieval: arrays in, numbers out. Names are loaded when first used, and
-importing this package imports nothing but numpy.
+This package knows nothing of retrieval: arrays in, numbers out. Names are loaded when first used.
 """
 
 from __future__ import annotations
@@ -18,13 +17,8 @@ if TYPE_CHECKING:
     from steelyard.statistics.corrections import adjust as adjust
     from steelyard.statistics.corrections import max_t as max_t
     from steelyard.statistics.corrections import tukey as tukey
-    from steelyard.statistics.effect import PowerResult as PowerResult
     from steelyard.statistics.effect import Tally as Tally
     from steelyard.statistics.effect import cohens_d as cohens_d
-    from steelyard.statistics.effect import detectable_effect as detectable_effect
-    from steelyard.statistics.effect import power_analysis as power_analysis
-    from steelyard.statistics.effect import power_of_t as power_of_t
-    from steelyard.statistics.effect import queries_needed as queries_needed
     from steelyard.statistics.effect import relative_change as relative_change
     from steelyard.statistics.effect import shown_p as shown_p
     from steelyard.statistics.effect import stars as stars
@@ -43,6 +37,11 @@ if TYPE_CHECKING:
     from steelyard.statistics.paired import smallest_p as smallest_p
     from steelyard.statistics.paired import t_test as t_test
     from steelyard.statistics.paired import wilcoxon_test as wilcoxon_test
+    from steelyard.statistics.power import PowerResult as PowerResult
+    from steelyard.statistics.power import detectable_effect as detectable_effect
+    from steelyard.statistics.power import power_analysis as power_analysis
+    from steelyard.statistics.power import power_of_t as power_of_t
+    from steelyard.statistics.power import queries_needed as queries_needed
     from steelyard.statistics.ranks import Flip as Flip
     from steelyard.statistics.ranks import Stability as Stability
     from steelyard.statistics.ranks import groups_of as groups_of
@@ -54,25 +53,23 @@ if TYPE_CHECKING:
     from steelyard.statistics.resampling import permutation_test as permutation_test
     from steelyard.statistics.resampling import permutation_tests as permutation_tests
 
-_HOMES = {
+_MODULES = {
     "arrays": ("differences",),
     "corrections": ("CORRECTIONS", "Correction", "FamilyResult", "adjust", "max_t", "tukey"),
-    "effect": (
-        *("PowerResult", "Tally", "cohens_d", "detectable_effect", "power_analysis", "power_of_t"),
-        *("queries_needed", "relative_change", "shown_p", "stars", "tally"),
-    ),
+    "effect": ("Tally", "cohens_d", "relative_change", "shown_p", "stars", "tally"),
     "intervals": ("INTERVAL_METHODS", "difference_interval", "mean_interval", "mean_intervals"),
     "paired": (
         *("FAMILY_TESTS", "PAIRED_TESTS", "TESTS", "TestResult", "fall_tests", "paired_tests"),
         *("sign_test", "smallest_p", "t_test", "wilcoxon_test"),
     ),
+    "power": ("PowerResult", "detectable_effect", "power_analysis", "power_of_t", "queries_needed"),
     "ranks": ("Flip", "Stability", "groups_of", "rank_intervals", "rank_stability", "tie_groups"),
     "resampling": ("bootstrap_test", "bootstrap_tests", "permutation_test", "permutation_tests"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = sorted(_HOME_OF)
-__getattr__ = loader(__name__, _HOME_OF)
+__all__ = sorted(_MODULE_OF)
+__getattr__ = loader(__name__, _MODULE_OF)
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,7 @@
-"""What comes in: numbers per query, checked once.
+"""The arrays that all statistics work on: checks of the input, exact sums, quantiles and matrix products.
 
-A series is one number per query; a matrix is series x queries. NaN means 'not applicable to this
-query' and is left out wherever it is met; an infinity is a mistake and is refused.
+A series has one number per query; a matrix is series x queries. NaN means that a query has no value and is
+left out; an infinite value is an error.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.checks import whole_number
 from steelyard.errors import InputError
 from steelyard.wording import counted, worded
 
@@ -29,7 +30,7 @@ def one_series(values: npt.ArrayLike) -> Array:
             f"Expected one number per query, got an array of {array.ndim} dimensions (shape {array.shape}). "
             "Give a flat list or array."
         )
-    return refuse_infinities(array)
+    return checked_finite(array)
 
 
 def present(values: npt.ArrayLike) -> tuple[Array, int]:
@@ -47,11 +48,11 @@ def many_series(values: npt.ArrayLike) -> Array:
             f"Expected a matrix of series x queries, got {array.ndim} dimensions (shape {array.shape}). "
             "Give one row per run or measure, one column per query."
         )
-    return refuse_infinities(array)
+    return checked_finite(array)
 
 
-def refuse_infinities(array: Array) -> Array:
-    """The array itself, or an error that says where the first infinity is."""
+def checked_finite(array: Array) -> Array:
+    """The array itself, or an error that gives the position of the first infinite value."""
     infinite = np.isinf(array)
     if infinite.any():
         where = ", ".join(str(int(i)) for i in np.argwhere(infinite)[0])
@@ -79,28 +80,24 @@ def differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
 
 
 def checked_seed(seed: int) -> int:
-    """The seed itself, or an error: it must be a whole number of at least 0."""
-    if seed < 0:
-        raise InputError(f"The seed must be a whole number of at least 0, got {seed}.")
-    return seed
+    """The seed as an int, or an error: it must be a whole number, 0 or more."""
+    return whole_number("seed", seed)
 
 
 def checked_level(level: float) -> float:
-    """The level itself, or an error: it must lie between 0 and 1."""
+    """The level itself, or an error: it must be above 0 and below 1."""
     if not 0.0 < level < 1.0:
-        raise InputError(f"A level lies strictly between 0 and 1, got {level}. Write 0.95 for 95 %.")
+        raise InputError(f"A level is above 0 and below 1, got {level}. Write 0.95 for 95%.")
     return level
 
 
 def checked_count(count: int, what: str) -> int:
-    """The count itself, or an error: there must be at least one."""
-    if count < 1:
-        raise InputError(f"The number of {what} must be at least 1, got {count}.")
-    return count
+    """The count as an int, or an error: it must be a whole number, 1 or more."""
+    return whole_number(f"the number of {what}", count, 1)
 
 
 def checked_pairs(pairs: Sequence[Pair], rows: int) -> list[Pair]:
-    """The pairs as a list, or an error that names the first that is not two different rows."""
+    """The pairs as a list, or an error for the first that is not two different rows."""
     for i, j in pairs:
         if not (0 <= i < rows and 0 <= j < rows and i != j):
             raise InputError(
@@ -117,6 +114,7 @@ def row_differences(rows: Array, pairs: Sequence[Pair]) -> Array:
     return subtracted
 
 
+# Sums of whole numbers are exact, so they do not depend on the order of addition.
 RESOLUTION_BITS = 40
 EXACT_BITS = 53
 
@@ -126,7 +124,7 @@ def whole_numbers(values: Array, terms: int, resolution: int = RESOLUTION_BITS) 
 
     The unit is 2**-resolution of the largest value, or coarser where there are many terms. Each
     rounding errs by at most half a unit, so a sum errs by at most terms / 2 units. Values that should
-    be equal but differ in their last bits become equal, which is what counting ties needs.
+    be equal but differ in their last bits become equal, as counting ties requires.
 
     >>> whole_numbers(np.array([0.5, -0.25]), 2)
     (array([ 5.49755814e+11, -2.74877907e+11]), 40)
@@ -151,12 +149,12 @@ def whole_columns(
 
 
 def normal_cdf(x: float) -> float:
-    """The share of a standard normal below x."""
+    """The distribution function of the standard normal."""
     return 0.5 * math.erfc(-x / math.sqrt(2.0))
 
 
 def normal_quantile(p: float) -> float:
-    """The x with a share p of a standard normal below it: a rational start, then Newton steps.
+    """The quantile of the standard normal at p: a rational approximation, then Newton steps.
 
     >>> round(normal_quantile(0.975), 12)
     1.95996398454
@@ -177,9 +175,9 @@ def normal_quantile(p: float) -> float:
 
 
 def student_quantile(p: float, freedom: int) -> float:
-    """The quantile of Student's t: exact for 1 and 2 degrees of freedom, else four terms in 1/freedom.
+    """The quantile of Student's t: exact for 1 and 2 degrees of freedom, otherwise four terms in 1/freedom.
 
-    The series (Abramowitz and Stegun 26.7.5) errs by less than 0.2 % for 3 degrees of freedom at
+    The series (Abramowitz and Stegun 26.7.5) errs by less than 0.2% for 3 degrees of freedom at
     p = 0.975, and by less than 1e-5 from 10 on.
 
     >>> round(student_quantile(0.975, 49), 6)
@@ -208,7 +206,7 @@ ROWS, INNER, COLUMNS = 64, 64, 64
 
 
 def product(left: npt.NDArray[Number], right: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """left @ right, added up in pieces of 64 x 64 x 64."""
+    """left @ right, summed over blocks of 64 x 64 x 64, so that BLAS uses one thread and the result is reproducible."""
     rows, inner = left.shape
     total = np.zeros((rows, right.shape[1]), dtype=left.dtype)
     whole = rows // ROWS * ROWS
@@ -229,7 +227,7 @@ def product(left: npt.NDArray[Number], right: npt.NDArray[Number]) -> npt.NDArra
 
 
 def in_threads(work: Callable[[int], Result], jobs: Iterable[int]) -> list[Result]:
-    """work(job) for every job, in order, over the processors this process may use (at most eight)."""
+    """work(job) for every job, in order, in one thread per available processor (at most eight)."""
     numbers = list(jobs)
     workers = min(processors(), 8, len(numbers))
     if workers < 2:
@@ -241,7 +239,7 @@ def in_threads(work: Callable[[int], Result], jobs: Iterable[int]) -> list[Resul
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """The number of processors that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS and Windows

@@ -1,4 +1,4 @@
-"""Corrections for many tests at once: each turns p-values into adjusted p-values."""
+"""Corrections for several tests: adjusted p-values, and the tests of a whole family of runs (Tukey HSD, max-T)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import PolicyError, did_you_mean
+from steelyard.checks import unknown_name
+from steelyard.errors import PolicyError
 from steelyard.statistics.arrays import (
     Array,
     Pair,
@@ -30,22 +31,19 @@ CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
 
 def check_correction(name: str) -> None:
-    """Refuse a correction that there is none of."""
+    """Raise an error for an unknown correction."""
     if name not in CORRECTIONS:
-        raise PolicyError(
-            f"there is no correction {name!r}; expected {', '.join(CORRECTIONS)}."
-            f"{did_you_mean(str(name), CORRECTIONS)}"
-        )
+        raise PolicyError(unknown_name("correction", name, CORRECTIONS))
 
 
 def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
     """Adjusted p-values, in the order given; compare each with alpha.
 
     With m tests, p sorted ascending: `bonferroni` m p; `holm` the running maximum of (m - i) p_(i),
-    i from 0, which controls the chance of any false alarm as Bonferroni does and always finds at
-    least as much; `bh` (Benjamini-Hochberg) the running minimum from the largest down of
-    m p_(i) / (i + 1), which controls the share of false alarms among the findings. All are cut at 1.
-    NaN (no test was possible) stays NaN and does not count in m.
+    i from 0, which controls the family-wise error rate as Bonferroni does and is never less
+    powerful; `bh` (Benjamini-Hochberg) the running minimum from the largest down of
+    m p_(i) / (i + 1), which controls the false discovery rate. All are capped at 1.
+    NaN (no test was possible) stays NaN and is not counted in m.
 
     >>> adjust([0.01, 0.04, 0.03], "holm")
     array([0.03, 0.06, 0.06])
@@ -70,9 +68,9 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
     return adjusted
 
 
-# Up to here all 2**n sign vectors are gone through instead of drawn.
+# Up to this many queries all 2**n sign vectors are enumerated instead of drawn.
 EXACT_QUERIES = 16
-# All orders of up to 8 runs fit in a table; of more runs this many are drawn anew for every block.
+# All orders of up to 8 runs fit in a table; for more runs this many orders are drawn for every block.
 TABLED_RUNS = 8
 DRAWN_ORDERS = 2**16
 PLACES_PER_BLOCK = 2**19
@@ -84,8 +82,8 @@ Orders = npt.NDArray[np.int64]
 class FamilyResult:
     """Adjusted two-sided p-values for pairs of runs (row numbers), from one joint test.
 
-    `statistics` are mean differences for `tukey` and t values for `max_t`. `p` is NaN throughout where
-    no test is possible, and `reason` says why.
+    `statistics` are mean differences for `tukey` and t values for `max_t`. Every `p` is NaN where
+    no test is possible, and `reason` gives the reason.
     """
 
     pairs: tuple[Pair, ...]
@@ -103,10 +101,10 @@ def tukey(
     """Randomised Tukey HSD, blocked by query (Carterette 2012), for a matrix runs x queries.
 
     If the runs are equally good, the scores of a query may be dealt to the runs in any order. Each
-    draw deals every query's scores at random and notes the range of the runs' means; p of a pair is
+    draw deals every query's scores at random and records the range of the runs' means; p of a pair is
     (b + 1) / (m + 1), b the number of draws whose range is at least the pair's difference. With two
-    runs this is the randomisation test. `pairs` says which pairs to report (all, if left out); all
-    runs given take part in the draws either way.
+    runs this is the randomisation test. `pairs` are the pairs to report (default: all); all
+    runs take part in the draws either way.
 
     >>> scores = [[0.9, 0.8, 0.7, 0.9, 0.8, 0.6], [0.1, 0.2, 0.1, 0.3, 0.2, 0.1],
     ...           [0.2, 0.1, 0.2, 0.2, 0.3, 0.1]]
@@ -117,13 +115,13 @@ def tukey(
     scores, chosen, left_out = complete_queries(matrix, pairs)
     checked_count(draws, "draws")
     runs, n = scores.shape
-    if (reason := no_family(runs, n)) is not None:
+    if (reason := untestable(runs, n)) is not None:
         return untested(chosen, n, left_out, reason)
     whole, shift = whole_numbers(scores.T, n)
-    ranges = np.sort(dealt_ranges(whole, draws, checked_seed(seed)))
+    ranges = np.sort(shuffled_ranges(whole, draws, checked_seed(seed)))
     totals = whole.sum(axis=0)
     gaps = np.array([totals[i] - totals[j] for i, j in chosen])
-    # Two sums of n rounded values on either side: an equal range may come out 2n units smaller.
+    # Two sums of n rounded values on either side: an equal range may be up to 2n units smaller.
     hits = draws - np.searchsorted(ranges, np.abs(gaps) - 2 * n, side="left")
     differences = np.ldexp(gaps, -shift) / n
     p = (hits + 1.0) / (draws + 1.0)
@@ -131,8 +129,8 @@ def tukey(
     return FamilyResult(tuple(chosen), tuple(differences.tolist()), tuple(p.tolist()), n, left_out, method)
 
 
-def dealt_ranges(whole: Array, draws: int, seed: int) -> Array:
-    """The range of the runs' sums in every draw, the scores of each query dealt in a random order."""
+def shuffled_ranges(whole: Array, draws: int, seed: int) -> Array:
+    """The range of the runs' sums in every draw, with the scores of each query in a random order."""
     queries, runs = whole.shape
     generator = np.random.PCG64(seed)
     table = np.array(list(itertools.permutations(range(runs)))) if runs <= TABLED_RUNS else None
@@ -165,11 +163,11 @@ def max_t(
 ) -> FamilyResult:
     """Step-down max-T over sign flips (Westfall and Young 1993), for a matrix runs x queries.
 
-    Each draw flips the signs of whole queries, for all pairs at once, and so keeps how the pairs'
-    differences hang together. Differences are studentised, so a noisy pair does not set the bar for a
-    quiet one. Pairs are taken from the largest |t| down; each is compared with the largest |t| among
-    itself and those below it. With few queries (up to 16) all sign vectors are gone through and p is
-    exact. `pairs` is the family: all pairs if left out, or for instance every run against one baseline.
+    Each draw flips the signs of whole queries, for all pairs at once, which preserves the correlation
+    between pairs. Differences are studentised, so a pair with a large variance does not dominate the
+    others. Pairs are taken from the largest |t| down; each is compared with the largest |t| among
+    itself and those below it. With few queries (up to 16) all sign vectors are enumerated and p is
+    exact. `pairs` is the family: all pairs by default, or for instance every run against one baseline.
 
     >>> scores = [[0.9, 0.8, 0.7, 0.9, 0.8, 0.6], [0.1, 0.2, 0.1, 0.3, 0.2, 0.1],
     ...           [0.2, 0.1, 0.2, 0.2, 0.3, 0.1]]
@@ -179,7 +177,7 @@ def max_t(
     scores, chosen, left_out = complete_queries(matrix, pairs)
     checked_count(permutations, "permutations")
     runs, n = scores.shape
-    if (reason := no_family(runs, n)) is not None:
+    if (reason := untestable(runs, n)) is not None:
         return untested(chosen, n, left_out, reason)
     whole, _ = whole_numbers(scores.T, n, SIGNED_BITS)
     first, second = (np.array(side, dtype=np.int64) for side in zip(*chosen, strict=True))
@@ -189,7 +187,7 @@ def max_t(
     scale = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
     ratios = np.abs(gaps.sum(axis=0)) * scale
     order = np.argsort(-ratios, kind="stable")
-    # Two rounded scores per query: an equal sum may come out 2n units smaller.
+    # Two rounded scores per query: an equal sum may be up to 2n units smaller.
     reached = (ratios - 2 * n * scale)[order]
     first, second, ordered_scale = first[order], second[order], scale[order]
     exact = n <= EXACT_QUERIES
@@ -216,7 +214,7 @@ def t_values(scores: Array, pairs: list[Pair]) -> list[float]:
 
 
 def complete_queries(matrix: npt.ArrayLike, pairs: Sequence[Pair] | None) -> tuple[Array, list[Pair], int]:
-    """The scores of the queries every run has, the pairs asked for, and how many queries were left out."""
+    """The scores of the queries that every run has, the pairs, and the number of queries left out."""
     scores = many_series(matrix)
     runs = len(scores)
     chosen = list(itertools.combinations(range(runs), 2)) if pairs is None else checked_pairs(pairs, runs)
@@ -224,10 +222,10 @@ def complete_queries(matrix: npt.ArrayLike, pairs: Sequence[Pair] | None) -> tup
     return scores[:, ~holes], chosen, int(holes.sum())
 
 
-def no_family(runs: int, n: int) -> str | None:
-    """Why there is nothing to test, if so."""
+def untestable(runs: int, n: int) -> str | None:
+    """Why no test is possible; None if one is."""
     if runs < 2:
-        return "one run only: nothing to compare it with"
+        return "one run only: nothing to compare with"
     if n < 2:
         return "fewer than two queries have a value in every run"
     return None

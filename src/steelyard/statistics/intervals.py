@@ -1,11 +1,11 @@
 """Confidence intervals of a mean over queries.
 
-The default is the bootstrap percentile interval, its level widened so that it has the width of a
-t interval where the data are normal (Hesterberg 2015). The plain percentile interval is too narrow by a
-factor sqrt((n - 1) / n) and knows nothing of t: at 20 queries it covers 93 % where it says 95. Widened, it
-covers 94 to 96 % of Beta-shaped and zero-inflated scores from 30 queries on, never leaves the range of
-the data, and has none of the explosions of the studentised bootstrap on near-constant scores. BCa gains
-nothing over it on scores like these.
+The default is the bootstrap percentile interval at a wider level, so that it has the width of a t interval where
+the data are normal (Hesterberg 2015). The plain percentile interval is too narrow by a factor
+sqrt((n - 1) / n) and uses normal quantiles: with 20 queries a nominal 95% interval covers 93%. The widened interval
+covers 94 to 96% for Beta-shaped and zero-inflated scores from 30 queries on, stays within the range of the data,
+and does not become arbitrarily wide on near-constant scores as the studentised bootstrap does. BCa is no better on
+such scores.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import PolicyError, did_you_mean
+from steelyard.checks import unknown_name
+from steelyard.errors import PolicyError
 from steelyard.statistics.arrays import (
     Array,
     checked_count,
@@ -36,7 +37,7 @@ IntervalMethod = Literal["percentile", "bca", "t"]
 INTERVAL_METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
 
 DRAWS = 10_000
-# From here on the closed form is nearer to the bootstrap's limit than 10,000 draws are.
+# From this many queries on, the closed form is closer to the limit of the bootstrap than 10,000 draws are.
 CLOSED_FORM_FROM = 100
 
 Interval = tuple[float, float]
@@ -87,19 +88,16 @@ def mean_intervals(
     with n - 1 degrees of freedom; `bca`: the bias-corrected and accelerated bootstrap; `t`: Student's
     interval, mean -+ t sd / sqrt(n).
 
-    `draws` is the number of resamples. Left out, it is 10,000 for fewer than 100 queries; from 100 on
-    the percentile interval is not drawn but computed, from the first four cumulants of the bootstrap
-    distribution (its Cornish-Fisher expansion), which is the limit of ever more draws to within what
-    10,000 draws can tell. Give a number to draw at any size.
+    `draws` is the number of resamples. The default is 10,000 for fewer than 100 queries; from 100 on
+    the percentile interval is computed instead of drawn, from the first four cumulants of the bootstrap
+    distribution (its Cornish-Fisher expansion), which is closer to the limit of infinitely many draws than
+    10,000 draws are. With a number of draws the interval is drawn at any size.
 
-    NaN values are left out series by series. Series with the same queries share the resamples. A
-    constant series gives an interval of no width; fewer than two values give NaN.
+    NaN values are left out of each series. Series with the same queries share the resamples. A
+    constant series has an interval of width 0; fewer than two values give NaN.
     """
     if method not in INTERVAL_METHODS:
-        raise PolicyError(
-            f"Unknown interval method {method!r}: expected one of {', '.join(INTERVAL_METHODS)}."
-            f"{did_you_mean(str(method), INTERVAL_METHODS)}"
-        )
+        raise PolicyError(unknown_name("interval method", method, INTERVAL_METHODS))
     data = many_series(matrix)
     checked_level(level)
     checked_seed(seed)
@@ -121,8 +119,8 @@ def mean_intervals(
 def complete_intervals(
     data: Array, level: float, draws: int | None, seed: int, method: IntervalMethod
 ) -> list[Interval]:
-    """The intervals of a matrix without holes."""
-    # Row by row in memory, so that a series is summed in the same order alone and among others.
+    """The intervals of a matrix without missing values."""
+    # Contiguous rows, so that a series is summed in the same order alone and together with others.
     data = np.ascontiguousarray(data)
     n = data.shape[1]
     if n < 2:
@@ -143,7 +141,7 @@ def complete_intervals(
     intervals = []
     for row, drawn, (low, high) in zip(data, means.T, levels, strict=True):
         ends = np.quantile(drawn, [low, high])
-        # Rounding to whole units may step outside the range of the data by half a unit.
+        # Rounding to whole units may leave the range of the data by half a unit.
         inside = np.clip(ends, row.min(), row.max())
         intervals.append((float(inside[0]), float(inside[1])))
     return intervals
@@ -155,7 +153,7 @@ def widened_normal(level: float, n: int) -> float:
 
 
 def closed_form_intervals(data: Array, level: float) -> list[Interval]:
-    """The widened percentile interval from the cumulants of the bootstrap mean, nothing drawn.
+    """The widened percentile interval from the cumulants of the bootstrap mean, without draws.
 
     Given the data, the bootstrap mean has mean m, standard deviation s / sqrt(n), skewness
     g / sqrt(n) and excess kurtosis k / n, where s, g and k are those of the data (dividing by n). Its

@@ -1,4 +1,4 @@
-"""What a paired test says."""
+"""Paired tests over the differences per query: t, Wilcoxon and sign, one entry point for all, and one-sided p-values."""
 
 from __future__ import annotations
 
@@ -10,16 +10,27 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.errors import PolicyError, did_you_mean
+from steelyard.checks import unknown_name
+from steelyard.errors import PolicyError
 from steelyard.statistics.arrays import Array, Pair, many_series, present, row_differences
 from steelyard.statistics.effect import ROUNDING, mean_and_deviation
+
+PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]
+FamilyTest = Literal["tukey", "max-t"]
+PAIRED_TESTS: tuple[PairedTest, ...] = get_args(PairedTest)
+FAMILY_TESTS: tuple[FamilyTest, ...] = get_args(FamilyTest)
+TESTS: tuple[str, ...] = (*PAIRED_TESTS, *FAMILY_TESTS)
+
+# Up to this many queries the distribution of the signed ranks is exact, as in scipy: without and with ties or zeros.
+EXACT_RANKS = 50
+EXACT_TIED_RANKS = 13
 
 
 @dataclass(frozen=True)
 class TestResult:
     """One paired test: its statistic, its two-sided p-value, and what it was computed from.
 
-    `p` is NaN where no test is possible, and `reason` then says why. `left_out` counts the queries
+    `p` is NaN where no test is possible, and `reason` gives the reason. `left_out` is the number of queries
     without a value in one of the two runs.
     """
 
@@ -36,13 +47,13 @@ class TestResult:
 def no_test(n: int, left_out: int) -> TestResult:
     """The result where fewer than two queries have a value in both runs."""
     reason = (
-        "no query has a value in both runs" if n == 0 else "one query only: nothing to estimate chance from"
+        "no query has a value in both runs" if n == 0 else "one query only: the variance cannot be estimated"
     )
     return TestResult(math.nan, math.nan, n, left_out, "none", reason)
 
 
-def settled(values: Array, left_out: int) -> TestResult | None:
-    """The result that needs no computing: too few queries, or not a single difference (p = 1)."""
+def trivial_result(values: Array, left_out: int) -> TestResult | None:
+    """The result for fewer than two queries, or for no difference on any query (p = 1); None otherwise."""
     if len(values) < 2:
         return no_test(len(values), left_out)
     if not values.any():
@@ -50,17 +61,12 @@ def settled(values: Array, left_out: int) -> TestResult | None:
     return None
 
 
-# Up to here the signed ranks are counted out, as scipy does: without and with ties or zeros.
-EXACT_RANKS = 50
-EXACT_TIED_RANKS = 13
-
-
 def t_test(differences: npt.ArrayLike) -> TestResult:
     """Student's paired t: t = mean / (sd / sqrt(n)), n - 1 degrees of freedom.
 
-    The default: robust at the sizes retrieval uses, and the most powerful of the simple tests.
-    Differences that are all alike leave nothing to divide by: t is +-inf, and p is the chance that all of
-    them have one sign, 2 / 2**n.
+    The default: robust for the usual numbers of queries, and the most powerful of the simple tests.
+    If all differences are equal, the deviation is 0: t is +-inf, and p is the probability that all of them
+    have the same sign, 2 / 2**n.
 
     >>> round(t_test([0.1, 0.3, 0.0, 0.2, 0.1]).p, 6)
     0.051606
@@ -68,7 +74,7 @@ def t_test(differences: npt.ArrayLike) -> TestResult:
     from scipy.special import stdtr
 
     values, left_out = present(differences)
-    if (result := settled(values, left_out)) is not None:
+    if (result := trivial_result(values, left_out)) is not None:
         return result
     n = len(values)
     mean, deviation = mean_and_deviation(values)
@@ -82,7 +88,7 @@ def t_test(differences: npt.ArrayLike) -> TestResult:
 def sign_test(differences: npt.ArrayLike) -> TestResult:
     """The sign test: are wins and losses equally likely? Exact binomial; ties are left out.
 
-    Asks only how often, not by how much. Differences below 1e-12 are ties. The statistic is the
+    It uses the signs of the differences and not their sizes. Differences below 1e-12 are ties. The statistic is the
     number of wins.
 
     >>> sign_test([1, 1, 1, 1, -1, 0]).p
@@ -91,7 +97,7 @@ def sign_test(differences: npt.ArrayLike) -> TestResult:
     from scipy.special import bdtr
 
     values, left_out = present(differences)
-    if (result := settled(values, left_out)) is not None:
+    if (result := trivial_result(values, left_out)) is not None:
         return result
     wins, losses = int(np.sum(values > ROUNDING)), int(np.sum(values < -ROUNDING))
     p = 1.0 if wins == losses else min(1.0, 2.0 * float(bdtr(min(wins, losses), wins + losses, 0.5)))
@@ -101,16 +107,16 @@ def sign_test(differences: npt.ArrayLike) -> TestResult:
 def wilcoxon_test(differences: npt.ArrayLike) -> TestResult:
     """Wilcoxon's signed-rank test; zeros are dropped, ties share their mean rank.
 
-    Ranks instead of sizes: less swayed by a few large differences, and it tests symmetry about zero
-    rather than the mean. Exact for up to 50 queries without ties or zeros and up to 13 with them, else
-    the normal approximation with the tie correction, as scipy's `wilcoxon` chooses. The statistic is
+    It uses ranks instead of sizes: it is less sensitive to a few large differences, and it tests symmetry
+    about zero rather than the mean. Exact for up to 50 queries without ties or zeros and up to 13 with them,
+    otherwise the normal approximation with the tie correction, as in scipy's `wilcoxon`. The statistic is
     the smaller of the two rank sums.
 
     >>> wilcoxon_test([0.1, 0.3, -0.05, 0.2, 0.15]).p
     0.125
     """
     values, left_out = present(differences)
-    if (result := settled(values, left_out)) is not None:
+    if (result := trivial_result(values, left_out)) is not None:
         return result
     n = len(values)
     nonzero = values[values != 0.0]
@@ -129,7 +135,7 @@ def wilcoxon_test(differences: npt.ArrayLike) -> TestResult:
 
 
 def mean_ranks(sizes: Array) -> tuple[Array, npt.NDArray[np.int64]]:
-    """The rank of every size, 1 smallest, ties at their mean rank; and how many share each size."""
+    """The rank of every size (1: smallest, ties at their mean rank), and the number of times that each size occurs."""
     _, inverse, counts = np.unique(sizes, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     ranks: Array = (last - (counts - 1) / 2.0)[inverse]
@@ -137,7 +143,7 @@ def mean_ranks(sizes: Array) -> tuple[Array, npt.NDArray[np.int64]]:
 
 
 def exact_rank_p(ranks: Array, positive: float) -> float:
-    """Two-sided p of a positive rank sum: every choice of signs counted out by dynamic programming.
+    """Two-sided p of a positive rank sum: all choices of signs, counted by dynamic programming.
 
     Mean ranks are multiples of a half, so doubled ranks are whole and the sums can be tallied. Counts
     stay below 2**50 and are therefore exact.
@@ -152,13 +158,6 @@ def exact_rank_p(ranks: Array, positive: float) -> float:
     return min(1.0, 2.0 * float(tail))
 
 
-PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]
-FamilyTest = Literal["tukey", "max-t"]
-PAIRED_TESTS: tuple[PairedTest, ...] = get_args(PairedTest)
-FAMILY_TESTS: tuple[FamilyTest, ...] = get_args(FamilyTest)
-TESTS: tuple[str, ...] = (*PAIRED_TESTS, *FAMILY_TESTS)
-
-
 def paired_tests(
     matrix: npt.ArrayLike,
     test: PairedTest = "t",
@@ -170,7 +169,7 @@ def paired_tests(
     """One test for every row of a matrix tests x queries of differences; p is not adjusted (see `adjust`).
 
     With `pairs` the rows are scores, and each pair of row numbers (i, j) is a test of row i minus row j.
-    `tukey` and `max-t` are not here: they need all runs of one measure, not their differences.
+    `tukey` and `max-t` are separate functions: they need all runs of one measure, not their differences.
 
     >>> [round(result.p, 4) for result in paired_tests([[0.1, 0.3, 0.0, 0.2], [0.1, -0.1, 0.1, -0.1]], "t")]
     [0.1027, 1.0]
@@ -192,16 +191,14 @@ def paired_tests(
 
 
 def unknown_test(test: str) -> PolicyError:
-    """The error for a test that does not exist, or that does not work on differences."""
+    """The error for an unknown test, or for one that does not take differences."""
     if test in FAMILY_TESTS:
         name = test.replace("-", "_")
         return PolicyError(
             f"{test!r} tests all runs of a measure at once: call statistics.{name} with a matrix "
             "of runs x queries."
         )
-    return PolicyError(
-        f"Unknown test {test!r}: expected one of {', '.join(TESTS)}.{did_you_mean(test, TESTS)}"
-    )
+    return PolicyError(unknown_name("test", test, TESTS))
 
 
 def fall_tests(
@@ -211,11 +208,11 @@ def fall_tests(
     draws: int = 10_000,
     seed: int = 0,
 ) -> list[TestResult]:
-    """One test for every row of differences: are they below 0? One-sided p, not adjusted.
+    """One one-sided test for every row of differences: are they below 0? p is not adjusted.
 
-    Under 'no difference' each of these tests is as likely to lean down as up, so p is half the
-    two-sided one where the data lean down, and at least a half where they do not. Where every difference
-    is 0, p is 1. What leans is what the test looks at: the mean, the signed ranks, or the signs.
+    Under the null hypothesis each of these tests is symmetric, so p is half the two-sided p where the
+    direction of the data is negative, and 1 minus that where it is not. Where every difference is 0, p is 1.
+    The direction is that of the mean, the signed ranks or the signs, whichever the test uses.
 
     >>> [round(result.p, 4) for result in fall_tests([[-0.1, -0.3, 0.0, -0.2], [0.1, 0.3, 0.0, 0.2]])]
     [0.0514, 0.9486]
@@ -226,7 +223,7 @@ def fall_tests(
 
 
 def smallest_p(test: PairedTest, n: int, permutations: int = 100_000, draws: int = 10_000) -> float:
-    """The smallest p that `fall_tests` can give for n queries: nothing below it can ever be found.
+    """The smallest p that `fall_tests` can give for n queries.
 
     >>> smallest_p("sign", 4), smallest_p("t", 4)
     (0.0625, 0.0)
@@ -244,11 +241,11 @@ def _lower(result: TestResult, row: Array, test: PairedTest) -> TestResult:
     if np.isnan(result.p) or not values.any():
         return result
     half = result.p / 2.0
-    return replace(result, p=half if _lean(values, test) < 0 else 1.0 - half)
+    return replace(result, p=half if _direction(values, test) < 0 else 1.0 - half)
 
 
-def _lean(values: Array, test: PairedTest) -> float:
-    """Below 0 where the data lean down, in what the test looks at."""
+def _direction(values: Array, test: PairedTest) -> float:
+    """The sign of what the test uses: the signs, the signed ranks or the mean."""
     if test == "sign":
         return float(np.sign(values[np.abs(values) > ROUNDING]).sum())
     if test == "wilcoxon":

@@ -1,4 +1,4 @@
-"""Honest ranks: how far a run's place may move, and which runs the data cannot tell apart."""
+"""Ranks: rank intervals, groups of runs that do not differ significantly, and the stability of a composite's order."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def rank_intervals(
 ) -> list[tuple[int, int]]:
     """(best, worst) rank of every run, 1 best, for a matrix runs x queries where higher is better.
 
-    The queries are resampled and the runs ranked by their mean each time; the interval holds the
-    middle `level` of the ranks. Runs whose means tie in a draw could stand in any order, so a run's best
-    rank counts only the runs above it and its worst rank those beside it too. A value that is missing
-    (NaN) is left out of its run's mean. With one query nothing can be resampled: every place is open.
+    The queries are resampled and the runs ranked by their mean each time; the interval contains the
+    middle `level` of the ranks. Where means tie in a draw, a run's best rank counts the runs above it, and
+    its worst rank also counts the runs tied with it. A missing value (NaN) is left out of its run's mean.
+    With one query nothing can be resampled, and every rank is possible.
 
     >>> rank_intervals([[0.9, 0.8, 0.9, 0.7], [0.1, 0.2, 0.1, 0.1], [0.1, 0.2, 0.1, 0.1]])
     [(1, 1), (2, 3), (2, 3)]
@@ -61,7 +61,7 @@ def rank_intervals(
 def resampled_means(scores: Array, draws: int, seed: int) -> Array:
     """Means of every run (draws x runs) over shared resamples of the queries.
 
-    A run without a value on any query drawn has no mean and ranks last in that draw.
+    A run without a value on any of the drawn queries has no mean and ranks last in that draw.
     """
     runs, n = scores.shape
     there = ~np.isnan(scores)
@@ -81,7 +81,7 @@ def tie_groups(
 ) -> list[str]:
     """The letters of every run, `a` for the best, for a matrix runs x queries where higher is better.
 
-    All pairs are tested and corrected; see `groups_of` for how p-values become letters.
+    All pairs are tested and corrected; `groups_of` turns the p-values into letters.
 
     >>> tie_groups([[0.9, 0.8, 0.9, 0.7], [0.1, 0.2, 0.1, 0.2], [0.2, 0.1, 0.1, 0.2]])
     ['a', 'b', 'b']
@@ -105,9 +105,9 @@ def tie_groups(
 def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05) -> list[str]:
     """Letters from the runs' means (higher is better) and the adjusted p-values of all pairs (runs x runs).
 
-    Two runs share a letter exactly where the data cannot tell them apart: a compact letter display.
-    Letters come in the order of the best run that has them. A p of NaN (no test) separates nothing, and
-    runs with the same mean are alike.
+    Two runs share a letter if and only if they do not differ significantly: a compact letter display.
+    Letters are in the order of the best run that has them. Runs without a test (a p of NaN) and runs with
+    the same mean do not differ significantly.
 
     >>> groups_of([0.9, 0.8, 0.1], [[1, 0.3, 0.001], [0.3, 1, 0.2], [0.001, 0.2, 1]])
     ['a', 'ab', 'b']
@@ -138,7 +138,7 @@ def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05
 
 
 def _letters() -> Iterator[str]:
-    """a to z, A to Z, and numbers in brackets after that."""
+    """a to z, A to Z, then numbers in brackets."""
     yield from string.ascii_letters
     yield from (f"[{number}]" for number in itertools.count(len(string.ascii_letters) + 1))
 
@@ -149,7 +149,7 @@ CONCENTRATION = 50.0
 
 @dataclass(frozen=True)
 class Flip:
-    """The value of one weight (the others as given) at which another run takes the top."""
+    """The value of one weight, the others unchanged, at which another run becomes the best."""
 
     measure: int
     weight: float
@@ -159,10 +159,10 @@ class Flip:
 
 @dataclass(frozen=True)
 class Stability:
-    """How a composite's order holds when its weights move.
+    """How stable a composite's order is when its weights change.
 
-    `order_changes` and `top_changes` are shares of the draws; `top_shares` says how often each run
-    is on top. `flips` holds, nearest first, each single weight that can change the top.
+    `order_changes` and `top_changes` are shares of the draws; `top_shares` is the share of draws in which
+    each run is the best. `flips` has each single weight that can change the best run, smallest change first.
     """
 
     order: tuple[int, ...]
@@ -183,10 +183,10 @@ def rank_stability(
 ) -> Stability:
     """How often the order of the runs changes when the weights are drawn around the given ones.
 
-    `means` is runs x measures; measures marked in `inverted` (less is better) enter as 1 - value.
-    Weights are drawn from a Dirichlet distribution whose mean is the given weights, shared out to sum
-    1: a weight w varies with standard deviation sqrt(w (1 - w) / (concentration + 1)). A weight of 0
-    stays 0. Runs that tie keep the order given, and a tie is no change.
+    `means` is runs x measures; measures marked in `inverted` (lower is better) are used as 1 - value.
+    Weights are drawn from a Dirichlet distribution whose mean is the given weights, scaled to sum to 1: a
+    weight w varies with standard deviation sqrt(w (1 - w) / (concentration + 1)). A weight of 0 stays 0.
+    Tied runs keep the given order, and a tie is not a change.
 
     >>> result = rank_stability([[0.9, 0.2], [0.3, 0.7]], [0.5, 0.5])
     >>> flip = result.flips[0]
@@ -203,7 +203,7 @@ def rank_stability(
     drawn = generator.dirichlet(concentration * shares[positive], size=draws)
     composites = drawn @ values[:, positive].T
     ordered = composites[:, order]
-    # Beyond rounding, a later run must be strictly above an earlier one to change the order.
+    # A later run changes the order only if it is above an earlier one by more than rounding.
     overtaken = np.diff(ordered, axis=1) > 1e-12
     beaten = ordered[:, 1:] > ordered[:, :1] + 1e-12
     top_changed = beaten.any(axis=1)
@@ -220,11 +220,11 @@ def rank_stability(
 
 
 def top_flips(values: Array, weights: Array) -> list[Flip]:
-    """For every measure the nearest weight at which another run takes the top, nearest first.
+    """For every measure the nearest weight at which another run becomes the best, smallest change first.
 
-    With d the top run's values minus another's, the top leads by sum w d. That is linear in each
+    With d the best run's values minus another's, the best run leads by sum w d. That is linear in each
     weight, so the lead over that run ends at w = -(sum over the other measures of w d) / d of this
-    measure, where this is not negative. Runs level with the top as it stands are not counted.
+    measure, if this is not negative. Runs tied with the best run are not counted.
     """
     composites = values @ weights
     top = int(np.argmax(composites))
@@ -249,7 +249,7 @@ def top_flips(values: Array, weights: Array) -> list[Flip]:
 def composite_parts(
     means: npt.ArrayLike, weights: npt.ArrayLike, inverted: Sequence[bool] | None
 ) -> tuple[Array, Array]:
-    """The values with less-is-better measures turned round, and the weights shared out to sum 1."""
+    """The values with lower-is-better measures inverted, and the weights scaled to sum to 1."""
     values, given = many_series(means), one_series(weights)
     runs, measures = values.shape
     if len(given) != measures:
@@ -265,7 +265,7 @@ def composite_parts(
     if not (given >= 0.0).all() or given.sum() == 0.0:
         raise InputError(
             f"Weights must be at least 0 and not all 0, got {given.tolist()}. "
-            "Mark a measure where less is better as inverted instead of weighing it negatively."
+            "Mark a measure where lower is better as inverted instead of giving it a negative weight."
         )
     if inverted is not None:
         flags = np.asarray(inverted, dtype=bool)

@@ -1,8 +1,8 @@
-"""The two random engines: sign flips and bootstrap resamples, each a matrix product per block.
+"""Resampling: random sign flips and bootstrap resamples as matrix products, and the two tests that use them.
 
-Random bits come raw from PCG64, whose stream numpy keeps stable between versions, and every sum is over
-whole numbers (see `exact`). The same seed therefore gives the same sums to the bit, whatever the
-processor, the number of threads or the version of numpy.
+The random bits are the raw output of PCG64, whose stream numpy keeps stable between versions, and every sum is
+over whole numbers (`arrays.whole_numbers`). The same seed therefore gives the same sums to the last bit,
+whatever the processor, the number of threads or the version of numpy.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ from steelyard.statistics.arrays import (
     whole_numbers,
 )
 from steelyard.statistics.effect import mean_and_deviation
-from steelyard.statistics.paired import TestResult, settled
+from steelyard.statistics.paired import TestResult, trivial_result
 
-# 1,024 sign vectors x 64 bytes of signs as float32 are 2 MB: a tile that stays in a core's cache.
+# 1,024 sign vectors x 64 bytes of signs as float32 are 2 MB, which fits in a core's cache.
 VECTORS_PER_BLOCK = 1024
 BYTES_PER_TILE = 64
 # Halves of 15 bits summed over the 2**9 queries of a tile stay within the 2**24 that float32 holds exactly.
 SIGNED_BITS = 30
 HALF = 2.0 ** (SIGNED_BITS // 2)
 RESAMPLED_PER_BLOCK = 2**19
+# With this many non-zero differences all 2**32 sign vectors are still counted in milliseconds.
+EXACT_DIFFERENCES = 32
 
 Bits = npt.NDArray[np.uint8]
 Counts = npt.NDArray[np.int64]
@@ -44,7 +46,7 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SignVectors:
-    """Many vectors of signs, one sign per query: random ones, or with no seed all 2**queries of them."""
+    """Vectors of signs, one sign per query: random ones, or all 2**queries of them if there is no seed."""
 
     queries: int
     count: int
@@ -57,11 +59,11 @@ class SignVectors:
 
     @staticmethod
     def every(queries: int) -> SignVectors:
-        """All vectors once, for few queries."""
+        """All vectors, each once."""
         return SignVectors(queries, 2**queries, None)
 
     def bits(self, start: int, stop: int) -> Bits:
-        """The vectors from start (a multiple of 8) to stop as bits, a row each, eight queries to a byte."""
+        """The vectors from start (a multiple of 8) to stop as bits: one row per vector, eight queries per byte."""
         width = -(-self.queries // 8)
         rows = stop - start
         if self.seed is None:
@@ -93,7 +95,7 @@ def tally_signed_sums(columns: Array, vectors: SignVectors, tally: Callable[[Arr
 
 
 def signed_sums(halves: npt.NDArray[np.float32], bits: Bits) -> Array:
-    """Sums of the columns under each row of bits; a byte becomes eight signs by a look into a table."""
+    """Sums of the columns under each row of bits; a table converts a byte to eight signs."""
     every_byte = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
     signs_of_byte = np.float32(1.0) - np.float32(2.0) * every_byte.astype(np.float32)
     rows, width = bits.shape
@@ -103,7 +105,7 @@ def signed_sums(halves: npt.NDArray[np.float32], bits: Bits) -> Array:
         tile = bits[:, start : start + BYTES_PER_TILE]
         part = halves[8 * start : 8 * (start + BYTES_PER_TILE)]
         signs = buffer[: tile.size * 8].reshape(rows, tile.shape[1], 8)
-        # mode="wrap" lets numpy write straight into the buffer; a byte is never out of range.
+        # mode="wrap" lets numpy write directly into the buffer; a byte is never out of range.
         np.take(signs_of_byte, tile, axis=0, out=signs, mode="wrap")
         sums += product(signs.reshape(rows, -1)[:, : len(part)], part)
     upper, lower = np.hsplit(sums, 2)
@@ -123,8 +125,8 @@ def random_places(places: int, rows: int, width: int, generator: np.random.PCG64
 def resampled_sums(columns: Array, draws: int, seed: int) -> Array:
     """Sums of the columns (queries x columns) over `draws` bootstrap resamples of the queries.
 
-    How often each query was drawn is a row of counts, and counts times columns is a matrix product, so
-    all columns share the resamples. The columns must be whole numbers.
+    A resample is a row of counts, one per query, and counts times columns is a matrix product, so all
+    columns share the resamples. The columns must be whole numbers.
     """
     queries = len(columns)
     words = -(-queries // 2)
@@ -155,8 +157,8 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
     """The studentised paired bootstrap test for every row of a matrix tests x queries, two-sided.
 
     The differences are shifted to mean 0 and their queries resampled with replacement; b of m
-    resamples have a |t| of at least the one seen, and p = (b + 1) / (m + 1). A resample of one value
-    only, which has no t, counts as reaching. Rows with the same queries share the resamples. The
+    resamples have a |t| of at least the observed one, and p = (b + 1) / (m + 1). A resample of equal values,
+    which has no t, is counted in b. Rows with the same queries share the resamples. The
     statistic is t.
     """
     matrix = many_series(differences)
@@ -165,9 +167,9 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
     missing = np.isnan(matrix)
     results: dict[int, TestResult] = {}
     by_queries: dict[bytes, list[int]] = {}
-    for row, gone in enumerate(missing):
-        values, left_out = matrix[row][~gone], int(gone.sum())
-        result = settled(values, left_out)
+    for row, absent in enumerate(missing):
+        values, left_out = matrix[row][~absent], int(absent.sum())
+        result = trivial_result(values, left_out)
         if result is None and mean_and_deviation(values)[1] == 0.0:
             reason = "the difference is the same on every query"
             t = math.copysign(math.inf, values[0])
@@ -175,7 +177,7 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
         if result is not None:
             results[row] = result
         else:
-            by_queries.setdefault(gone.tobytes(), []).append(row)
+            by_queries.setdefault(absent.tobytes(), []).append(row)
     for rows in by_queries.values():
         kept = ~missing[rows[0]]
         left_out = int(missing[rows[0]].sum())
@@ -188,22 +190,18 @@ def studentised(values: Array, draws: int, seed: int) -> list[tuple[float, float
     """(t, p) of every row of complete differences, over shared resamples."""
     tests, n = values.shape
     mean, deviation = np.array([mean_and_deviation(np.ascontiguousarray(row)) for row in values]).T
-    # Standardised, one unit serves all rows, and the squares have a known size.
+    # Standardised values have one unit for all rows, and squares of a known size.
     standard = (values - mean[:, None]) / deviation[:, None]
     columns, shift = whole_numbers(standard.T, n)
     squares, square_shift = whole_numbers(standard.T**2, n)
     sums = resampled_sums(np.hstack([columns, squares]), draws, seed)
     means = np.ldexp(sums[:, :tests], -shift) / n
     variances = (np.ldexp(sums[:, tests:], -square_shift) - n * means**2) / (n - 1)
-    seen = mean / (deviation / math.sqrt(n))
-    # |t*| >= |t| without dividing: a resample of equal values has no deviation to divide by.
-    reach = n * means**2 >= seen**2 * np.maximum(variances, 0.0) * (1.0 - 1e-9)
+    observed = mean / (deviation / math.sqrt(n))
+    # |t*| >= |t| without a division: the deviation of a resample of equal values is 0.
+    reach = n * means**2 >= observed**2 * np.maximum(variances, 0.0) * (1.0 - 1e-9)
     p = (np.count_nonzero(reach, axis=0) + 1.0) / (draws + 1.0)
-    return [(float(t), float(chance)) for t, chance in zip(seen, p, strict=True)]
-
-
-# With so many non-zero differences 2**32 sign vectors are still counted out in milliseconds.
-EXACT_DIFFERENCES = 32
+    return [(float(t), float(chance)) for t, chance in zip(observed, p, strict=True)]
 
 
 def permutation_test(differences: npt.ArrayLike, permutations: int = 100_000, seed: int = 0) -> TestResult:
@@ -224,12 +222,12 @@ def permutation_tests(
     """The randomisation test, two-sided, for every row of a matrix tests x queries of differences.
 
     With `pairs` the rows are scores, and each pair of row numbers (i, j) is a test of row i minus
-    row j: for all pairs of many runs this is less work than handing over the differences.
+    row j: for all pairs of many runs this is faster than passing the differences.
 
     Up to 32 non-zero differences all sign vectors are counted, so p is exact. Beyond that b of m random
-    sign vectors reach the mean seen and p = (b + 1) / (m + 1), which is never 0 and keeps the level.
-    All tests share the sign vectors. A mean that equals the one seen but for rounding counts as reaching
-    it. The statistic is the mean difference.
+    sign vectors reach the observed mean and p = (b + 1) / (m + 1), which is never 0 and keeps the level.
+    All tests share the sign vectors. A mean that equals the observed one up to rounding reaches it. The
+    statistic is the mean difference.
     """
     rows = many_series(matrix)
     checked_count(permutations, "permutations")
@@ -241,9 +239,9 @@ def permutation_tests(
         differences = row_differences(rows, chosen)
     missing = np.isnan(differences)
     results: dict[int, TestResult] = {}
-    for test, (row, gone) in enumerate(zip(differences, missing, strict=True)):
-        values, left_out = row[~gone], int(gone.sum())
-        result = settled(values, left_out)
+    for test, (row, absent) in enumerate(zip(differences, missing, strict=True)):
+        values, left_out = row[~absent], int(absent.sum())
+        result = trivial_result(values, left_out)
         if result is None and np.count_nonzero(values) <= EXACT_DIFFERENCES:
             whole, _ = whole_numbers(values, len(values))
             p = exact_p(whole[whole != 0.0], slack=len(values))

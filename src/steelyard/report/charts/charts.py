@@ -1,7 +1,7 @@
-"""The charts, drawn by altair: one figure each, of whichever measure (and column) is chosen.
+"""The charts as Vega-Lite, drawn with altair.
 
-A chart holds the rows of all measures and shows those of the one that its parameter `measure`
-names, so that a page can change it without drawing anew.
+A chart has the rows of all measures and shows those of the one that its parameter `measure` names, so that a page
+can change the measure without a new chart.
 """
 
 from __future__ import annotations
@@ -14,50 +14,49 @@ from typing import Any
 import altair as alt
 
 from steelyard.io.files import write_file
-from steelyard.report.charts import rows as made
-from steelyard.report.charts.rows import Row
-from steelyard.report.page.queries import Look
+from steelyard.report.charts import data
+from steelyard.report.charts.data import Row
+from steelyard.report.page.queries import RunFailures
 from steelyard.report.page.subject import Subject
 from steelyard.report.tables import shared_ends
 
 RAMP = ["#eaf3f1", "#a9d3cc", "#5aa9a0", "#1f7a72", "#0b4f4a"]
-"""Little to much. A page in the dark has its own; so a chart asks for the range by name."""
+"""From low to high. A dark page has its own, so charts name the range instead of the colours."""
 
 LEVELS = {
     "< 0.001": "#0b4f4a",
     "< 0.01": "#1f7a72",
     "< 0.05": "#8cc4bc",
     "0.05 or more": "#f1f1ee",
-    "no test": "#d9d9d6",
+    "not tested": "#d9d9d6",
 }
 STRONG_LEVELS = ("< 0.001", "< 0.01")
 INKS = {"inkLow": "#000000", "inkHigh": "#ffffff", "inkAt": 0.72}
-"""Text on cells that hold little and much, and where one becomes the other; a page in the dark sets them anew."""
+"""Text colours on cells with low and high values, and the value where they change; a dark page has its own."""
 
 CATEGORIES = [
     *("#0072b2", "#d55e00", "#00805a", "#b0468f", "#8a6d00"),
     *("#5b4bb7", "#c0392b", "#3d7ea6", "#6a7b0f", "#7a5c46"),
 ]
-"""Colours of runs, told apart with any colour vision, each legible on white."""
+"""Colours of runs, distinguishable with any colour vision, each legible on white."""
 
 CONFIG = {"range": {"category": CATEGORIES, "ramp": RAMP, "ordinal": list(LEVELS.values())}}
-"""The colours that charts ask for by name, on white."""
+"""The ranges that charts name, for a white background."""
 
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
 
 LINE_HEIGHT, ROW_HEIGHT = 340, 30
 
 LONG_NAME = 22
-"""A run's name with more characters than this is too long for an axis or a key of four columns."""
+"""A name with more characters than this is too long for an axis or a legend of four columns."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure: what it shows, what to look for in it, and how it is drawn.
+    """A figure: its name and title, a text on how to read it, and its Vega-Lite specification.
 
-    `measures` are the labels that the parameter `measure` may take, `columns` those of `column`;
-    empty where the chart has no such parameter. `height` is that of the drawing, for a page to
-    keep room for.
+    `measures` are the values of the parameter `measure`, `columns` those of `column`; empty where the chart has no
+    such parameter. `height` is that of the drawing, in pixels.
     """
 
     name: str
@@ -69,22 +68,21 @@ class Chart:
     columns: tuple[str, ...] = ()
 
 
-def charts_of(subject: Subject, looks: Sequence[Look]) -> list[Chart]:
-    """Every chart there are numbers for."""
+def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
+    """Every chart that there is data for."""
     comparison = subject.comparison
-    sliced = made.slice_columns(subject)
-    columns = [made.chart_label(name) for name in sliced]
-    runs = [made.chart_label(run) for run in comparison.runs]
+    columns = [data.chart_label(name) for name in subject.slice_columns]
+    runs = [data.chart_label(run) for run in comparison.runs]
     paired = len(runs) > 1
     drawn = [
-        _bars(made.labelled(made.bar_rows(comparison)), runs, comparison.plan.baseline is not None),
-        _curves(made.labelled(made.curve_rows(comparison, looks)) if looks else [], runs),
-        _distribution(made.labelled(made.distribution_rows(comparison)), runs),
-        _trade(made.labelled(made.trade_rows(subject)), runs),
-        _slices(made.labelled(made.slice_rows(subject, sliced)), columns, runs),
-        _diversity(made.labelled(made.diversity_rows(comparison, looks)) if looks else [], runs),
-        _p_values(made.labelled(made.p_rows(comparison)) if paired else [], runs, comparison.plan.baseline),
-        _overlap(made.labelled(made.overlap_rows(comparison)) if paired else [], runs),
+        _bars(data.labelled(data.bar_rows(comparison)), runs, comparison.plan.baseline is not None),
+        _curves(data.labelled(data.curve_rows(comparison, failures)) if failures else [], runs),
+        _distribution(data.labelled(data.distribution_rows(comparison)), runs),
+        _trade(data.labelled(data.trade_rows(subject)), runs),
+        _slices(data.labelled(data.slice_rows(subject)), columns, runs),
+        _diversity(data.labelled(data.diversity_rows(comparison, failures)) if failures else [], runs),
+        _p_values(data.labelled(data.p_rows(comparison)) if paired else [], runs, comparison.plan.baseline),
+        _overlap(data.labelled(data.overlap_rows(comparison)) if paired else [], runs),
     ]
     return [chart for chart in drawn if chart is not None]
 
@@ -109,9 +107,9 @@ def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart | None:
     if baseline:
         line = _measured().mark_rule(strokeDash=[5, 4]).encode(x="max(baseline):Q")
         layers.append(line)
-    about = "Means with their 95 % intervals."
+    about = "Means with their 95% intervals."
     if baseline:
-        about += " The dashed line is the baseline; stars mark a real difference from it (*** p < 0.001, ** p < 0.01, * p < 0.05)."
+        about += " The dashed line is the baseline; stars mark a significant difference from it (*** p < 0.001, ** p < 0.01, * p < 0.05)."
     return _chosen(
         "means",
         "Means",
@@ -125,25 +123,21 @@ def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart | None:
 def _curves(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     if not rows:
         return None
-    about = (
-        "Every run at every cutoff, with a band of the mean (95 %). Click a name in the key to single it out."
-    )
-    return _chosen("cutoffs", "Against the cutoff", about, _lines(_measured(), rows, runs), rows)
+    about = "Every run at every cutoff, with the 95% interval of the mean. Click a name in the legend to highlight it."
+    return _chosen("cutoffs", "By cutoff", about, _lines(_measured(), rows, runs), rows)
 
 
 def _diversity(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     if not rows:
         return None
-    about = (
-        "How many different things that a query needs are among the first k documents; repeats add nothing."
-    )
+    about = "The number of different targets of a query among the first k documents; repeated targets add nothing."
     return Chart(
         "diversity", "Diversity", about, _spec(_lines(_all(), rows, runs), rows, LINE_HEIGHT), LINE_HEIGHT
     )
 
 
 def _lines(chart: Any, rows: list[Row], runs: Sequence[str]) -> Any:
-    """Lines with bands against k, runs told apart by colour and shape."""
+    """Lines with bands by cutoff, one colour and shape per run."""
     cutoffs = sorted({row["k"] for row in rows})
     picked = alt.selection_point(name="picked", fields=["run"], bind="legend")
     faint = alt.condition(picked, alt.value(1), alt.value(0.12))
@@ -184,10 +178,10 @@ def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart | None:
             tooltip=_tips("run", "left", "right", "queries", "share"),
         )
     )
-    about = "Where a run's queries lie: the stronger the colour, the more of them have about that value."
+    about = "The distribution of a run's values over queries: the stronger the colour, the more queries."
     return _chosen(
         "distribution",
-        "Query by query",
+        "Score distribution",
         about,
         chart,
         rows,
@@ -201,7 +195,7 @@ def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     base = _measured().encode(
         x=alt.X(
             "milliseconds:Q",
-            title="milliseconds a query (mean, log scale)",
+            title="milliseconds per query (mean, log scale)",
             scale=alt.Scale(type="log", padding=24),
             axis=alt.Axis(tickCount=5),
         ),
@@ -215,7 +209,7 @@ def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         shape=alt.Shape(
             "front:N",
             title=None,
-            scale=alt.Scale(domain=["on the front", "beaten"], range=["diamond", "circle"]),
+            scale=alt.Scale(domain=["on the front", "dominated"], range=["diamond", "circle"]),
             legend=None,
         ),
         tooltip=_tips("run", "value", "milliseconds", "front"),
@@ -225,8 +219,8 @@ def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         .mark_text(align="left", dx=4, dy=-13)
         .encode(text="run:N")
     )
-    about = "Up and to the left is better. Runs on the front (diamonds) are beaten by none in both value and time."
-    return _chosen("trade", "Against time", about, alt.layer(front, points, names), rows)
+    about = "Up and to the left is better. No other run is both better and faster than those on the Pareto front (diamonds)."
+    return _chosen("trade", "Quality and latency", about, alt.layer(front, points, names), rows)
 
 
 def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Chart | None:
@@ -246,9 +240,9 @@ def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Cha
         color=alt.Color("shade:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1])),
         tooltip=_tips("run", "slice", "value", "queries"),
     )
-    text = base.mark_text(fontSize=11).encode(text="said:N", color=_ink("datum.shade > inkAt"))
+    text = base.mark_text(fontSize=11).encode(text="text:N", color=_ink("datum.shade > inkAt"))
     tallest = max(len({row["slice"] for row in rows if row["column"] == name}) for name in columns)
-    about = "Means within each kind of query (how many in brackets); the stronger, the better, and ● the best of each."
+    about = "Means by kind of query (number of queries in brackets); the stronger the colour the better, and ● is the best of each kind."
     return _chosen(
         *("slices", "By kind of query", about, alt.layer(cells, text), rows),
         height=max(LINE_HEIGHT, tallest * ROW_HEIGHT + 110),
@@ -259,7 +253,7 @@ def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Cha
 def _p_values(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart | None:
     if not rows:
         return None
-    base = _measured().encode(x=_runs_across("against", runs), y=_runs_down("run", runs))
+    base = _measured().encode(x=_runs_across("vs", runs), y=_runs_down("run", runs))
     cells = base.mark_rect(cornerRadius=2).encode(
         color=alt.Color(
             "level:N",
@@ -267,39 +261,39 @@ def _p_values(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Cha
             scale=alt.Scale(domain=list(LEVELS), range="ordinal"),
             legend=alt.Legend(orient="top", symbolStrokeWidth=1, symbolStrokeColor="#8a8a84"),
         ),
-        tooltip=_tips("run", "against", "difference", "p"),
+        tooltip=_tips("run", "vs", "difference", "p"),
     )
     strong = " || ".join(f"datum.level === '{level}'" for level in STRONG_LEVELS)
     text = (
         base.transform_calculate(
-            said="!isValid(datum.p) ? '' : datum.p < 0.001 ? '<.001' : format(datum.p, '.3f')"
+            text="!isValid(datum.p) ? '' : datum.p < 0.001 ? '<.001' : format(datum.p, '.3f')"
         )
         .mark_text(fontSize=11)
-        .encode(text="said:N", color=_ink(strong))
+        .encode(text="text:N", color=_ink(strong))
     )
-    family = "the pairs of the measure"
+    family = "all pairs of the measure"
     if baseline is not None:
-        family = f"the pairs with {baseline}, as in the tables, and the others for the others"
-    about = f"The p-value of every two runs, adjusted for {family}: strong cells are differences the data can tell."
+        family = f"the pairs with {baseline} as in the tables, and for the other pairs together"
+    about = f"The p-value of every two runs, adjusted for {family}; strong cells are significant differences."
     return _chosen(
-        "p-values", "Which differences are real", about, alt.layer(cells, text), rows, height=_square(runs)
+        "p-values", "Significant differences", about, alt.layer(cells, text), rows, height=_square(runs)
     )
 
 
 def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     if not rows:
         return None
-    base = _all().encode(x=_runs_across("against", runs), y=_runs_down("run", runs))
+    base = _all().encode(x=_runs_across("vs", runs), y=_runs_down("run", runs))
     cells = base.mark_rect(cornerRadius=2).encode(
         color=alt.Color("share:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1])),
-        tooltip=_tips("run", "against", "share"),
+        tooltip=_tips("run", "vs", "share"),
     )
     text = base.mark_text(fontSize=11).encode(
         text=alt.Text("share:Q", format=".0%"), color=_ink("datum.share > inkAt")
     )
     height = _square(runs)
-    about = f"How much of their first {made.OVERLAP_DEPTH} documents two runs share. Runs that agree little may be worth fusing."
-    return Chart("agreement", "Agreement", about, _spec(alt.layer(cells, text), rows, height), height)
+    about = f"The share of their first {data.OVERLAP_DEPTH} documents that two runs have in common. Runs with a low overlap may be worth fusing."
+    return Chart("agreement", "Overlap", about, _spec(alt.layer(cells, text), rows, height), height)
 
 
 def _square(runs: Sequence[str]) -> int:
@@ -315,7 +309,7 @@ def _chosen(
     height: int = LINE_HEIGHT,
     columns: tuple[str, ...] = (),
 ) -> Chart:
-    """A chart of the rows of one measure, which its parameter `measure` names."""
+    """A chart with a parameter `measure`, and `column` where there are columns."""
     measures = tuple(dict.fromkeys(row["measure"] for row in rows))
     spec = _spec(chart, rows, height)
     parameters = [{"name": "measure", "value": measures[0]}]
@@ -330,12 +324,12 @@ def _all() -> Any:
 
 
 def _measured() -> Any:
-    """A chart of the rows whose measure is the one chosen."""
+    """A chart of the rows of the chosen measure."""
     return _all().transform_filter("datum.measure === measure")
 
 
 def _spec(chart: Any, rows: list[Row], height: int) -> dict[str, Any]:
-    """The chart as Vega-Lite, as wide as the element that holds it."""
+    """The chart as Vega-Lite, as wide as the element that it is in."""
     fitted = chart.properties(
         width="container", height=height, autosize=alt.AutoSizeParams(type="fit", contains="padding")
     )
@@ -361,7 +355,7 @@ def _runs_across(field: str, runs: Sequence[str]) -> alt.X:
 
 
 def _label(runs: Sequence[str]) -> Any:
-    """How names are shown: where they are long, without what all of them begin or end with."""
+    """The expression for the labels of names: long ones without the prefix and suffix that all names share."""
     if max(map(len, runs), default=0) <= LONG_NAME:
         return alt.Undefined
     head, tail = shared_ends(runs)
@@ -399,7 +393,7 @@ def _ink(strong: str) -> Any:
 
 def _tips(*fields: str) -> list[alt.Tooltip]:
     numbers = ("value", "low", "high", "left", "right", "difference")
-    kinds = {"run": "N", "against": "N", "slice": "N", "stars": "N", "front": "N"}
+    kinds = {"run": "N", "vs": "N", "slice": "N", "stars": "N", "front": "N"}
     formats = {"share": ".1%", "p": ".3g", "milliseconds": ".3~g", **dict.fromkeys(numbers, ".4~f")}
     return [
         alt.Tooltip(f"{name}:{kinds.get(name, 'Q')}", format=formats.get(name, alt.Undefined))
@@ -428,7 +422,7 @@ _CONFIG: dict[str, Any] = {
 
 
 def save_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
-    """Write every chart of the measure that ranks the runs as NAME.png and NAME.svg; the files written."""
+    """Write every chart, for the measure that ranks the runs, as NAME.png and NAME.svg; returns the files."""
     import vl_convert
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The report page: one self-contained file that shows where a retriever wins and fails."""
+"""The report page: one self-contained HTML file with leaderboard, charts, and every query's lists."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ def write_page(
 ) -> None:
     """Write the page at `path`; with `charts`, also every chart as PNG and SVG in that folder.
 
-    A page keeps within 15 MB and says what it leaves out; `everything` lifts that. Where the extra
-    `report` is not installed, the plain tables are written instead, with a line that says so.
+    A page has at most 15 MB and states what it leaves out; with `everything` it leaves nothing out. Where the extra
+    `report` is not installed, a page with the tables alone is written, which states that.
     """
     from steelyard.io.files import write_file
     from steelyard.report.page.page import chart_files, missing_extra, page_html, plain_page
 
-    lacking = missing_extra()
-    if lacking is None:
-        write_file(Path(path), page_html(subject, everything=everything).encode("utf-8", "replace"))
-    else:
-        write_file(Path(path), plain_page(subject, lacking).encode("utf-8", "replace"))
+    missing = missing_extra()
+    html = page_html(subject, everything=everything) if missing is None else plain_page(subject, missing)
+    write_file(Path(path), html.encode("utf-8", "replace"))
     if charts is not None:
         chart_files(subject, Path(charts))

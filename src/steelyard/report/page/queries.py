@@ -1,4 +1,4 @@
-"""How each run fails on each query: named, so that queries can be filtered by it."""
+"""The queries of a page: their values, how each run fails on them, and the ranked lists with texts."""
 
 from __future__ import annotations
 
@@ -9,99 +9,103 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment
-from steelyard.alignment.hits import Floats, Ints, Ordering
+from steelyard.alignment.hits import Bools, Floats, Ints, Ordering
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.result import Comparison
-from steelyard.report.page.subject import Subject, embedded_json
+from steelyard.comparison.scores import ScoreTable
+from steelyard.comparison.slices import slice_labels
+from steelyard.report.page.embed import embedded_json, packed
+from steelyard.report.page.subject import Subject
+from steelyard.report.rows import ShownMeasure, is_time, shown_measures
 from steelyard.run import Run
+from steelyard.statistics.arrays import student_quantile
 
 UNANSWERED, MISSED, LOW, DISTRACTED, REPEATED, UNJUDGED, NOTHING, PARTLY = (1 << bit for bit in range(8))
-"""Bits of a failure: the scripts of the page read the same ones."""
+"""Bits of a failure, as in the scripts of the page (data.js)."""
 
 DEFAULT_CUTOFF = 10
 
 
 @dataclass(frozen=True)
-class Look:
-    """A run joined with its judgments: its failures by query, and the rank of its first relevant document."""
+class RunFailures:
+    """A run joined with its qrels: its failures by query, and the rank of its first relevant document (0: none)."""
 
     alignment: Alignment
     failures: Ints
     first: Ints
 
 
-def looks_of(comparison: Comparison) -> list[Look]:
-    """A look at every run of a comparison, in its order; none where it was made from scores alone."""
+def run_failures(comparison: Comparison) -> list[RunFailures]:
+    """The failures of every run of a comparison, in its order; empty where it was made from scores alone."""
     source = comparison.source
     if source is None:
         return []
     cutoff = low_cutoff(comparison)
-    return [look(source.alignments[name], cutoff) for name in comparison.runs]
+    return [failures_of(source.alignments[name], cutoff) for name in comparison.runs]
 
 
 def low_cutoff(comparison: Comparison) -> int:
-    """Below which rank a relevant document is ranked low: the cutoff of the first measure that has one."""
-    board = comparison.boards[0]
-    if board.k is not None:
-        return board.k
-    cutoffs = [c.measure.cutoff for c in board.columns if c.measure is not None and c.measure.cutoff]
+    """The rank below which a relevant document is ranked low: the cutoff of the first measure that has one."""
+    scores = comparison.score_tables[0]
+    if scores.k is not None:
+        return scores.k
+    cutoffs = [c.measure.cutoff for c in scores.columns if c.measure is not None and c.measure.cutoff]
     whole = [int(cutoff) for cutoff in cutoffs if cutoff >= 1]
     return whole[0] if whole else DEFAULT_CUTOFF
 
 
-def look(a: Alignment, cutoff: int) -> Look:
-    """Name the failures of one run.
+def failures_of(a: Alignment, cutoff: int) -> RunFailures:
+    """The failures of one run.
 
-    Missed: no relevant document in the whole list. Low: the first one stands below the cutoff.
-    Partly: some of the relevant ones are not within the cutoff. Distracted: a distractor stands
-    above the first relevant one. Repeated: a document comes again within the cutoff. Unjudged:
-    the first document was never judged.
+    Unanswered: the list is empty. Missed: no relevant document in the whole list. Low: the first one is below the
+    cutoff. Partly: some relevant documents are not within the cutoff. Distracted: a distractor is above the first
+    relevant document. Repeated: a document is repeated within the cutoff. Unjudged: the first document has no
+    judgment. Nothing: no document is relevant.
     """
     relevant, distractor = a.grade > 0, a.grade < 0
-    wanted = a.judged_per_query(a.judged.grade > 0)
+    total = a.judged_per_query(a.judged.grade > 0)
     first = a.first(relevant)
-    found = a.per_query(relevant & (a.rank <= cutoff))
+    retrieved = a.per_query(relevant & (a.rank <= cutoff))
     judged_top = np.zeros(a.size, dtype=bool)
     judged_top[a.query[a.rank == 1]] = True
-    again = np.zeros(a.size, dtype=bool)
-    again[a.repeats.query[a.repeats.rank <= cutoff]] = True
-    silent, barren = a.retrieved == 0, wanted == 0
-    missed = np.isinf(first) & ~silent & ~barren
+    repeated = np.zeros(a.size, dtype=bool)
+    repeated[a.repeats.query[a.repeats.rank <= cutoff]] = True
+    empty, nothing = a.retrieved == 0, total == 0
     failures = (
-        UNANSWERED * silent
-        | MISSED * missed
+        UNANSWERED * empty
+        | MISSED * (np.isinf(first) & ~empty & ~nothing)
         | LOW * (np.isfinite(first) & (first > cutoff))
         | DISTRACTED * (a.first(distractor) < np.minimum(first, cutoff + 1))
-        | REPEATED * again
-        | UNJUDGED * (~judged_top & ~silent)
-        | NOTHING * barren
-        | PARTLY * ((found > 0) & (found < wanted))
+        | REPEATED * repeated
+        | UNJUDGED * (~judged_top & ~empty)
+        | NOTHING * nothing
+        | PARTLY * ((retrieved > 0) & (retrieved < total))
     )
     rank = np.where(np.isfinite(first), first, 0)
-    return Look(a, failures.astype(np.int64), np.minimum(rank, 65535).astype(np.int64))
+    return RunFailures(a, failures.astype(np.int64), np.minimum(rank, 65535).astype(np.int64))
 
 
 DEPTH = 20
-"""Documents shown of every list."""
+"""Documents shown per list."""
 
 TEXT_LIMIT = 1_500
-"""Characters shown of a document's text; the page says how many more there are."""
+"""Characters shown of a document's text; the others are counted."""
 
 LABEL_LIMIT = 300
 """Characters shown of an id or a title."""
 
 FIRST_READ = 200
-"""Queries whose lists are read at first; then four times as many each time."""
+"""Queries whose lists are read first; each further batch is four times larger."""
 
 Top: TypeAlias = list[tuple[str, float | None]]
 """Documents and scores, best first."""
 
 MISSING_SHOWN = 40
-"""Relevant documents listed that no list shows."""
+"""Relevant documents listed per query that are in none of the shown lists."""
 
 
-def interesting_order(values: Floats, looks: Sequence[Look]) -> list[int]:
-    """The queries in the order they should be kept: misses, the biggest differences and a sample, in turn.
+def interesting_order(values: Floats, failures: Sequence[RunFailures]) -> list[int]:
+    """The queries in the order in which they are kept: the largest differences, misses and a sample, in turn.
 
     `values` is the first measure, runs x queries.
     """
@@ -109,8 +113,8 @@ def interesting_order(values: Floats, looks: Sequence[Look]) -> list[int]:
     known = np.nan_to_num(values, nan=0.0)
     spread = known.max(axis=0) - known.min(axis=0) if len(known) else np.zeros(size)
     movers = np.argsort(-spread, kind="stable").tolist()
-    missed = np.ones(size, dtype=bool) if looks else known.max(axis=0, initial=0.0) <= 0
-    for each in looks:
+    missed = np.ones(size, dtype=bool) if failures else known.max(axis=0, initial=0.0) <= 0
+    for each in failures:
         missed &= (each.failures & (MISSED | UNANSWERED)) > 0
     sample = np.random.default_rng(0).permutation(size).tolist()
     turns = zip(_padded(movers, size), _padded(np.flatnonzero(missed).tolist(), size), sample, strict=True)
@@ -122,8 +126,8 @@ def _padded(queries: list[int], size: int) -> list[int]:
 
 
 @dataclass
-class Shelf:
-    """The documents of the lists, each once, with what of it is shown."""
+class DocumentTable:
+    """The documents of the lists, each once: id, title, text and the number of characters left out."""
 
     documents: Any
     whole: bool
@@ -131,7 +135,7 @@ class Shelf:
     places: dict[str, int] = field(default_factory=dict)
 
     def place(self, doc_id: str) -> int:
-        """The document's place among the rows."""
+        """The row number of a document, which is added if it is new."""
         known = self.places.get(doc_id)
         if known is None:
             known = self.places[doc_id] = len(self.rows)
@@ -139,11 +143,11 @@ class Shelf:
         return known
 
     def _row(self, doc_id: str) -> list[Any]:
-        """Id, title, text and the number of characters left out; id alone where there is no text."""
-        found = self.documents.get(doc_id)
-        if found is None:
+        """The cells of a document; only its id where there is no text."""
+        document = self.documents.get(doc_id)
+        if document is None:
             return [self._label(doc_id)]
-        title, text = found
+        title, text = document
         if self.whole or len(text) <= TEXT_LIMIT:
             return [self._label(doc_id), self._label(title), text]
         return [self._label(doc_id), self._label(title), text[:TEXT_LIMIT], len(text) - TEXT_LIMIT]
@@ -154,7 +158,7 @@ class Shelf:
 
 @dataclass(frozen=True)
 class Lists:
-    """The lists of some queries, as the page reads them, and which queries those are."""
+    """The lists of some queries as JSON, the numbers of those queries, and the number of texts that are cut."""
 
     queries: tuple[int, ...]
     json: str
@@ -163,68 +167,71 @@ class Lists:
 
 def lists_of(
     subject: Subject,
-    looks: Sequence[Look],
+    failures: Sequence[RunFailures],
     order: Sequence[int],
     numbers: Mapping[int, int],
-    room: int | None,
+    limit: int | None,
 ) -> Lists:
-    """The lists of the queries in `order`, until the room (in bytes) is used up; all where there is no end to it.
+    """The lists of the queries in `order`, up to a limit in bytes (None: all).
 
-    `order` counts in the comparison's first board; `numbers` gives each query's number in the page.
+    `order` has positions in the first score table of the comparison; `numbers` gives each query's number in the page.
     """
     comparison = subject.comparison
     source = comparison.source
     if source is None:
         return Lists((), "{}", 0)
-    shelf = Shelf(subject.documents, whole=room is None)
-    judgments = _Judgments.of(source.qrels, looks)
-    made: dict[str, Any] = {}
+    documents = DocumentTable(subject.documents, whole=limit is None)
+    judgments = _Judgments.of(source.qrels, failures)
+    entries: dict[str, Any] = {}
     used = shown = 0
     for query, name, listed in _listed(comparison, order):
         entry = {
-            "lists": [None if rows is None else [_placed(shelf, row) for row in rows] for rows in listed],
-            **judgments.entry(name, shelf, [rows or [] for rows in listed]),
-            **_failed(subject, name),
+            "lists": [
+                None if rows is None else [_list_row(documents, row) for row in rows] for rows in listed
+            ],
+            **judgments.entry(name, documents, [rows or [] for rows in listed]),
+            **_errors(subject, name),
         }
-        if room is not None:
-            used += len(embedded_json([entry, shelf.rows[shown:]]).encode()) + 12
-            if used > room and made:
-                shelf.rows = shelf.rows[:shown]
+        if limit is not None:
+            used += len(embedded_json([entry, documents.rows[shown:]]).encode()) + 12
+            if used > limit and entries:
+                documents.rows = documents.rows[:shown]
                 break
-            shown = len(shelf.rows)
-        made[str(numbers[query])] = entry
-    kept = embedded_json({"documents": shelf.rows, "queries": made})
-    return Lists(tuple(map(int, made)), kept, sum(len(row) > 3 for row in shelf.rows))
+            shown = len(documents.rows)
+        entries[str(numbers[query])] = entry
+    embedded = embedded_json({"documents": documents.rows, "queries": entries})
+    return Lists(tuple(map(int, entries)), embedded, sum(len(row) > 3 for row in documents.rows))
 
 
 def _listed(comparison: Comparison, order: Sequence[int]) -> Iterator[tuple[int, str, list[Top | None]]]:
-    """The queries with the top of every run's list, read some at a time: few of many may be wanted."""
+    """The queries with the first documents of every run, read in batches: often only the first are needed."""
     assert comparison.source is not None
-    rules = next(iter(comparison.coverage.values())).policies
+    assert comparison.options is not None
+    ordering = comparison.options.ordering
     start, size = 0, FIRST_READ
     while start < len(order):
         some = order[start : start + size]
-        names = [comparison.boards[0].queries[query] for query in some]
-        tops = [_tops(comparison.source.run(run), rules.ordering, names) for run in comparison.runs]
+        names = [comparison.score_tables[0].queries[query] for query in some]
+        tops = [_tops(comparison.source.run(run), ordering, names) for run in comparison.runs]
         for query, name in zip(some, names, strict=True):
             yield query, name, [top.get(name) for top in tops]
         start, size = start + size, size * 4
 
 
-def _failed(subject: Subject, query: str) -> dict[str, dict[str, str]]:
+def _errors(subject: Subject, query: str) -> dict[str, dict[str, str]]:
     """The errors of the runs that failed on a query."""
     runs = subject.comparison.runs
-    found = {
+    by_run = {
         str(runs.index(run)): errors[query]
         for run, errors in subject.errors.items()
         if query in errors and run in runs
     }
-    return {"errors": found} if found else {}
+    return {"errors": by_run} if by_run else {}
 
 
-def _placed(shelf: Shelf, row: tuple[str, float | None]) -> list[Any]:
+def _list_row(documents: DocumentTable, row: tuple[str, float | None]) -> list[Any]:
     doc, score = row
-    return [shelf.place(doc)] if score is None else [shelf.place(doc), float(f"{score:.5g}")]
+    return [documents.place(doc)] if score is None else [documents.place(doc), float(f"{score:.5g}")]
 
 
 def _tops(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[str, Top]:
@@ -234,18 +241,17 @@ def _tops(run: Run, ordering: Ordering, queries: Sequence[str]) -> dict[str, Top
     rows = ranked_rows(run, ordering).filter(
         (pl.col("rank") <= DEPTH) & pl.col("query_id").is_in(list(queries))
     )
-    found: dict[str, Top] = {}
+    tops: dict[str, Top] = {}
     for query, doc, score in rows.select("query_id", "doc_id", "score").iter_rows():
-        found.setdefault(query, []).append((doc, score))
-    return found
+        tops.setdefault(query, []).append((doc, score))
+    return tops
 
 
 @dataclass(frozen=True)
 class _Judgments:
     """The judgments of a query with the ranks of each judged document in every run.
 
-    A rank is 0 where the document did not come back, and None where the run could not have returned it:
-    it is a chunk of another chunking.
+    A rank is 0 where the document was not retrieved, and None where it is a chunk of another chunking than the run's.
     """
 
     place: dict[str, int]
@@ -256,14 +262,14 @@ class _Judgments:
     ranks: list[list[int | None]]
 
     @classmethod
-    def of(cls, qrels: Any, looks: Sequence[Look]) -> _Judgments:
+    def of(cls, qrels: Any, failures: Sequence[RunFailures]) -> _Judgments:
         judged = qrels.judged
         named: dict[int, list[str]] = {}
         if qrels.has_targets:
             pairs = zip(qrels.targets.doc.tolist(), qrels.targets.target.tolist(), strict=True)
             for doc, target in pairs:
                 named.setdefault(doc, []).append(qrels.targets.name[target])
-        ranks = [_ranks(qrels, each.alignment) for each in looks]
+        ranks = [_ranks(qrels, each.alignment) for each in failures]
         return cls(
             place={query: number for number, query in enumerate(judged.query_ids)},
             starts=judged.starts.tolist(),
@@ -273,8 +279,10 @@ class _Judgments:
             ranks=ranks,
         )
 
-    def entry(self, query: str, shelf: Shelf, listed: Iterable[Iterable[tuple[str, Any]]]) -> dict[str, Any]:
-        """What is judged: documents that a list shows, and the relevant ones that none shows."""
+    def entry(
+        self, query: str, documents: DocumentTable, listed: Iterable[Iterable[tuple[str, Any]]]
+    ) -> dict[str, Any]:
+        """The judged documents that are in a shown list, and the relevant ones that are in none."""
         shown = {doc for rows in listed for doc, _ in rows}
         rows: list[list[Any]] = []
         hidden = relevant = absent = 0
@@ -290,7 +298,7 @@ class _Judgments:
                     continue
             rows.append(
                 [
-                    shelf.place(doc),
+                    documents.place(doc),
                     int(grade) if grade == int(grade) else grade,
                     self.targets.get(number, []),
                     [rank[number] for rank in self.ranks],
@@ -304,12 +312,127 @@ class _Judgments:
 
 
 def _ranks(qrels: Any, a: Alignment) -> list[int | None]:
-    """The rank of every judged document in a run; the run may be joined with a part of the judgments."""
+    """The rank of every judged document in a run, which may be joined with a part of the qrels."""
     own = np.zeros(len(a.judged.query), dtype=np.int64)
     own[a.doc] = a.rank
     if len(own) == len(qrels.judged.doc_ids):
         return list(own.tolist())
     names = [a.queries[query] for query in a.judged.query.tolist()]
     known = dict(zip(zip(names, a.doc_ids, strict=True), own.tolist(), strict=True))
-    asked = [qrels.judged.query_ids[query] for query in qrels.doc_query.tolist()]
-    return [known.get(pair) for pair in zip(asked, qrels.judged.doc_ids, strict=True)]
+    queries = [qrels.judged.query_ids[query] for query in qrels.doc_query.tolist()]
+    return [known.get(pair) for pair in zip(queries, qrels.judged.doc_ids, strict=True)]
+
+
+QUERY_TEXT_LIMIT = 400
+"""Characters of a query shown in the table."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The queries that fit on a page, as positions in the first score table of the comparison, in its order."""
+
+    places: tuple[int, ...]
+    everything: bool
+
+
+def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> dict[str, Any]:
+    """The data of the kept queries: values, failures and slices; and the components of the composite."""
+    comparison = subject.comparison
+    scores = comparison.score_tables[0]
+    places = np.array(kept.places, dtype=np.int64)
+    names = [scores.queries[place] for place in kept.places]
+    measures = shown_measures(comparison)
+    return {
+        "title": subject.title,
+        "runs": list(comparison.runs),
+        "baseline": -1
+        if comparison.plan.baseline is None
+        else comparison.runs.index(comparison.plan.baseline),
+        "leader": comparison.runs.index(comparison.leaderboard_rows[0].run),
+        "second": comparison.runs.index(comparison.leaderboard_rows[1].run)
+        if len(comparison.runs) > 1
+        else -1,
+        "measures": [
+            {"label": each.label, "better": each.column.better, "unit": "s" if is_time(each.column) else ""}
+            for each in measures
+        ],
+        "values": packed(_values(measures, places), "f4"),
+        "queries": names,
+        "texts": [_cut(subject.queries.get(name, ""), kept.everything) for name in names],
+        "cutoff": low_cutoff(comparison),
+        **_packed_failures(failures, names),
+        "slices": _slices(subject, names),
+        "boards": [
+            _weighable(components, comparison.weights or {})
+            for components in comparison.components
+            if components is not None
+        ],
+    }
+
+
+def _values(measures: Sequence[ShownMeasure], places: Ints) -> Floats:
+    """Measures x runs x queries."""
+    values = [each.values[:, places] for each in measures]
+    return np.stack(values) if values else np.zeros((0, 0, 0))
+
+
+def _packed_failures(failures: Sequence[RunFailures], names: Sequence[str]) -> dict[str, Any]:
+    """Each run's failures and first relevant rank by query; None where only scores are known."""
+    if not failures:
+        return {"failures": None, "first": None}
+    place = {query: number for number, query in enumerate(failures[0].alignment.queries)}
+    chosen = np.array([place[name] for name in names], dtype=np.int64)
+    return {
+        "failures": packed(np.stack([each.failures[chosen] for each in failures]), "u1"),
+        "first": packed(np.stack([each.first[chosen] for each in failures]), "u2"),
+    }
+
+
+def _slices(subject: Subject, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The columns that queries can be filtered by: their values, and the number of each query's value."""
+    slices = []
+    for column, values in subject.slice_columns.items():
+        texts = slice_labels(names, values)
+        known = sorted(set(texts))
+        place = {text: number for number, text in enumerate(known)}
+        slices.append(
+            {"column": column, "values": known, "codes": packed([place[text] for text in texts], "u1")}
+        )
+    return slices
+
+
+def _weighable(components: ScoreTable, weights: Mapping[str, float]) -> dict[str, Any]:
+    """The data to weight the components differently: their means, and their covariance over queries.
+
+    Only queries with a value of every component count, as in the composite itself. Values of measures where lower
+    is better are inverted.
+    """
+    columns = components.columns
+    oriented = np.stack(
+        [
+            1 - components.of(column.key) if column.better == "less" else components.of(column.key)
+            for column in columns
+        ],
+        axis=1,
+    )
+    whole: Bools = np.asarray(~np.isnan(oriented).any(axis=1))
+    means = [
+        (parts[:, there].mean(axis=1) if there.any() else np.zeros(len(parts))).tolist()
+        for parts, there in zip(oriented, whole, strict=True)
+    ]
+    in_all_runs = whole.all(axis=0)
+    size = int(in_all_runs.sum())
+    flat = oriented[:, :, in_all_runs].reshape(-1, size)
+    spread = np.cov(flat).reshape(len(flat), len(flat)) if size > 1 else np.zeros((len(flat), len(flat)))
+    return {
+        "keys": [column.key for column in columns],
+        "weights": [weights[column.key] for column in columns],
+        "means": means,
+        "covariance": packed(spread, "f8"),
+        "queries": size,
+        "reach": student_quantile(0.975, size - 1) if size > 1 else 0.0,
+    }
+
+
+def _cut(text: str, whole: bool) -> str:
+    return text if whole or len(text) <= QUERY_TEXT_LIMIT else f"{text[:QUERY_TEXT_LIMIT]}…"

@@ -1,33 +1,30 @@
-"""What a page is about: a comparison, and what is known of its queries, documents and making."""
+"""The subject of a page: a comparison with the texts of its queries and documents, its costs and its inputs."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from steelyard.comparison.result import Comparison
+from steelyard.comparison.slices import COMPLEXITY, complexity
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.datasets import Dataset
 
+SLICE_VALUES = 12
+"""Columns with more distinct values than this are not used as slices."""
+
 
 @dataclass(frozen=True)
 class Subject:
-    """A comparison with the texts to show, the costs, and how it was made.
+    """A comparison and everything else that a page shows.
 
-    `queries` are texts by id and `columns` what else is known of them; `documents` are title and
-    text by id; `costs` one mapping a run; `made` each run's settings and fingerprint; `facts` pairs of
-    what and which (dataset, machine); `errors` a run's failures by query; `command` makes the page again; `absent`
-    says what is not there and why.
+    queries: texts by id. columns: further columns of the queries. documents: title and text by id. costs: one mapping
+    per run. errors: the error of a run by query. made: settings and fingerprint of each run. facts: pairs of name and
+    value (dataset, machine). command: reproduces the page. absent: sentences on what is missing, and why.
     """
 
     comparison: Comparison
@@ -44,12 +41,27 @@ class Subject:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """The mean seconds a query of each run that was timed."""
+        """The mean seconds per query of each run that was timed."""
         return {str(row["run"]): float(row["mean_seconds"]) for row in self.costs if row.get("mean_seconds")}
+
+    @cached_property
+    def slice_columns(self) -> dict[str, Mapping[str, object]]:
+        """The columns to slice by: those of the queries that have few distinct values, and complexity."""
+        columns: dict[str, Mapping[str, object]] = {
+            name: column
+            for name, column in self.columns.items()
+            if 1 < len({str(value) for value in column.values()}) <= SLICE_VALUES
+        }
+        source = self.comparison.source
+        if source is not None and not source.chunked and COMPLEXITY not in columns:
+            sizes = complexity(source.qrels)
+            if len(set(sizes.values())) > 1:
+                columns[COMPLEXITY] = sizes
+        return columns
 
 
 def comparison_subject(comparison: Comparison, dataset: Dataset | None = None) -> Subject:
-    """What the page of a comparison alone is about; the texts are the dataset's, or those the runs carry."""
+    """The subject of the page of a comparison; the texts are those of the dataset."""
     source = comparison.source
     queries: Mapping[str, str] = {}
     columns: Mapping[str, Mapping[str, Any]] = {}
@@ -62,7 +74,7 @@ def comparison_subject(comparison: Comparison, dataset: Dataset | None = None) -
         facts.append(("Dataset", f"{dataset.name}, {counted(len(dataset.corpus), 'document')}"))
         facts.append(("Fingerprint of the dataset", dataset.fingerprint))
     elif source is None:
-        absent.append("This page was made from scores alone: there are no lists, texts or judgments to show.")
+        absent.append("This page was made from scores alone: it has no lists, texts or judgments.")
     else:
         absent.append(
             "This page was made without a dataset: queries and documents are shown by their ids. "
@@ -71,12 +83,12 @@ def comparison_subject(comparison: Comparison, dataset: Dataset | None = None) -
     costs = []
     made: dict[str, tuple[str, str]] = {}
     if source is not None:
-        held = {name: source.run(name) for name in comparison.runs}
-        facts.append(("Fingerprint of the judgments", source.qrels.fingerprint))
-        made = {name: ("", run.fingerprint) for name, run in held.items()}
-        for name, run in held.items():
-            taken = list((run.seconds or {}).values())
-            costs.append({"run": name, "mean_seconds": sum(taken) / len(taken) if taken else None})
+        runs = {name: source.run(name) for name in comparison.runs}
+        facts.append(("Fingerprint of the qrels", source.qrels.fingerprint))
+        made = {name: ("", run.fingerprint) for name, run in runs.items()}
+        for name, run in runs.items():
+            seconds = list((run.seconds or {}).values())
+            costs.append({"run": name, "mean_seconds": sum(seconds) / len(seconds) if seconds else None})
     plan = comparison.plan
     facts.append(("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"))
     return Subject(
@@ -94,7 +106,7 @@ def comparison_subject(comparison: Comparison, dataset: Dataset | None = None) -
 
 
 class Documents(Mapping[str, tuple[str, str]]):
-    """Title and text by id, of a dataset's documents, read only when asked for."""
+    """Title and text of the documents of a dataset, by id; read when first used."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._corpus = dataset.corpus
@@ -107,80 +119,3 @@ class Documents(Mapping[str, tuple[str, str]]):
 
     def __len__(self) -> int:
         return len(self._corpus)
-
-
-SCRIPTS = (
-    "dom.js",
-    "text.js",
-    "state.js",
-    "data.js",
-    "weights.js",
-    "selection.js",
-    "theme.js",
-    "leaderboard.js",
-    "lists.js",
-    "moves.js",
-    "query.js",
-    "queries.js",
-    "charts.js",
-    "main.js",
-)
-"""The page's modules, each after those it imports."""
-
-_IMPORT = re.compile(r"^import \{[^}]*\} from \"\./[a-z-]+\.js\";\n", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(?:async )?function |const |class )", re.MULTILINE)
-_UNSAFE = {
-    "<": "\\u003c",
-    ">": "\\u003e",
-    "&": "\\u0026",
-    "\u2028": "\\u2028",
-    "\u2029": "\\u2029",
-    "\x7f": "\\u007f",
-}
-_ESCAPED = re.compile("[<>&\u2028\u2029\x7f\ud800-\udfff]")
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
-
-
-def embedded_json(data: Any) -> str:
-    """JSON that can stand in a script element: no character of it can close the element.
-
-    >>> embedded_json({"text": "</script><b>&"})
-    '{"text":"\\\\u003c/script\\\\u003e\\\\u003cb\\\\u003e\\\\u0026"}'
-    """
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return _ESCAPED.sub(lambda found: _UNSAFE.get(found[0]) or f"\\u{ord(found[0]):04x}", text)
-
-
-def packed(values: Any, kind: str) -> str:
-    """Numbers as base64 of little-endian bytes, which a page reads far faster than JSON.
-
-    >>> packed([1, 2], "u1")
-    'AQI='
-    """
-    return base64.b64encode(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()).decode()
-
-
-def visible(text: str) -> str:
-    """Text with control characters as pictures of themselves, so that a page can hold them.
-
-    >>> visible("a\\x00b")
-    'a␀b'
-    """
-    return _CONTROLS.sub(lambda found: "\u2421" if found[0] == "\x7f" else chr(0x2400 + ord(found[0])), text)
-
-
-def page_script() -> str:
-    """The page's modules as one: they import nothing from elsewhere, so their imports can go."""
-    folder = files("steelyard.report.page") / "scripts"
-    parts = [(folder / name).read_text("utf-8") for name in SCRIPTS]
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", part)) for part in parts)
-
-
-def page_style() -> str:
-    """The page's style sheet."""
-    return (files("steelyard.report.page") / "page.css").read_text("utf-8")
-
-
-def script_hash(script: str) -> str:
-    """The hash by which a page's own policy knows a script it may run."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

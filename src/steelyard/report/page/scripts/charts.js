@@ -1,4 +1,4 @@
-// The charts: drawn by the bundled Vega when they come into view, and again when the theme changes.
+// The charts: drawn with the bundled Vega when they come into view, and again when the theme changes.
 
 import { append, byId, make, option } from "./dom.js";
 import { visible } from "./text.js";
@@ -50,8 +50,8 @@ function setUpSelect(id, values, changed) {
   select.closest("label").hidden = values.length < 2;
 }
 
-// The measure and column a chart shows: those chosen, or its first where it does not have them.
-function wanted(figure, state) {
+// The measure and column of a chart: the chosen ones, or its first where it does not have them.
+function selected(figure, state) {
   const { measures, columns } = figure.chart;
   const column = byId("chart-column").value;
   return {
@@ -63,18 +63,18 @@ function wanted(figure, state) {
 function point(figure, state) {
   caption(figure, state);
   if (!figure.view) return;
-  for (const [name, value] of Object.entries(wanted(figure, state))) {
+  for (const [name, value] of Object.entries(selected(figure, state))) {
     if (value !== undefined) figure.view.signal(name, value);
   }
   figure.view.runAsync();
 }
 
 function caption(figure, state) {
-  const { measure, column } = wanted(figure, state);
-  const said = figure.element.querySelector(".shown");
-  said.replaceChildren();
-  if (measure !== undefined) append(said, [make("bdi", {}, visible(measure))]);
-  if (column !== undefined) append(said, [", by ", make("bdi", {}, visible(column))]);
+  const { measure, column } = selected(figure, state);
+  const shown = figure.element.querySelector(".shown");
+  shown.replaceChildren();
+  if (measure !== undefined) append(shown, [make("bdi", {}, visible(measure))]);
+  if (column !== undefined) append(shown, [", by ", make("bdi", {}, visible(column))]);
 }
 
 async function draw(figure, state) {
@@ -83,7 +83,7 @@ async function draw(figure, state) {
   drawing ??= loadVega();
   const embed = await drawing;
   const spec = { ...figure.chart.spec };
-  const chosen = { ...wanted(figure, state), ...colours().inks };
+  const chosen = { ...selected(figure, state), ...colours().inks };
   spec.params = (spec.params ?? []).map((each) => (chosen[each.name] === undefined ? each : { ...each, value: chosen[each.name] }));
   const stage = figure.element.querySelector(".drawing");
   const result = await embed(stage, spec, { actions: false, ast: true, renderer: "svg", config: config(), tooltip: { theme: isDark() ? "dark" : "light" } });
@@ -92,7 +92,7 @@ async function draw(figure, state) {
   label(figure, stage);
 }
 
-// The drawing as one picture with a name, for those who cannot see it.
+// The drawing as one image with a label for screen readers.
 function label(figure, stage) {
   const svg = stage.querySelector("svg");
   svg.setAttribute("role", "img");

@@ -1,4 +1,4 @@
-// The numbers of the page, unpacked: one value for each measure, run and query.
+// The data of the page, unpacked: one value per measure, run and query.
 
 export const FAILURES = Object.freeze({
   unanswered: 1,
@@ -44,23 +44,23 @@ export function unpack(summary) {
   };
 }
 
-// A run's failures on a query, in words.
+// The failures of a run on a query: kind and text.
 export function failureWords(data, run, query) {
   const bits = data.failure(run, query);
   const rank = data.firstRank(run, query);
-  const said = [];
-  if (bits & FAILURES.unanswered) said.push(["nothing", "no answer"]);
-  if (bits & FAILURES.missed) said.push(["missed", "missed"]);
-  if (bits & FAILURES.low) said.push(["low", `ranked low (first gold at ${rank})`]);
-  if (bits & FAILURES.partly) said.push(["partly", "found in part"]);
-  if (bits & FAILURES.distracted) said.push(["distracted", "distractor above gold"]);
-  if (bits & FAILURES.repeated) said.push(["repeated", "duplicate"]);
-  if (bits & FAILURES.unjudged) said.push(["unjudged", "unjudged on top"]);
-  if (bits & FAILURES.nothing) said.push(["nothing", "nothing to find"]);
-  return said;
+  const words = [];
+  if (bits & FAILURES.unanswered) words.push(["nothing", "empty list"]);
+  if (bits & FAILURES.missed) words.push(["missed", "missed"]);
+  if (bits & FAILURES.low) words.push(["low", `ranked low (first relevant at ${rank})`]);
+  if (bits & FAILURES.partly) words.push(["partly", "found in part"]);
+  if (bits & FAILURES.distracted) words.push(["distracted", "distractor above relevant"]);
+  if (bits & FAILURES.repeated) words.push(["repeated", "duplicate"]);
+  if (bits & FAILURES.unjudged) words.push(["unjudged", "unjudged at rank 1"]);
+  if (bits & FAILURES.nothing) words.push(["nothing", "no relevant document"]);
+  return words;
 }
 
-// A setting named in the address, or what to fall back on.
+// The run or measure named in the address, or a default.
 export function runNamed(data, name, fallback) {
   const found = data.runs.indexOf(name);
   return found >= 0 ? found : fallback;
@@ -71,7 +71,7 @@ export function measureNamed(data, label) {
   return found >= 0 ? found : 0;
 }
 
-// The two runs that differences are between: the run looked at, and the one it is held against.
+// The two runs that are compared: the chosen run, and the one it is compared with.
 export function chosenPair(data, state) {
   const base = data.baseline >= 0 ? data.baseline : data.second;
   const against = runNamed(data, state.against, base);

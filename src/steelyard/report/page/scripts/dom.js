@@ -1,4 +1,4 @@
-// Elements made without HTML: whatever a text holds, it stays text.
+// Elements are built without HTML, so that any text stays text.
 
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);

@@ -1,4 +1,4 @@
-// The leaderboard: sorted by any column, and ranked anew when the weights move.
+// The leaderboard: sorted by any column, and ranked again when the weights change.
 
 import { append, byId, make } from "./dom.js";
 import { number, visible } from "./text.js";
@@ -19,9 +19,9 @@ export function setUpLeaderboard(data, store) {
       sliders.show(weights, changed);
       table.classList.toggle("reweighed", changed);
       boards.forEach((board, place) => showComposite(bodies[place], weigh(board, weights)));
-      const said = byId("weights-said");
-      said.replaceChildren();
-      append(said, verdict(data, boards[0], weights, changed));
+      const status = byId("weights-said");
+      status.replaceChildren();
+      append(status, verdict(data, boards[0], weights, changed));
     }
     sortRows(table, state.by);
   };
@@ -31,21 +31,21 @@ export function setUpLeaderboard(data, store) {
   if (store.get().by || store.get().weights) render(store.get());
 }
 
-// What the next click on a column asks for: its best first, then its worst.
+// The order after a click on a column: best first, then worst first.
 function nextOrder(by, head) {
   const name = head.dataset.sort;
   return by === name ? `-${name}` : name;
 }
 
 function sortRows(table, by) {
-  const turned = by.startsWith("-");
-  const name = turned ? by.slice(1) : by;
+  const inverted = by.startsWith("-");
+  const name = inverted ? by.slice(1) : by;
   const heads = [...table.tHead.rows[0].cells];
   const chosen = heads.findIndex((head) => head.dataset.sort === name);
   const place = Math.max(0, chosen);
   for (const [at, head] of heads.entries()) {
     if (!head.dataset.sort) continue;
-    if (at === place) head.setAttribute("aria-sort", rising(head) !== turned ? "ascending" : "descending");
+    if (at === place) head.setAttribute("aria-sort", rising(head) !== inverted ? "ascending" : "descending");
     else head.removeAttribute("aria-sort");
   }
   const key = (row) => row.cells[place].dataset.value;
@@ -53,8 +53,8 @@ function sortRows(table, by) {
   for (const body of table.tBodies) {
     const rows = [...body.rows];
     rows.sort((a, b) => {
-      const found = head.dataset.kind === "text" ? key(a).localeCompare(key(b)) : ranked(key(a), key(b), rising(head));
-      return (turned ? -found : found) || Number(a.dataset.rank) - Number(b.dataset.rank);
+      const order = head.dataset.kind === "text" ? key(a).localeCompare(key(b)) : ranked(key(a), key(b), rising(head));
+      return (inverted ? -order : order) || Number(a.dataset.rank) - Number(b.dataset.rank);
     });
     body.append(...rows);
   }
@@ -118,21 +118,21 @@ function moveBar(bar, mean, half) {
   bar.querySelector(".mean").setAttribute("x", at(mean) - 1);
 }
 
-// What the weights say: who leads, by how much, whether that is real, and whether the winner changed.
+// The verdict for the current weights: which run leads, by how much, whether that is significant, and whether the leader changed.
 function verdict(data, board, weights, changed) {
-  if (!changed) return ["These are the weights the ranking was made with. Move one to see how much depends on it."];
+  if (!changed) return ["These are the weights of the ranking. Move one to see how the ranking depends on it."];
   const name = (run) => make("strong", {}, make("bdi", {}, visible(data.runs[run])));
   const now = weigh(board, weights);
   const given = weigh(board, board.weights).order[0];
   if (!now.lead) return [name(now.order[0]), ` scores ${number(now.means[now.order[0]])}.`];
   const { first, second, gap, half } = now.lead;
-  const told = gap > half ? "the data can tell them apart" : "the data cannot tell them apart";
-  const said = first === given ? [" still leads"] : [" now leads instead of ", name(given), ": the winner changes"];
+  const outcome = gap > half ? "the difference is significant" : "the difference is not significant";
+  const leads = first === given ? [" still leads"] : [" now leads instead of ", name(given)];
   return [
     name(first),
-    ...said,
-    `. It is ${number(gap)} ahead of `,
+    ...leads,
+    `, by ${number(gap)} over `,
     name(second),
-    `, give or take ${number(half)} (95 %): ${told}.`,
+    ` (95% interval ± ${number(half)}): ${outcome}.`,
   ];
 }

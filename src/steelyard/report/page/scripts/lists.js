@@ -1,27 +1,27 @@
-// The ranked lists of a query, read when first asked for, each document with its label.
+// The ranked lists of a query, parsed when first needed, each document with its label.
 
-let shelf = null;
+let embedded = null;
 
 export function listsOf(element, query) {
-  shelf ??= JSON.parse(element.textContent);
-  return shelf.queries?.[query] ?? null;
+  embedded ??= JSON.parse(element.textContent);
+  return embedded.queries?.[query] ?? null;
 }
 
 export function documentAt(place) {
-  const [id, title = "", text = null, cut = 0] = shelf.documents[place];
+  const [id, title = "", text = null, cut = 0] = embedded.documents[place];
   return { id, title, text, cut };
 }
 
 export const LABELS = Object.freeze({
-  gold: ["◆", "gold"],
-  again: ["◇", "gold"],
+  relevant: ["◆", "relevant"],
+  again: ["◇", "relevant"],
   distractor: ["✖", "distractor"],
   repeat: ["↻", "duplicate"],
   judged: ["○", "not relevant"],
   unjudged: ["?", "unjudged"],
 });
 
-// One run's list: document, score, rank, what it is, and (for a repeat) the rank that had it first.
+// The list of a run: document, score, rank, kind and, for a repeat, the earlier rank.
 export function labelled(entry, run) {
   const rows = entry.lists[run];
   if (!rows) return null;
@@ -40,12 +40,12 @@ export function labelled(entry, run) {
     const before = known.targets.map((target) => found.get(target));
     for (const target of known.targets) if (!found.has(target)) found.set(target, rank);
     const again = known.targets.length > 0 && before.every((earlier) => earlier !== undefined);
-    return again ? { ...item, kind: "again", since: Math.min(...before) } : { ...item, kind: "gold" };
+    return again ? { ...item, kind: "again", since: Math.min(...before) } : { ...item, kind: "relevant" };
   });
 }
 
-// The relevant documents that some of the lists do not show, with their rank in every run (0: nowhere; null: the run
-// is on another chunking, and could not have it).
+// The relevant documents that are missing from some of the shown lists, with their rank in every run (0: not
+// retrieved; null: the run has another chunking).
 export function missing(entry, runs, depth) {
   return entry.judged
     .filter(([, grade, , ranks]) => grade > 0 && runs.some((run) => ranks[run] === 0 || (ranks[run] ?? 0) > depth))

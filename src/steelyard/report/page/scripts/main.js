@@ -1,4 +1,4 @@
-// The page comes alive: data in, state from the address, and every part told of every change.
+// Start of the page: read the data and the state, and set up every part.
 
 import { setUpCharts } from "./charts.js";
 import { unpack } from "./data.js";

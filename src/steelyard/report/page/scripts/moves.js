@@ -1,4 +1,4 @@
-// Lines between lists that stand side by side: where each document of one is in the next.
+// Lines between lists side by side, from each document to its position in the next list.
 
 import { drawn } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// The table of queries: searched, filtered, sorted, a page at a time.
+// The table of queries: search, filters, order and pages.
 
 import { chosenPair, measureNamed } from "./data.js";
 import { append, byId, make, option } from "./dom.js";
@@ -49,7 +49,7 @@ function setUpControls(data, store) {
     run: data.runs.map((name) => [name, name]),
     against: data.runs.map((name) => [name, name]),
     slice: [
-      ["", "Every kind"],
+      ["", "All kinds"],
       ...data.slices.flatMap((each) => each.values.map((value) => [`${each.column}:${value}`, `${each.column}: ${value}`])),
     ],
   };
@@ -79,7 +79,7 @@ function setUpControls(data, store) {
         button.setAttribute("aria-pressed", String(button.dataset.filter === state.filter));
         if (button.dataset.filter === "lost" && against >= 0) {
           button.replaceChildren();
-          append(button, ["Lost against ", make("bdi", {}, visible(data.runs[against]))]);
+          append(button, ["Lost vs ", make("bdi", {}, visible(data.runs[against]))]);
         }
       }
     },
@@ -90,7 +90,7 @@ function fillTable(data, state, store, shown) {
   const measure = measureNamed(data, state.measure);
   const [run, against] = chosenPair(data, state);
   const heads = [headOf("query", "Query", "", state, store)];
-  if (data.judged) heads.push(make("th", { scope: "col" }, "What happened to ", make("bdi", {}, visible(data.runs[run]))));
+  if (data.judged) heads.push(make("th", { scope: "col" }, "Outcome of ", make("bdi", {}, visible(data.runs[run]))));
   if (against >= 0) heads.push(headOf("difference", "Difference", "number", state, store));
   data.runs.forEach((name, at) => heads.push(headOf(`run:${at}`, name, "number", state, store)));
   const top = topValue(data, measure, shown);
@@ -104,7 +104,7 @@ function headOf(name, text, kind, state, store) {
   const biggest = name === "difference" && state.sort === "change";
   const sorted = state.sort === name || biggest;
   const direction = biggest ? "other" : state.rising ? "ascending" : "descending";
-  const button = make("button", { type: "button", title: biggest ? "sorted by size, either way" : "sort" }, make("bdi", {}, visible(text)));
+  const button = make("button", { type: "button", title: biggest ? "sorted by absolute value" : "sort" }, make("bdi", {}, visible(text)));
   button.addEventListener("click", () =>
     store.set({ sort: name, rising: state.sort === name ? !state.rising : name === "query", page: 1 }),
   );
@@ -149,14 +149,14 @@ function differenceCell(data, measure, run, against, query) {
   const kind = gain > 0 ? "gain" : gain < 0 ? "loss" : "same";
   const shape = gain > 0 ? "▲" : gain < 0 ? "▼" : "=";
   const unit = data.measures[measure].unit === "s";
-  const said = unit ? `${signed(difference * 1000, 2)} ms ` : `${signed(difference, 3)} `;
-  return make("td", { class: `number difference ${kind}` }, make("span", {}, said), make("span", { class: "shape" }, shape));
+  const text = unit ? `${signed(difference * 1000, 2)} ms ` : `${signed(difference, 3)} `;
+  return make("td", { class: `number difference ${kind}` }, make("span", {}, text), make("span", { class: "shape" }, shape));
 }
 
 function showPages(store, page, pages, count, from) {
-  const said = byId("queries-said");
+  const status = byId("queries-said");
   const shown = count ? `${(from + 1).toLocaleString("en")} to ${Math.min(count, from + ROWS).toLocaleString("en")} of ` : "";
-  said.textContent = count ? `${shown}${counted(count, "query", "queries")}` : "No query matches. Change the search or the filter.";
+  status.textContent = count ? `${shown}${counted(count, "query", "queries")}` : "No query matches. Change the search or the filter.";
   const [back, on] = [byId("page-back"), byId("page-on")];
   back.disabled = page <= 1;
   on.disabled = page >= pages;

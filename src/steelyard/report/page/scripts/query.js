@@ -1,4 +1,4 @@
-// One query, opened: each run's failure named, the lists side by side, the gold documents that were missed.
+// One query: the failures of each run, the lists side by side, and the relevant documents that were missed.
 
 import { chosenPair, failureWords, measureNamed } from "./data.js";
 import { append, byId, make } from "./dom.js";
@@ -59,17 +59,17 @@ function redraw(dialog) {
 
 function fill(dialog, data, state, store, query, element) {
   const text = data.texts[query];
-  const said = visible(text || data.queries[query]);
+  const shownText = visible(text || data.queries[query]);
   const title = byId("query-title");
   title.replaceChildren();
-  append(title, [make("bdi", {}, said)]);
+  append(title, [make("bdi", {}, shownText)]);
   const about = byId("query-about");
   about.replaceChildren();
   append(about, [make("bdi", { class: "id" }, visible(data.queries[query])), ...sliceTags(data, query)]);
   const body = byId("query-body");
   body.replaceChildren();
   const shown = shownRuns(data, state, query);
-  append(body, [atAGlance(data, state, store, query, shown)]);
+  append(body, [overview(data, state, store, query, shown)]);
   const entry = listsOf(element, query);
   if (entry === null) append(body, [make("p", { class: "absent" }, leftOut(data))]);
   else {
@@ -79,8 +79,8 @@ function fill(dialog, data, state, store, query, element) {
 
 function leftOut(data) {
   return data.judged
-    ? "The lists of this query were left out to keep the page small; `steelyard report RESULT --all` keeps every one."
-    : "This page was made from scores alone: there are no lists to show.";
+    ? "The lists of this query were left out to limit the size of the page; `steelyard report RESULT --all` includes every list."
+    : "This page was made from scores alone: it has no lists.";
 }
 
 function sliceTags(data, query) {
@@ -90,7 +90,7 @@ function sliceTags(data, query) {
   });
 }
 
-// The runs whose lists are open: those in the address, or the two compared and the best of the rest.
+// The runs whose lists are shown: those in the address, or the two that are compared and the best of the others.
 function shownRuns(data, state, query) {
   const named = state.lists ? state.lists.split(".").map(Number) : [];
   const valid = [...new Set(named)].filter((run) => data.runs[run] !== undefined);
@@ -104,8 +104,8 @@ function shownRuns(data, state, query) {
   return [...new Set([...pair, ...rest])].slice(0, most);
 }
 
-function atAGlance(data, state, store, query, shown) {
-  const head = ["List", "Run", "What happened", ...data.measures.map((measure) => measure.label)];
+function overview(data, state, store, query, shown) {
+  const head = ["List", "Run", "Outcome", ...data.measures.map((measure) => measure.label)];
   const best = data.measures.map((_, measure) => bestOf(data.runs.map((__, run) => data.worth(measure, run, query))));
   const rows = data.runs.map((name, run) => {
     const box = make("input", { type: "checkbox", "aria-label": `show the list of ${visible(name)}` });
@@ -139,7 +139,7 @@ function atAGlance(data, state, store, query, shown) {
   );
 }
 
-// The best of some values, or NaN where they are all the same.
+// The best of some values; NaN where all are equal.
 function bestOf(values) {
   const best = Math.max(...values);
   return values.every((value) => value === best) ? NaN : best;
@@ -149,7 +149,7 @@ export function failureTags(data, run, query) {
   const words = failureWords(data, run, query);
   if (!data.judged) return [];
   if (!words.length) return [make("span", { class: "tag found" }, "✓ all found")];
-  return words.map(([kind, said]) => make("span", { class: `tag ${kind}` }, said));
+  return words.map(([kind, text]) => make("span", { class: `tag ${kind}` }, text));
 }
 
 function errorsOf(data, entry) {
@@ -164,15 +164,15 @@ function errorsOf(data, entry) {
   );
 }
 
-function sideBySide(data, entry, shown, wanted, cutoff) {
+function sideBySide(data, entry, shown, queryTerms, cutoff) {
   const lists = shown.map((run) => labelled(entry, run));
   const places = lists.map((list) => new Map((list ?? []).map((item) => [item.doc, item.rank]).reverse()));
   const columns = shown.map((run, at) => {
     const name = make("h3", {}, make("bdi", {}, visible(data.runs[run])));
     const list = lists[at];
-    if (!list) return make("section", { class: "list" }, name, make("p", { class: "absent" }, "No documents came back."));
+    if (!list) return make("section", { class: "list" }, name, make("p", { class: "absent" }, "No document was retrieved."));
     const before = at > 0 ? { places: places[at - 1], name: data.runs[shown[at - 1]] } : null;
-    const items = list.map((item) => card(item, wanted, before, cutoff));
+    const items = list.map((item) => card(item, queryTerms, before, cutoff));
     const rest = items.slice(FIRST_SHOWN);
     rest.forEach((item) => (item.hidden = true));
     const more = rest.length
@@ -200,10 +200,10 @@ function reveal(button, items) {
   drawMoves(stage, stage.querySelector("svg"));
 }
 
-function card(item, wanted, before, cutoff) {
+function card(item, queryTerms, before, cutoff) {
   const { id, title, text, cut } = documentAt(item.doc);
   const [shape, word] = LABELS[item.kind];
-  const grade = item.kind === "gold" || item.kind === "again" ? ` ${item.grade}` : "";
+  const grade = item.kind === "relevant" || item.kind === "again" ? ` ${item.grade}` : "";
   const since = item.since ? `, repeats rank ${item.since}` : "";
   const head = make(
     "div",
@@ -214,19 +214,19 @@ function card(item, wanted, before, cutoff) {
     item.score === undefined ? null : make("span", { class: "score", title: "score" }, item.score),
   );
   const holder = make("li", { value: item.rank, class: item.rank === cutoff ? "last-in" : "", "data-doc": item.doc, "data-kind": item.kind }, head);
-  append(holder, [make("div", { class: "title", dir: "auto" }, marked(visible(title || id), wanted))]);
+  append(holder, [make("div", { class: "title", dir: "auto" }, marked(visible(title || id), queryTerms))]);
   if (title) append(holder, [make("bdi", { class: "id" }, visible(id))]);
   if (item.targets.length && item.grade > 0) append(holder, [make("div", { class: "targets" }, "for ", make("bdi", {}, visible(item.targets.join(", "))))]);
-  if (text) append(holder, textOf(text, cut, wanted));
-  else if (text === null) append(holder, [make("div", { class: "absent" }, "its text is not in the result")]);
+  if (text) append(holder, textOf(text, cut, queryTerms));
+  else if (text === null) append(holder, [make("div", { class: "absent" }, "the result does not include its text")]);
   return holder;
 }
 
-function textOf(text, cut, wanted) {
+function textOf(text, cut, queryTerms) {
   const shown = make("div", { class: "text clamped", dir: "auto" });
   const fill = (open) => {
     shown.replaceChildren();
-    append(shown, marked(open ? visible(text) : excerpt(visible(text), wanted), wanted));
+    append(shown, marked(open ? visible(text) : excerpt(visible(text), queryTerms), queryTerms));
     if (open && cut) append(shown, [make("span", { class: "cut" }, ` … ${cut.toLocaleString("en")} more characters left out`)]);
   };
   fill(false);
@@ -243,24 +243,24 @@ function textOf(text, cut, wanted) {
   return [shown, toggle];
 }
 
-function marked(text, wanted) {
-  return partsOfLong(text, wanted).map((part) => (part.marked ? make("mark", {}, part.text) : part.text));
+function marked(text, queryTerms) {
+  return partsOfLong(text, queryTerms).map((part) => (part.marked ? make("mark", {}, part.text) : part.text));
 }
 
 function moved(item, before) {
   if (!before) return null;
   const was = before.places.get(item.doc);
-  const said = was === undefined ? "new" : was === item.rank ? "=" : was > item.rank ? `▲ ${was - item.rank}` : `▼ ${item.rank - was}`;
-  const told = was === undefined ? "not in the list before" : `at ${was} in the list before`;
-  return make("span", { class: "moved", title: told }, said);
+  const change = was === undefined ? "new" : was === item.rank ? "=" : was > item.rank ? `▲ ${was - item.rank}` : `▼ ${item.rank - was}`;
+  const title = was === undefined ? "not in the previous list" : `at ${was} in the previous list`;
+  return make("span", { class: "moved", title }, change);
 }
 
 function missed(data, entry, shown) {
   const depth = Math.max(0, ...shown.map((run) => entry.lists[run]?.length ?? 0));
   const rows = missing(entry, shown, depth);
-  if (!entry.relevant) return make("p", { class: "note" }, "No document is judged relevant to this query: the right answer is none.");
-  if (!rows.length) return make("p", { class: "note" }, "Every gold document is in every list shown.");
-  const head = ["Gold document", "Grade", ...shown.map((run) => data.runs[run])];
+  if (!entry.relevant) return make("p", { class: "note" }, "No document is judged relevant to this query.");
+  if (!rows.length) return make("p", { class: "note" }, "Every relevant document is in every list shown.");
+  const head = ["Relevant document", "Grade", ...shown.map((run) => data.runs[run])];
   const table = make(
     "table",
     { class: "missed" },
@@ -275,18 +275,18 @@ function missed(data, entry, shown) {
           {},
           make("th", { scope: "row" }, make("bdi", {}, visible(title || id)), title ? make("bdi", { class: "id" }, ` ${visible(id)}`) : null),
           make("td", { class: "number" }, grade),
-          shown.map((run) => make("td", { class: "number" }, standing(ranks[run], depth))),
+          shown.map((run) => make("td", { class: "number" }, rankText(ranks[run], depth))),
         );
       }),
     ),
   );
   const hidden = entry.hidden ? make("p", { class: "note" }, `… and ${entry.hidden.toLocaleString("en")} more.`) : null;
-  const title = make("h3", {}, "Gold documents that a list misses, and where they stood");
-  return make("section", { class: "misses" }, title, make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Missed gold documents" }, table), hidden);
+  const title = make("h3", {}, "Relevant documents that a list misses, and their ranks");
+  return make("section", { class: "misses" }, title, make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Missed relevant documents" }, table), hidden);
 }
 
-function standing(rank, depth) {
+function rankText(rank, depth) {
   if (rank === null) return make("span", { class: "elsewhere" }, "of another chunking");
-  if (rank === 0) return make("span", { class: "tag missed" }, "✖ nowhere");
+  if (rank === 0) return make("span", { class: "tag missed" }, "✖ not retrieved");
   return rank > depth ? make("span", { class: "tag low" }, `▼ at ${rank}`) : `at ${rank}`;
 }

@@ -1,4 +1,4 @@
-// Which queries are shown, and in which order.
+// The queries that are shown, and their order.
 
 import { FAILURES, chosenPair, measureNamed } from "./data.js";
 
@@ -6,9 +6,9 @@ export const FILTERS = {
   all: "All queries",
   missed: "Missed by all",
   one: "Won by one run",
-  lost: "Lost against the other",
-  unjudged: "Unjudged on top",
-  distracted: "Distractor above gold",
+  lost: "Lost vs the other",
+  unjudged: "Unjudged at rank 1",
+  distracted: "Distractor above relevant",
 };
 
 export function choose(data, state) {
@@ -29,7 +29,7 @@ export function choose(data, state) {
   return chosen.sort((a, b) => turn * compared(keys.get(a), keys.get(b), turn) || a - b);
 }
 
-// Numbers in order, with what is not a number last either way.
+// Numbers in order; NaN last in either direction.
 function compared(a, b, turn) {
   if (typeof a === "string") return a < b ? -1 : a > b ? 1 : 0;
   if (Number.isNaN(a)) return Number.isNaN(b) ? 0 : turn;
@@ -44,7 +44,7 @@ export function sliceOf(data, text) {
   return code < 0 ? [null, -1] : [column, code];
 }
 
-// The run that alone has the best value of a query, or -1.
+// The only run with the best value of a query, or -1.
 export function winner(data, measure, query) {
   let best = -Infinity;
   let who = -1;

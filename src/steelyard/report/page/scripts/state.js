@@ -1,4 +1,4 @@
-// The view in the address: an open query, filters, order and weights, so that a link shows the same.
+// The state in the address: open query, filters, order and weights, so that a link shows the same view.
 
 export const DEFAULTS = Object.freeze({
   query: "",
@@ -18,9 +18,9 @@ export const DEFAULTS = Object.freeze({
 
 export function readState(hash) {
   const state = { ...DEFAULTS };
-  const given = hash.replace(/^#/, "");
-  if (!given.includes("=")) return state;
-  const found = new URLSearchParams(given);
+  const text = hash.replace(/^#/, "");
+  if (!text.includes("=")) return state;
+  const found = new URLSearchParams(text);
   for (const [name, fallback] of Object.entries(DEFAULTS)) {
     const value = found.get(name);
     if (value === null) continue;
@@ -40,11 +40,11 @@ export function writeState(state) {
   return written.size ? `#${written}` : "#";
 }
 
-// Holds the state, tells its watchers what changed, and keeps the address in step.
+// The state, with watchers that are called on changes; the address is kept up to date.
 export function createStore(place, past) {
   let state = readState(place.hash);
   const watchers = [];
-  const tell = (before) => watchers.forEach((watcher) => watcher(state, before));
+  const notify = (before) => watchers.forEach((watcher) => watcher(state, before));
   const store = {
     get: () => state,
     watch: (watcher) => watchers.push(watcher),
@@ -57,13 +57,13 @@ export function createStore(place, past) {
       } catch {
         place.hash = address;
       }
-      tell(before);
+      notify(before);
     },
     follow() {
       if (place.hash.length > 1 && !place.hash.includes("=")) return;
       const before = state;
       state = readState(place.hash);
-      tell(before);
+      notify(before);
     },
   };
   return store;

@@ -1,4 +1,4 @@
-// Texts as people should see them: control characters visible, query terms marked, long ones cut.
+// Texts for display: control characters visible, query terms marked, long texts cut.
 
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f]/g;
 const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}'’_-]*/gu;
@@ -14,7 +14,7 @@ export function visible(text) {
   );
 }
 
-// The words of a query worth marking; scripts without spaces are marked by pairs of characters.
+// The words of a query to mark; in scripts without spaces, pairs of characters.
 export function terms(query) {
   const found = new Set();
   for (const [word] of query.slice(0, 2000).toLowerCase().matchAll(WORD)) {
@@ -26,8 +26,8 @@ export function terms(query) {
   return found;
 }
 
-// The text in parts, each marked or not. Words match whole, and where one is the other with an ending.
-export function parts(text, wanted) {
+// The text in parts, each marked or not. Whole words match, also with a common ending.
+export function parts(text, queryTerms) {
   const made = [];
   let from = 0;
   const keep = (to, marked) => {
@@ -38,11 +38,11 @@ export function parts(text, wanted) {
     const word = match[0];
     const start = match.index;
     if (UNSPACED.test(word)) {
-      for (const [at, end] of pairsIn(word, wanted)) {
+      for (const [at, end] of pairsIn(word, queryTerms)) {
         keep(start + at, false);
         keep(start + end, true);
       }
-    } else if (isTerm(word.toLowerCase(), wanted)) {
+    } else if (isTerm(word.toLowerCase(), queryTerms)) {
       keep(start, false);
       keep(start + word.length, true);
     }
@@ -53,17 +53,17 @@ export function parts(text, wanted) {
 
 const SCANNED = 20000;
 
-// As `parts`, but of a long text only the beginning is looked through.
-export function partsOfLong(text, wanted) {
-  if (text.length <= SCANNED) return parts(text, wanted);
-  return [...parts(text.slice(0, SCANNED), wanted), { text: text.slice(SCANNED), marked: false }];
+// As `parts`, but only the start of a long text is searched.
+export function partsOfLong(text, queryTerms) {
+  if (text.length <= SCANNED) return parts(text, queryTerms);
+  return [...parts(text.slice(0, SCANNED), queryTerms), { text: text.slice(SCANNED), marked: false }];
 }
 
-// The part of a text to show at first: its beginning, or from shortly before the first term.
-export function excerpt(text, wanted, size = 320) {
+// The part of a text that is shown first: its start, or from shortly before the first term.
+export function excerpt(text, queryTerms, size = 320) {
   if (text.length <= size) return text;
   let at = 0;
-  for (const part of parts(text.slice(0, 5000), wanted)) {
+  for (const part of parts(text.slice(0, 5000), queryTerms)) {
     if (part.marked) break;
     at += part.text.length;
   }
@@ -73,16 +73,16 @@ export function excerpt(text, wanted, size = 320) {
   return `… ${text.slice(start, start + size)}${start + size < text.length ? "…" : ""}`;
 }
 
-function isTerm(word, wanted) {
-  if (wanted.has(word)) return true;
+function isTerm(word, queryTerms) {
+  if (queryTerms.has(word)) return true;
   const stem = word.replace(/(?:['’]s|ing|ed|es|s)$/, "");
-  return stem.length > 2 && [stem, `${stem}s`, `${stem}es`, `${stem}e`].some((form) => wanted.has(form));
+  return stem.length > 2 && [stem, `${stem}s`, `${stem}es`, `${stem}e`].some((form) => queryTerms.has(form));
 }
 
-function pairsIn(word, wanted) {
+function pairsIn(word, queryTerms) {
   const found = [];
   for (let at = 0; at + 1 < word.length; at += 1) {
-    if (!wanted.has(word.slice(at, at + 2).toLowerCase())) continue;
+    if (!queryTerms.has(word.slice(at, at + 2).toLowerCase())) continue;
     const last = found[found.length - 1];
     if (last && last[1] >= at) last[1] = at + 2;
     else found.push([at, at + 2]);

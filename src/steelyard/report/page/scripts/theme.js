@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, until the reader says otherwise.
+// Light or dark: the setting of the system, until the user chooses.
 
 const KEY = "steelyard-theme";
 
@@ -41,6 +41,6 @@ function remember(theme) {
   try {
     localStorage.setItem(KEY, theme);
   } catch {
-    // A page in a frame without storage keeps the choice until it is closed.
+    // Without storage, as in a frame, the choice lasts until the page is closed.
   }
 }

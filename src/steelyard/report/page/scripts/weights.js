@@ -1,4 +1,4 @@
-// Weighing the parts of the composite anew.
+// The composite with other weights.
 
 import { bytes } from "./data.js";
 
@@ -12,20 +12,20 @@ export function readWeights(text, given) {
   return right && found.some((each) => each > 0) ? found : [...given];
 }
 
-// Each run's composite with the half-width of its interval, the runs best first, and the lead of the first.
+// The composite of each run with the half-width of its interval, the runs best first, and the lead of the first.
 export function weigh(board, weights) {
   const total = weights.reduce((sum, each) => sum + each, 0);
   const shares = weights.map((each) => each / total);
   const means = board.means.map((parts) => parts.reduce((sum, mean, part) => sum + mean * shares[part], 0));
   const order = means.map((_, run) => run).sort((a, b) => means[b] - means[a] || a - b);
-  const halves = means.map((_, run) => board.reach * Math.sqrt(together(board, shares, run, run) / board.queries));
+  const halves = means.map((_, run) => board.reach * Math.sqrt(covariance(board, shares, run, run) / board.queries));
   const [first, second] = order;
   let lead = null;
   if (second !== undefined) {
     const spread =
-      together(board, shares, first, first) +
-      together(board, shares, second, second) -
-      2 * together(board, shares, first, second);
+      covariance(board, shares, first, first) +
+      covariance(board, shares, second, second) -
+      2 * covariance(board, shares, first, second);
     lead = {
       first,
       second,
@@ -36,8 +36,8 @@ export function weigh(board, weights) {
   return { means, halves, order, lead };
 }
 
-// How the composites of two runs vary together over queries.
-function together(board, shares, one, other) {
+// The covariance of the composites of two runs over queries.
+function covariance(board, shares, one, other) {
   const parts = shares.length;
   const width = board.means.length * parts;
   let sum = 0;

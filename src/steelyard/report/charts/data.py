@@ -1,39 +1,37 @@
-"""What the charts draw, as rows: every chart's numbers, worked out before anything is drawn."""
+"""The data of the charts, as rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Sequence
+from itertools import combinations, permutations
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.leaderboard import Standing
+from steelyard.comparison.leaderboard import LeaderboardRow
 from steelyard.comparison.movers import ranked_rows
-from steelyard.comparison.pairs import apart
+from steelyard.comparison.pairs import adjusted_p_matrix
 from steelyard.comparison.result import Comparison
-from steelyard.comparison.scores import Board, Column, label
-from steelyard.comparison.slices import COMPLEXITY, complexity
+from steelyard.comparison.scores import Column
+from steelyard.comparison.slices import in_order, slice_labels
 from steelyard.errors import MeasureError
 from steelyard.evaluation import measure_values
 from steelyard.measures.grammar import Measure, parse
-from steelyard.report.page.queries import Look
-from steelyard.report.page.subject import Subject, visible
+from steelyard.report.page.embed import visible
+from steelyard.report.page.queries import RunFailures
+from steelyard.report.page.subject import Subject
+from steelyard.report.rows import is_time, shown_measures
 
 Row: TypeAlias = dict[str, Any]
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
 BINS = 20
 OVERLAP_DEPTH = 10
-SLICE_VALUES = 12
-"""A column with more different values than this is no column to slice by."""
-
 NORMAL = 1.959964
-"""Standard errors to either side of a mean that hold 95 %."""
+"""Half-width of a 95% interval, in standard errors."""
 
-_NAMES = ("run", "against", "slice", "column")
+_NAMES = ("run", "vs", "slice", "column")
 _OBJECT_KEYS = {
     *("constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"),
     *("toLocaleString", "toString", "valueOf"),
@@ -42,22 +40,8 @@ _OBJECT_KEYS = {
 QUICK_TESTS = ("t", "wilcoxon", "sign", "tukey")
 
 
-@dataclass(frozen=True)
-class Shown:
-    """One measure at one cutoff: its label over all boards, its board, and its column."""
-
-    label: str
-    board: Board
-    column: Column
-
-    @property
-    def values(self) -> Floats:
-        """Runs x queries."""
-        return self.board.of(self.column.key)
-
-
 def chart_label(name: str) -> str:
-    """A name as a chart can hold it: Vega groups by plain JavaScript objects, which have keys of their own.
+    """A name that is safe in a chart: Vega groups by plain JavaScript objects, which have keys of their own.
 
     >>> chart_label("bm25"), len(chart_label("constructor")) - len("constructor")
     ('bm25', 1)
@@ -67,33 +51,24 @@ def chart_label(name: str) -> str:
 
 
 def labelled(rows: list[Row]) -> list[Row]:
-    """The rows with every name as a chart can hold it."""
+    """The rows with names that are safe in a chart."""
     return [
         {key: chart_label(value) if key in _NAMES else value for key, value in row.items()} for row in rows
     ]
 
 
-def shown_measures(comparison: Comparison) -> list[Shown]:
-    """Every measure of every board, labelled as the pairs label them."""
-    return [
-        Shown(label(column.key, board.k), board, column)
-        for board in comparison.boards
-        for column in board.columns
-    ]
-
-
 def bar_rows(comparison: Comparison) -> list[Row]:
     """Each run's mean with its interval, the baseline's mean, and the stars of the difference from it."""
-    tested = {(pair.run, pair.baseline, pair.label): pair.stars for pair in comparison.tested}
+    tested = {(pair.run, pair.baseline, pair.label): pair.stars for pair in comparison.tested_pairs}
     base = comparison.plan.baseline
-    standing = {(row.run, row.k): row for row in comparison.standings}
+    by_run = {(row.run, row.k): row for row in comparison.leaderboard_rows}
     rows = []
     for shown in shown_measures(comparison):
-        key, k = shown.column.key, shown.board.k
-        reference = _finite(standing[base, k].means[key]) if base is not None else None
-        ranked = sorted(comparison.runs, key=lambda run: _worst_last(standing[run, k], shown.column))
+        key, k = shown.column.key, shown.scores.k
+        reference = _finite(by_run[base, k].means[key]) if base is not None else None
+        ranked = sorted(comparison.runs, key=lambda run: _sort_key(by_run[run, k], shown.column))
         for place, run in enumerate(ranked):
-            row = standing[run, k]
+            row = by_run[run, k]
             interval = row.intervals[key] or (None, None)
             stars = tested.get((run, base or "", shown.label), "")
             rows.append(
@@ -111,69 +86,71 @@ def bar_rows(comparison: Comparison) -> list[Row]:
     return rows
 
 
-def curve_rows(comparison: Comparison, looks: Sequence[Look]) -> list[Row]:
+def curve_rows(comparison: Comparison, failures: Sequence[RunFailures]) -> list[Row]:
     """Each measure that takes a cutoff at every cutoff up to the longest list, with a band of the mean."""
     rows = []
     for shown in shown_measures(comparison):
-        meant = shown.column.measure
-        if meant is None or meant.definition.cutoff == "none" or meant.definition.cutoff_kind != "rank":
+        measure = shown.column.measure
+        if measure is None or measure.definition.cutoff == "none" or measure.definition.cutoff_kind != "rank":
             continue
-        rows += _against_k(comparison, looks, meant, shown.label)
+        rows += _by_cutoff(comparison, failures, measure, shown.label)
     return rows
 
 
-def diversity_rows(comparison: Comparison, looks: Sequence[Look]) -> list[Row]:
-    """How many different targets the first k documents hold, against k."""
-    return _against_k(comparison, looks, parse("Diversity"), "Diversity")
+def diversity_rows(comparison: Comparison, failures: Sequence[RunFailures]) -> list[Row]:
+    """The number of different targets among the first k documents, by k."""
+    return _by_cutoff(comparison, failures, parse("Diversity"), "Diversity")
 
 
-def _against_k(comparison: Comparison, looks: Sequence[Look], meant: Measure, label: str) -> list[Row]:
-    depth = max((int(each.alignment.retrieved.max(initial=0)) for each in looks), default=0)
+def _by_cutoff(
+    comparison: Comparison, failures: Sequence[RunFailures], measure: Measure, label: str
+) -> list[Row]:
+    depth = max((int(each.alignment.retrieved.max(initial=0)) for each in failures), default=0)
     rows = []
     for k in CUTOFFS:
-        if k > max(depth, 1) and k > (meant.cutoff or 1):
+        if k > max(depth, 1) and k > (measure.cutoff or 1):
             break
-        for run, each in zip(comparison.runs, looks, strict=True):
+        for run, each in zip(comparison.runs, failures, strict=True):
             try:
-                found = _values(meant @ k, each, comparison)
+                values = _values(measure @ k, each, comparison)
             except MeasureError:
                 return []
-            rows.append({"measure": label, "run": run, "k": k, **_band(found, meant)})
+            rows.append({"measure": label, "run": run, "k": k, **_band(values, measure)})
     return rows
 
 
-def _values(meant: Measure, each: Look, comparison: Comparison) -> Floats:
-    """A measure's values under the policies of the comparison."""
-    options = next(iter(comparison.coverage.values())).policies
-    found = measure_values(meant, each.alignment, options)
-    return found[each.alignment.answered] if options.missing == "skip" else found
+def _values(measure: Measure, each: RunFailures, comparison: Comparison) -> Floats:
+    """A measure's values with the options of the comparison."""
+    assert comparison.options is not None
+    values = measure_values(measure, each.alignment, comparison.options)
+    return values[each.alignment.answered] if comparison.options.missing == "skip" else values
 
 
-def _band(found: Floats, meant: Measure) -> Row:
-    """The mean and the ends of its interval, by the normal distribution, within the measure's range."""
-    kept = found[~np.isnan(found)]
+def _band(values: Floats, measure: Measure) -> Row:
+    """The mean and its 95% interval, by the normal distribution, within the measure's range."""
+    kept = values[~np.isnan(values)]
     if not len(kept):
         return {"value": None, "low": None, "high": None}
     mean = float(kept.mean())
     reach = NORMAL * float(kept.std(ddof=1)) / len(kept) ** 0.5 if len(kept) > 1 else 0.0
-    low, high = max(mean - reach, meant.definition.low), min(mean + reach, meant.definition.high)
+    low, high = max(mean - reach, measure.definition.low), min(mean + reach, measure.definition.high)
     return {"value": _rounded(mean), "low": _finite(low), "high": _finite(high)}
 
 
 def distribution_rows(comparison: Comparison) -> list[Row]:
-    """How many queries have which value: twenty bins over the measure's range, for each run."""
+    """A histogram of the values of every run, in twenty bins over the measure's range."""
     rows = []
     for shown in shown_measures(comparison):
-        found = shown.values
-        finite = found[np.isfinite(found)]
+        values = shown.values
+        finite = values[np.isfinite(values)]
         if not finite.size:
             continue
         low, high = min(0.0, float(finite.min())), float(finite.max())
         if shown.column.measure is None or shown.column.measure.definition.high == 1.0:
             high = max(1.0, high)
         edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
-        for run, values_of_run in zip(comparison.runs, found, strict=True):
-            kept = values_of_run[np.isfinite(values_of_run)]
+        for run, own in zip(comparison.runs, values, strict=True):
+            kept = own[np.isfinite(own)]
             counts, _ = np.histogram(kept, edges)
             for left, right, count in zip(edges[:-1], edges[1:], counts.tolist(), strict=True):
                 if count:
@@ -188,19 +165,17 @@ def distribution_rows(comparison: Comparison) -> list[Row]:
 
 
 def trade_rows(subject: Subject) -> list[Row]:
-    """Each run's mean against its time a query, and whether no other run is both better and faster."""
+    """Each run's mean and its time per query, and whether it is on the Pareto front: no run is better and faster."""
     comparison, seconds = subject.comparison, subject.seconds
     timed = [run for run in comparison.runs if run in seconds]
     rows: list[Row] = []
     for shown in shown_measures(comparison):
-        if shown.column.measure is not None and shown.column.measure.name == "Latency":
+        if is_time(shown.column):
             continue
-        means = dict(
-            zip(comparison.runs, shown.board.means()[:, shown.board.column(shown.column.key)], strict=True)
-        )
+        means = dict(zip(comparison.runs, shown.means, strict=True))
         worth = {run: float(shown.column.worth(np.array([means[run]]))[0]) for run in timed}
         for run in timed:
-            beaten = any(
+            dominated = any(
                 worth[other] >= worth[run]
                 and seconds[other] <= seconds[run]
                 and (worth[other], seconds[other]) != (worth[run], seconds[run])
@@ -212,42 +187,24 @@ def trade_rows(subject: Subject) -> list[Row]:
                     "run": run,
                     "value": _finite(means[run]),
                     "milliseconds": _rounded(seconds[run] * 1e3),
-                    "front": "beaten" if beaten else "on the front",
+                    "front": "dominated" if dominated else "on the front",
                 }
             )
     return rows if len(timed) > 1 else []
 
 
-def slice_columns(subject: Subject) -> dict[str, Mapping[str, object]]:
-    """The columns to slice by: what is known of the queries, where few values repeat, and complexity."""
-    found: dict[str, Mapping[str, object]] = {}
-    for name, column in subject.columns.items():
-        if 1 < len({str(value) for value in column.values()}) <= SLICE_VALUES:
-            found[name] = column
-    source = subject.comparison.source
-    if source is not None and not source.chunked and COMPLEXITY not in found:
-        sizes = complexity(source.qrels)
-        if len(set(sizes.values())) > 1:
-            found[COMPLEXITY] = sizes
-    return found
-
-
-def slice_rows(subject: Subject, columns: Mapping[str, Mapping[str, object]]) -> list[Row]:
+def slice_rows(subject: Subject) -> list[Row]:
     """Each run's mean on the queries with one value of a column; `shade` runs from 0, worst, to 1, best."""
     comparison = subject.comparison
     rows: list[Row] = []
     for shown in shown_measures(comparison):
-        queries, found = shown.board.queries, shown.values
-        for name, column in columns.items():
-            labels = np.array(
-                [str(column[query]) if column.get(query) is not None else "not given" for query in queries],
-                dtype=object,
-            )
+        for name, column in subject.slice_columns.items():
+            labels = np.array(slice_labels(shown.scores.queries, column), dtype=object)
             part: list[Row] = []
-            for value in _in_order(labels.tolist()):
+            for value in in_order(labels.tolist()):
                 inside = labels == value
-                for run, of_run in zip(comparison.runs, found, strict=True):
-                    mean = shown.column.mean(of_run[inside])
+                for run, values in zip(comparison.runs, shown.values, strict=True):
+                    mean = shown.column.mean(values[inside])
                     part.append(
                         {
                             "measure": shown.label,
@@ -263,10 +220,10 @@ def slice_rows(subject: Subject, columns: Mapping[str, Mapping[str, object]]) ->
 
 
 def _shaded(rows: list[Row], column: Column) -> list[Row]:
-    """The rows with a shade for each, and its value as text, the best of a slice marked."""
+    """The rows with the shade of each, and its value as text, the best of a slice marked."""
     known = [row["value"] for row in rows if row["value"] is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    made = []
+    shaded = []
     for row in rows:
         part = 0.5 if row["value"] is None or high == low else (row["value"] - low) / (high - low)
         rivals = [
@@ -274,41 +231,36 @@ def _shaded(rows: list[Row], column: Column) -> list[Row]:
         ]
         best = (min if column.better == "less" else max)(rivals, default=None)
         mark = " ●" if row["value"] == best and any(value != best for value in rivals) else ""
-        said = "" if row["value"] is None else f"{_short(row['value'])}{mark}"
-        made.append({**row, "said": said, "shade": _rounded(1 - part if column.better == "less" else part)})
-    return made
+        text = "" if row["value"] is None else f"{_short(row['value'])}{mark}"
+        shade = _rounded(1 - part if column.better == "less" else part)
+        shaded.append({**row, "text": text, "shade": shade})
+    return shaded
 
 
 def _short(value: float) -> str:
     return f"{value:.3f}" if value == 0 or abs(value) >= 0.01 else f"{value:.1e}"
 
 
-def _in_order(labels: list[str]) -> list[str]:
-    sizes = ["simple", "medium", "complex"]
-    return sorted(
-        set(labels), key=lambda each: (each == "not given", sizes.index(each) if each in sizes else 0, each)
-    )
-
-
 def p_rows(comparison: Comparison) -> list[Row]:
     """The adjusted p-value of every two runs, as the tie groups use it.
 
-    Tests that draw at random are made for the measure that ranks the runs alone.
+    Tests with random draws are slow: they are computed only for the measure that ranks the runs.
     """
     rows = []
     for shown in shown_measures(comparison):
-        first = shown.column.key == comparison.boards[0].columns[0].key
+        first = shown.column.key == comparison.score_tables[0].columns[0].key
         if not first and comparison.plan.test not in QUICK_TESTS:
             continue
-        sure = apart(shown.board.only([shown.column.key]), comparison.plan, comparison.tested)
-        means = shown.board.means()[:, shown.board.column(shown.column.key)]
-        for i, j in ((i, j) for i in range(len(sure)) for j in range(len(sure)) if i != j):
-            p = float(sure[i, j])
+        scores = shown.scores.only([shown.column.key])
+        p_values = adjusted_p_matrix(scores, comparison.plan, comparison.tested_pairs)
+        means = shown.means
+        for i, j in permutations(range(len(p_values)), 2):
+            p = float(p_values[i, j])
             rows.append(
                 {
                     "measure": shown.label,
                     "run": comparison.runs[i],
-                    "against": comparison.runs[j],
+                    "vs": comparison.runs[j],
                     "p": None if p != p else p,
                     "difference": _finite(float(means[i] - means[j])),
                     "level": _level(p),
@@ -319,24 +271,24 @@ def p_rows(comparison: Comparison) -> list[Row]:
 
 def _level(p: float) -> str:
     if p != p:
-        return "no test"
+        return "not tested"
     return "< 0.001" if p < 0.001 else "< 0.01" if p < 0.01 else "< 0.05" if p < 0.05 else "0.05 or more"
 
 
 def overlap_rows(comparison: Comparison) -> list[Row]:
-    """How much of their first ten documents two runs share, on average over the queries of both."""
+    """The share of their first ten documents that two runs have in common, on average over the queries of both."""
     import polars as pl
 
     source = comparison.source
-    if source is None or source.chunked:
+    options = comparison.options
+    if source is None or source.chunked or options is None:
         return []
-    rules = next(iter(comparison.coverage.values())).policies
     tops = []
     for name in comparison.runs:
-        rows = ranked_rows(source.run(name), rules.ordering).filter(pl.col("rank") <= OVERLAP_DEPTH)
+        rows = ranked_rows(source.run(name), options.ordering).filter(pl.col("rank") <= OVERLAP_DEPTH)
         tops.append(rows.select("query_id", "doc_id").unique())
     sizes = [top.group_by("query_id").len("size") for top in tops]
-    found = []
+    overlaps = []
     for i, j in combinations(range(len(tops)), 2):
         shared = tops[i].join(tops[j], on=["query_id", "doc_id"]).group_by("query_id").len("shared")
         both = sizes[i].join(sizes[j], on="query_id", suffix="_other").join(shared, on="query_id", how="left")
@@ -346,12 +298,13 @@ def overlap_rows(comparison: Comparison) -> list[Row]:
             .item()
         )
         for run, other in ((i, j), (j, i)):
-            row = {"run": comparison.runs[run], "against": comparison.runs[other]}
-            found.append({**row, "share": None if share is None else _rounded(share)})
-    return found
+            row = {"run": comparison.runs[run], "vs": comparison.runs[other]}
+            overlaps.append({**row, "share": None if share is None else _rounded(share)})
+    return overlaps
 
 
-def _worst_last(row: Standing, column: Column) -> float:
+def _sort_key(row: LeaderboardRow, column: Column) -> float:
+    """Best first, NaN last."""
     mean = row.means[column.key]
     return float("inf") if mean != mean else -float(column.worth(np.array([mean]))[0])
 

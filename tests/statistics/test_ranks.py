@@ -33,13 +33,13 @@ def test_rank_intervals_shrink_with_the_level_and_repeat_with_the_seed() -> None
     assert rank_intervals(table, seed=1) == rank_intervals(table, seed=1)
 
 
-def test_rank_intervals_with_holes_and_with_one_query() -> None:
+def test_rank_intervals_with_missing_values_and_with_one_query() -> None:
     table = np.array([[0.9, 0.8, math.nan, 0.9], [0.1, 0.2, 0.3, 0.1]])
     assert rank_intervals(table) == [(1, 1), (2, 2)]
     assert rank_intervals([[0.9], [0.1], [0.2]]) == [(1, 3)] * 3
 
 
-def test_runs_share_a_letter_exactly_where_the_tests_cannot_tell_them_apart() -> None:
+def test_runs_share_a_letter_if_and_only_if_the_difference_is_not_significant() -> None:
     rng = np.random.default_rng(4)
     for _ in range(50):
         table = rng.normal(0.0, 0.2, (6, 40)) + rng.choice([0.0, 0.1, 0.2, 0.3], (6, 1))
@@ -56,12 +56,12 @@ def test_a_chain_has_letters_that_overlap() -> None:
     assert groups_of([0.9, 0.8, 0.7], p) == ["a", "ab", "b"]
 
 
-def test_a_run_in_the_middle_that_is_told_from_both_neighbours_has_a_letter_of_its_own() -> None:
+def test_a_run_that_differs_from_both_neighbours_has_its_own_letter() -> None:
     p = np.array([[1, 0.01, 0.2], [0.01, 1, 0.01], [0.2, 0.01, 1]])
     assert groups_of([0.9, 0.8, 0.7], p) == ["a", "b", "a"]
 
 
-def test_no_test_separates_nothing_and_order_of_runs_does_not_matter() -> None:
+def test_runs_without_a_test_share_a_letter_and_the_order_of_runs_does_not_matter() -> None:
     p = np.full((3, 3), math.nan)
     assert groups_of([0.9, 0.5, 0.1], p) == ["a", "a", "a"]
     p = np.array([[1, 0.001, 0.001], [0.001, 1, 0.001], [0.001, 0.001, 1]])
@@ -72,8 +72,8 @@ def test_no_test_separates_nothing_and_order_of_runs_does_not_matter() -> None:
 
 
 def test_more_groups_than_letters_are_numbered() -> None:
-    apart = np.full((55, 55), 0.001)
-    letters = groups_of(np.arange(55, 0, -1), apart)
+    significant = np.full((55, 55), 0.001)
+    letters = groups_of(np.arange(55, 0, -1), significant)
     assert letters[0] == "a"
     assert letters[51:] == ["Z", "[53]", "[54]", "[55]"]
 

@@ -1,0 +1,116 @@
+"""What a page embeds: its scripts, style sheet and template, and data as JSON or packed numbers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import jinja2
+
+SCRIPTS = (
+    "dom.js",
+    "text.js",
+    "state.js",
+    "data.js",
+    "weights.js",
+    "selection.js",
+    "theme.js",
+    "leaderboard.js",
+    "lists.js",
+    "moves.js",
+    "query.js",
+    "queries.js",
+    "charts.js",
+    "main.js",
+)
+"""The page's modules, each after the ones that it imports."""
+
+_IMPORT = re.compile(r"^import \{[^}]*\} from \"\./[a-z-]+\.js\";\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?function |const |class )", re.MULTILINE)
+_UNSAFE = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+    "\x7f": "\\u007f",
+}
+_ESCAPED = re.compile("[<>&\u2028\u2029\x7f\ud800-\udfff]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def embedded_json(data: Any) -> str:
+    """JSON for a script element: it has no character that could close the element.
+
+    >>> embedded_json({"text": "</script><b>&"})
+    '{"text":"\\\\u003c/script\\\\u003e\\\\u003cb\\\\u003e\\\\u0026"}'
+    """
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ESCAPED.sub(lambda found: _UNSAFE.get(found[0]) or f"\\u{ord(found[0]):04x}", text)
+
+
+def packed(values: Any, kind: str) -> str:
+    """Numbers as base64 of little-endian bytes, which a browser reads much faster than JSON.
+
+    >>> packed([1, 2], "u1")
+    'AQI='
+    """
+    return base64.b64encode(np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()).decode()
+
+
+def visible(text: str) -> str:
+    """Text with control characters replaced by their Unicode pictures, which are valid in a page.
+
+    >>> visible("a\\x00b")
+    'a␀b'
+    """
+    return _CONTROLS.sub(lambda found: "\u2421" if found[0] == "\x7f" else chr(0x2400 + ord(found[0])), text)
+
+
+def page_script() -> str:
+    """The page's modules as one script, without the imports: they only import each other."""
+    folder = files("steelyard.report.page") / "scripts"
+    parts = [(folder / name).read_text("utf-8") for name in SCRIPTS]
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", part)) for part in parts)
+
+
+def page_style() -> str:
+    """The page's style sheet."""
+    return (files("steelyard.report.page") / "page.css").read_text("utf-8")
+
+
+def script_hash(script: str) -> str:
+    """The hash of a script in the content security policy of the page."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+@cache
+def vega_script() -> str:
+    """The script that draws the charts: Vega, Vega-Lite and Vega-Embed, as vl-convert bundles them."""
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return re.sub(r"</(?=script)", r"<\\/", bundle.replace("\r\n", "\n"), flags=re.IGNORECASE)
+
+
+@cache
+def page_template() -> jinja2.Template:
+    """The template of the page; control characters in texts are made visible."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    return environment.from_string((files("steelyard.report.page") / "template.html").read_text("utf-8"))
