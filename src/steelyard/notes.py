@@ -205,6 +205,41 @@ def _scored(count: int, policy: str) -> str:
     return worded(count, "scores 0", "score 0")
 
 
+# Unjudged documents
+
+
+@_wording("qrels-made-from-run", "warning")
+def _qrels_made_from_run(run: str, depth: int) -> str:
+    return (
+        f"the qrels look as if they were made from the first {depth} of {run}: all judged documents are there. "
+        f"Differences in favour of {run} are undecided"
+    )
+
+
+@_wording("undecided", "warning")
+def _undecided(pairs: int, run: str, baseline: str, measure: str, documents: int) -> str:
+    text = f"{counted(pairs, 'difference is', 'differences are')} undecided: the outcome depends on unjudged documents"
+    if documents:
+        text += (
+            f". Judging {counted(documents, 'document')} decides {run} vs {baseline} on {measure}: "
+            f"steelyard pool {run} {baseline} --strategy pair -m {measure}"
+        )
+    return text
+
+
+@_wording("relevant-documents-only", "info")
+def _relevant_documents_only() -> str:
+    return "the qrels list relevant documents only; every other document counts as not relevant"
+
+
+@_wording("judged-unevenly", "info")
+def _judged_unevenly(run: str, baseline: str, measure: str, shares: tuple[float, float]) -> str:
+    return (
+        f"{shares[0]:.0%} of the documents that {run} has above the cutoff of {measure} are judged, and {shares[1]:.0%} of "
+        f"those of {baseline}; the verdict is the same with estimated grades"
+    )
+
+
 # Comparison
 
 SHOWN_PAIRS = 10

@@ -39,10 +39,11 @@ class Pair:
 
     `k` is the cutoff of the row, where there are rows for several. `p_adjusted` is corrected for the pairs tested
     on the measure, and `verdict` follows from it at the comparison's alpha: better, worse, not significant,
-    equal (no difference on any query) or not tested; different where test and means disagree on the direction,
+    undecided (significant, but it depends on unjudged documents), equal (no difference on any query) or not tested; different where test and means disagree on the direction,
     higher or lower where the measure has no better direction. `low` and `high` are the 95% interval of this pair
     alone, for measures that are averaged. `smallest` is the smallest difference that so many queries detect with
-    80% power, `needed` the number of queries that the observed difference needs, and `sentence` states both.
+    80% power, `needed` the number of queries that the observed difference needs, and `sentence` states both. The
+    fields from `judged_run` on are those of `judged.Conventions`.
     """
 
     run: str
@@ -66,6 +67,15 @@ class Pair:
     sentence: str
     reason: str = ""
     verdict: str = ""
+    judged_run: float | None = None
+    judged_baseline: float | None = None
+    bound_low: float | None = None
+    bound_high: float | None = None
+    condensed: float | None = None
+    condensed_p: float | None = None
+    imputed: float | None = None
+    imputed_p: float | None = None
+    unjudged: int = 0
 
     @property
     def label(self) -> str:
@@ -125,11 +135,11 @@ def pairs_of(
 def adjusted_p_matrix(table: ScoreTable, plan: ComparisonPlan, pairs: Sequence[Pair]) -> Floats:
     """Adjusted p-values of every two runs on the first measure, runs x runs.
 
-    Pairs that were tested keep their p-value. With a baseline, the other pairs are a family of their own.
+    Pairs that were tested keep their p-value; it is 1 for undecided ones. With a baseline, the other pairs are a family of their own.
     """
     column = table.columns[0]
     known = {
-        frozenset((pair.run, pair.baseline)): pair.p_adjusted
+        frozenset((pair.run, pair.baseline)): 1.0 if pair.verdict == "undecided" else pair.p_adjusted
         for pair in pairs
         if (pair.measure, pair.k) == (column.key, table.k)
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.alignment import Alignment
+from steelyard.comparison.judged import JudgedDocuments, judged_notes, parts_of, with_conventions
 from steelyard.comparison.leaderboard import (
     LeaderboardRow,
     Verdict,
@@ -99,6 +100,17 @@ class Comparison:
         first = score_tables[0]
         orders = [order_of(table) for table in score_tables]
         pairs = pairs_of(score_tables, plan, orders)
+        about_judged: list[Note] = []
+        judged = _judged_documents(source, coverage, plan)
+        if judged is not None:
+            parts = {
+                (column.key, table.k): parts_of(column, inside, weights)
+                for table, inside in zip(score_tables, components, strict=True)
+                for column in table.columns
+            }
+            leader = first.runs[orders[0][0]]
+            pairs = with_conventions(pairs, parts, score_tables, plan, judged, leader)
+            about_judged = judged_notes(pairs, judged, parts)
         slices = slices_of(first, *sliced) if sliced is not None else []
         return cls(
             score_tables=tuple(score_tables),
@@ -115,6 +127,7 @@ class Comparison:
             coverage=coverage,
             input_notes=notes,
             notes=(
+                *about_judged,
                 *notes,
                 *disagreement_notes(pairs, plan),
                 *reversal_notes(slices, first.columns[0].key, len(first.runs)),
@@ -173,7 +186,13 @@ class Comparison:
         """One row per pair of runs and measure: difference, p, stars, interval, effect, wins, ties, losses, power."""
         import polars as pl
 
-        types: dict[str, Any] = {"str": str, "float": float, "int": int, "int | None": int}
+        types: dict[str, Any] = {
+            "str": str,
+            "float": float,
+            "int": int,
+            "int | None": int,
+            "float | None": float,
+        }
         schema = {each.name: types[str(each.type)] for each in fields(Pair)}
         rows = [[getattr(pair, name) for name in schema] for pair in self.tested_pairs]
         return pl.DataFrame(rows, schema=schema, orient="row")
@@ -337,3 +356,13 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+
+def _judged_documents(
+    source: Source | None, coverage: Mapping[str, Coverage], plan: ComparisonPlan
+) -> JudgedDocuments | None:
+    """What unjudged documents can change; None where lists or qrels are unknown, or each run has its own qrels."""
+    if source is None or source.chunked or not coverage:
+        return None
+    options = next(iter(coverage.values())).policies
+    return JudgedDocuments(source.qrels, source, dict(source.alignments), options, plan.seed)

@@ -1,0 +1,404 @@
+"""What is known of the documents that a comparison rests on: judged shares, bounds, and verdicts that depend on
+unjudged documents.
+
+For a significant difference each convention for unjudged documents is computed: they are not relevant (the plain
+test), they are removed (condensed lists), they get estimated grades (`unjudged`), or any grades (bounds). The
+verdict is `undecided` where the estimated grades do not confirm the plain test, or where the qrels look as if they
+were made from the run that the difference favours (`provenance`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.comparison.bounds import SharedUnjudged, pair_bounds
+from steelyard.comparison.movers import ranked_rows
+from steelyard.comparison.pairs import Pair
+from steelyard.comparison.provenance import Edge, find_edge
+from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
+from steelyard.comparison.testing import ComparisonPlan
+from steelyard.comparison.unjudged import DRAWS, PairedLists, combined_test, draw_grades, pooled
+from steelyard.measures.bounds import judged_share, rank_cutoff
+from steelyard.measures.compute import values
+from steelyard.measures.gradings import ABSENT, graded, is_fixed
+from steelyard.measures.grammar import Measure
+from steelyard.notes import Note, note
+from steelyard.options import Options
+from steelyard.qrels import Qrels
+from steelyard.run import Run
+from steelyard.statistics import FAMILY_TESTS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MOST_RANKS = 100
+"""Ranks of each list that the estimate reads; unjudged documents below count as not relevant."""
+
+MOST_DOCUMENTS = 5_000_000
+"""Documents of two runs' lists up to which bounds of the difference and estimates are computed."""
+
+
+class Lists(Protocol):
+    """Where the runs are read from when their documents are needed."""
+
+    def run(self, name: str) -> Run:
+        """A run by name."""
+
+
+class Part(NamedTuple):
+    """A measure of a column: the column's own, or one of a composite with its weight (inverted: 1 - value)."""
+
+    measure: Measure
+    weight: float = 1.0
+    inverted: bool = False
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """The difference of two runs by each convention for unjudged documents; None where it was not computed.
+
+    `judged_run` and `judged_baseline`: the share of judged documents above the measure's cutoff. `bound_low` and
+    `bound_high`: the lowest and highest difference that any grading gives. `condensed` and `imputed`: the mean
+    difference and the p-value with condensed lists and with estimated grades. `unjudged`: the number of unjudged
+    documents that either run has above the cutoff.
+    """
+
+    judged_run: float | None = None
+    judged_baseline: float | None = None
+    bound_low: float | None = None
+    bound_high: float | None = None
+    condensed: float | None = None
+    condensed_p: float | None = None
+    imputed: float | None = None
+    imputed_p: float | None = None
+    unjudged: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedDocuments:
+    """The alignments and lists of the runs of a comparison, and what follows from their unjudged documents."""
+
+    qrels: Qrels
+    source: Lists
+    alignments: dict[str, Alignment]
+    options: Options
+    seed: int = 0
+    _lists: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+    _pairs: dict[tuple[str, str], _Lists] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def edges(self) -> dict[str, Edge]:
+        """The runs that the qrels look to be made from, with the depth."""
+        found = {}
+        level = self.options.rel if self.options.rel is not None else 1.0
+        for name, a in self.alignments.items():
+            kept = a.grade >= 0
+            judged = int(np.sum(a.judged.grade >= 0))
+            edge = find_edge(a.query[kept], a.rank[kept].astype(np.float64), a.grade[kept] >= level, judged)
+            if edge is not None:
+                found[name] = edge
+        return found
+
+    @cached_property
+    def relevant_only(self) -> bool:
+        """Whether no document is judged not relevant: nothing is known of unjudged documents then."""
+        grades = self.qrels.grades
+        return bool(len(grades)) and not bool(np.any((grades >= 0) & (grades < (self.options.rel or 1))))
+
+    def share(self, parts: Sequence[Part], run: str) -> float | None:
+        """The share of judged documents above the cutoff, averaged over queries; None where grades do not matter."""
+        graded_parts = [part for part in parts if not is_fixed(part.measure)]
+        if not graded_parts:
+            return None
+        deepest = max(graded_parts, key=lambda part: rank_cutoff(part.measure) or ABSENT)
+        shares = judged_share(deepest.measure, self.alignments[run])
+        answered = self.alignments[run].answered & (self.alignments[run].retrieved > 0)
+        return float(shares[answered].mean()) if answered.any() else None
+
+    def conventions(
+        self, parts: Sequence[Part], run: str, baseline: str, kept: Bools, whole: bool
+    ) -> Conventions:
+        """The conventions of a pair; the costly ones only where `whole`. `kept`: the queries that count."""
+        share_run, share_base = self.share(parts, run), self.share(parts, baseline)
+        if share_run is None or share_base is None or min(share_run, share_base) >= 1.0 or not whole:
+            return Conventions(share_run, share_base)
+        a, b = self.alignments[run], self.alignments[baseline]
+        condensed = combined_test((self._values(parts, a, True) - self._values(parts, b, True))[None, kept])
+        lists = self._lists_of(run, baseline)
+        if lists is None:
+            return Conventions(share_run, share_base, condensed=condensed.difference, condensed_p=condensed.p)
+        depth = self._depth(parts)
+        imputed = self._imputed(parts, a, b, lists, depth, kept)
+        low, high = self._bounds(parts, a, b, lists, kept)
+        return Conventions(
+            judged_run=share_run,
+            judged_baseline=share_base,
+            bound_low=low,
+            bound_high=high,
+            condensed=condensed.difference,
+            condensed_p=condensed.p,
+            imputed=None if imputed is None else imputed[0],
+            imputed_p=None if imputed is None else imputed[1],
+            unjudged=int(np.sum(lists.pair.unjudged & lists.pair.within(depth))),
+        )
+
+    def _values(self, parts: Sequence[Part], a: Alignment, condensed: bool = False) -> Floats:
+        a = a.without_unjudged() if condensed and not a.judged_only else a
+        return _combined(parts, [values(part.measure, a) for part in parts])
+
+    def _depth(self, parts: Sequence[Part]) -> int:
+        cutoffs = [rank_cutoff(part.measure) or MOST_RANKS for part in parts if not is_fixed(part.measure)]
+        return min(max(cutoffs), MOST_RANKS)
+
+    def _imputed(
+        self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: _Lists, depth: int, kept: Bools
+    ) -> tuple[float, float] | None:
+        """The difference and the p-value with estimated grades; None where the qrels were not pooled."""
+        level = self.options.rel if self.options.rel is not None else 1.0
+        wanted = lists.pair.unjudged & lists.pair.within(depth)
+        if not wanted.any() or not pooled(lists.pair, depth, level):
+            return None
+        drawn = draw_grades(lists.pair, wanted, DRAWS, np.random.default_rng(self.seed))
+        query, every = lists.pair.query[wanted], np.arange(a.size)
+        ranks = [
+            np.where(np.isfinite(r[wanted]), r[wanted], ABSENT).astype(np.int64) for r in lists.pair.ranks
+        ]
+        differences = np.empty((len(drawn), a.size))
+        for number, grades in enumerate(drawn):
+            sides = [
+                _combined(
+                    parts, [_graded_values(part.measure, x, every, query, rank, grades) for part in parts]
+                )
+                for x, rank in zip((a, b), ranks, strict=True)
+            ]
+            differences[number] = sides[0] - sides[1]
+        estimate = combined_test(differences[:, kept])
+        return estimate.difference, estimate.p
+
+    def _bounds(
+        self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: _Lists, kept: Bools
+    ) -> tuple[float | None, float | None]:
+        """The lowest and highest mean difference; for a composite the sum of its parts' bounds."""
+        total = sum(part.weight for part in parts)
+        low = high = 0.0
+        for part in parts:
+            found = pair_bounds(part.measure, a, b, lists.shared)
+            ends = float(np.nanmean(found.low[kept])), float(np.nanmean(found.high[kept]))
+            least, most = (-ends[1], -ends[0]) if part.inverted else ends
+            low, high = low + part.weight / total * least, high + part.weight / total * most
+        return low, high
+
+    def _top(self, run: str) -> pl.DataFrame:
+        """The first ranks of a run's lists: number of the query, document, rank; each document once."""
+        import polars as pl
+
+        if run not in self._lists:
+            rows = ranked_rows(self.source.run(run), self.options.ordering)
+            if self.options.depth is not None:
+                rows = rows.filter(pl.col("rank") <= self.options.depth)
+            numbers = pl.DataFrame(
+                {
+                    "query_id": self.qrels.judged.query_ids,
+                    "query": np.arange(len(self.qrels.judged.query_ids)),
+                },
+                schema={"query_id": pl.String, "query": pl.Int64},
+            )
+            joined = rows.drop_nulls("doc_id").join(numbers, on="query_id", maintain_order="left")
+            first = joined.unique(["query", "doc_id"], keep="first", maintain_order=True)
+            self._lists[run] = first.select("query", "doc_id", pl.col("rank").cast(pl.Int64))
+        return self._lists[run]
+
+    def _lists_of(self, run: str, baseline: str) -> _Lists | None:
+        if (run, baseline) not in self._pairs:
+            sizes = [int(self.alignments[name].retrieved.sum()) for name in (run, baseline)]
+            if sum(sizes) > MOST_DOCUMENTS or self.options.unjudged == "remove":
+                return None
+            # One pair at a time: the lists of all pairs would not fit.
+            self._pairs.clear()
+            self._pairs[run, baseline] = self._joined(self._top(run), self._top(baseline))
+        return self._pairs[run, baseline]
+
+    def _joined(self, one: pl.DataFrame, two: pl.DataFrame) -> _Lists:
+        import polars as pl
+
+        grades = _grade_frame(self.qrels)
+        both = one.join(two, on=["query", "doc_id"], how="full", coalesce=True, suffix="_b")
+        both = both.join(grades, on=["query", "doc_id"], how="left").sort("query", "rank", "rank_b")
+        both_unjudged = both.filter(
+            pl.col("grade").is_null() & pl.col("rank").is_not_null() & pl.col("rank_b").is_not_null()
+        )
+        shared = SharedUnjudged(*(both_unjudged[name].to_numpy() for name in ("query", "rank", "rank_b")))
+        first = both.filter((pl.col("rank") <= MOST_RANKS) | (pl.col("rank_b") <= MOST_RANKS))
+        size = len(self.qrels.judged.query_ids)
+        lengths = np.array([np.bincount(each["query"].to_numpy(), minlength=size) for each in (one, two)])
+        pair = PairedLists(
+            query=first["query"].to_numpy().astype(np.int64),
+            ranks=np.array([_ranks(first[name]) for name in ("rank", "rank_b")]),
+            grade=first["grade"].fill_null(float("nan")).to_numpy(),
+            lengths=lengths.astype(np.int64),
+            judged=np.zeros((size, 0)),
+        )
+        return _Lists(pair, shared)
+
+
+@dataclass(frozen=True, eq=False)
+class _Lists:
+    """The documents of two runs, and the unjudged ones that both have."""
+
+    pair: PairedLists
+    shared: SharedUnjudged
+
+
+def _grade_frame(qrels: Qrels) -> pl.DataFrame:
+    """The judged documents: number of the query, document, grade."""
+    import polars as pl
+
+    return pl.DataFrame(
+        {"query": qrels.doc_query, "doc_id": qrels.judged.doc_ids, "grade": qrels.grades},
+        schema={"query": pl.Int64, "doc_id": pl.String, "grade": pl.Float64},
+    )
+
+
+def _ranks(column: pl.Series) -> Floats:
+    return np.asarray(column.cast(float).fill_null(float("inf")).to_numpy())
+
+
+def _graded_values(
+    measure: Measure, a: Alignment, every: Ints, query: Ints, rank: Ints, grade: Floats
+) -> Floats:
+    return values(measure, a if is_fixed(measure) else graded(a, every, query, rank, grade))
+
+
+def _combined(parts: Sequence[Part], found: Sequence[Floats]) -> Floats:
+    """The value of a column: the measure's own, or the weighted mean of a composite's parts."""
+    if len(parts) == 1 and not parts[0].inverted:
+        return found[0]
+    total = sum(part.weight for part in parts)
+    return np.asarray(
+        sum(
+            part.weight / total * (1 - value if part.inverted else value)
+            for part, value in zip(parts, found, strict=True)
+        )
+    )
+
+
+MOST_CHECKED = 400
+"""Significant pairs that are checked at most; of more, those of the leader and of the baseline."""
+
+
+def parts_of(
+    column: Column, components: ScoreTable | None, weights: Mapping[str, float] | None
+) -> list[Part]:
+    """The measures of a column; none for a table of values of another tool."""
+    if column.key == COMPOSITE and components is not None and weights:
+        return [
+            Part(each.measure, weights[each.key], each.better == "less")
+            for each in components.columns
+            if each.measure is not None
+        ]
+    return [] if column.measure is None else [Part(column.measure)]
+
+
+def with_conventions(
+    pairs: Sequence[Pair],
+    parts: Mapping[tuple[str, int | None], Sequence[Part]],
+    tables: Sequence[ScoreTable],
+    plan: ComparisonPlan,
+    judged: JudgedDocuments,
+    leader: str,
+) -> list[Pair]:
+    """The pairs with their judged shares and conventions, and the verdict `undecided` where it applies."""
+    significant = [pair for pair in pairs if pair.verdict in ("better", "worse")]
+    checked = {id(pair) for pair in significant}
+    if len(significant) > MOST_CHECKED:
+        checked = {id(pair) for pair in significant if {leader, plan.baseline} & {pair.run, pair.baseline}}
+    place = {query: number for number, query in enumerate(judged.qrels.judged.query_ids)}
+    made = []
+    for pair in pairs:
+        table = next(table for table in tables if table.k == pair.k)
+        found = parts.get((pair.measure, pair.k), [])
+        if not found:
+            made.append(pair)
+            continue
+        values = table.of(pair.measure)
+        both = ~np.isnan(values[table.runs.index(pair.run)] - values[table.runs.index(pair.baseline)])
+        kept = np.zeros(len(place), dtype=bool)
+        kept[[place[query] for query, there in zip(table.queries, both.tolist(), strict=True) if there]] = (
+            True
+        )
+        conventions = judged.conventions(found, pair.run, pair.baseline, kept, id(pair) in checked)
+        times = sum((each.measure, each.k) == (pair.measure, pair.k) for each in pairs)
+        verdict = _verdict(pair, conventions, plan, judged, times)
+        made.append(replace(pair, verdict=verdict, **vars(conventions)))
+    return made
+
+
+def _verdict(
+    pair: Pair, conventions: Conventions, plan: ComparisonPlan, judged: JudgedDocuments, times: int
+) -> str:
+    """The verdict of a pair, `undecided` where a significant difference depends on unjudged documents."""
+    if pair.verdict not in ("better", "worse"):
+        return pair.verdict
+    if (pair.run if pair.verdict == "better" else pair.baseline) in judged.edges:
+        return "undecided"
+    if conventions.imputed is None or conventions.imputed_p is None:
+        return pair.verdict
+    # The p-value of the estimate is corrected by the same factor as that of the plain test.
+    factor = float(times)
+    if plan.test not in FAMILY_TESTS and pair.p > 0:
+        factor = pair.p_adjusted / pair.p
+    confirmed = conventions.imputed_p * factor < plan.alpha
+    same_sign = (conventions.imputed > 0) == (pair.difference > 0)
+    return pair.verdict if confirmed and same_sign else "undecided"
+
+
+def judged_notes(
+    pairs: Sequence[Pair], judged: JudgedDocuments, parts: Mapping[tuple[str, int | None], Sequence[Part]]
+) -> list[Note]:
+    """Notes on qrels made from a run, on undecided pairs and on qrels of relevant documents only."""
+    notes = [note("qrels-made-from-run", run=run, depth=edge.depth) for run, edge in judged.edges.items()]
+    undecided = [pair for pair in pairs if pair.verdict == "undecided"]
+    if undecided:
+        first = undecided[0]
+        notes.append(
+            note(
+                "undecided",
+                pairs=len(undecided),
+                run=first.run,
+                baseline=first.baseline,
+                measure=first.label,
+                documents=first.unjudged,
+            )
+        )
+    shares = [
+        share for pair in pairs for share in (pair.judged_run, pair.judged_baseline) if share is not None
+    ]
+    if judged.relevant_only and shares and min(shares) < 1:
+        notes.append(note("relevant-documents-only"))
+    elif not judged.relevant_only and not undecided:
+        asymmetric = max(
+            (pair for pair in pairs if pair.judged_run is not None and pair.judged_baseline is not None),
+            key=lambda pair: abs((pair.judged_run or 0) - (pair.judged_baseline or 0)),
+            default=None,
+        )
+        if (
+            asymmetric is not None
+            and abs((asymmetric.judged_run or 0) - (asymmetric.judged_baseline or 0)) > 0.1
+        ):
+            notes.append(
+                note(
+                    "judged-unevenly",
+                    run=asymmetric.run,
+                    baseline=asymmetric.baseline,
+                    measure=asymmetric.label,
+                    shares=[asymmetric.judged_run, asymmetric.judged_baseline],
+                )
+            )
+    return notes
