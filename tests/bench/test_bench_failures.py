@@ -250,6 +250,9 @@ def test_a_retriever_with_ids_of_another_case_does_not_cost_the_others_their_res
         MODULE + "\ndef upper(query, k):\n    return [right(query, k)[0].upper()]\n"
     )
     result = benched(folder, "right", "upper")
-    assert {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows} == {"right": 1.0, "upper": 0.0}
+    assert {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows} == {
+        "right": 1.0,
+        "upper": 0.0,
+    }
     assert any(line.startswith("upper returned 4 documents that are not") for line in result.remarks())
     assert load_result(folder / "out").runs.keys() == {"right", "upper"}

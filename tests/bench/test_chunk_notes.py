@@ -34,7 +34,9 @@ def notes(
             runs[label] = sy.Run(dict.fromkeys(QUERIES, listed), name=label, texts=dict(chunking.corpus))
             chunking_of[label] = str(chunking.label)
     judgments = {str(chunking.label): chunking.qrels for chunking in chunkings}
-    comparison = compare_chunkings(judgments, runs, chunking_of, measures, ComparisonPlan(), composite=composite)
+    comparison = compare_chunkings(
+        judgments, runs, chunking_of, measures, ComparisonPlan(), composite=composite
+    )
     return chunk_notes(dataset, chunkings, comparison, chunking_of, runs)
 
 

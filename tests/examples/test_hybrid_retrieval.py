@@ -200,5 +200,7 @@ def test_it_stays_ahead_with_holm_and_with_one_value_per_theme(whole):
 def test_graph_flow_is_no_straw_man(whole):
     row = {standing.run: standing.means for standing in whole.comparison.leaderboard_rows}
     assert row["graph-flow"]["DR@20"] > 0.8
-    deep = {standing.run: standing.means["DR@20"] for standing in whole.by_complexity["complex"].leaderboard_rows}
+    deep = {
+        standing.run: standing.means["DR@20"] for standing in whole.by_complexity["complex"].leaderboard_rows
+    }
     assert deep["graph-flow"] > deep["semantic"]

@@ -235,7 +235,7 @@ def test_two_columns_of_names_are_shortened_in_the_same_way():
 
 
 def test_latex_marks_the_direction_of_a_difference_or_the_groups():
-    qrels = {f"q{i}": ["a"] for i in range(20)}
+    qrels = {f"q{i}": {"a": 1} for i in range(20)} | {"q0": {"a": 1, "never retrieved": 0}}
     good = {query: ["a"] for query in qrels}
     fair = {query: ["x", "a"] if i % 5 else ["a"] for i, query in enumerate(qrels)}
     poor = {query: ["x", "y", "z", "a"] if i % 10 else ["a"] for i, query in enumerate(qrels)}

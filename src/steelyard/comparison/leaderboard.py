@@ -121,17 +121,31 @@ def verdict_of(
     lead = abs(top.means[key] - second.means[key])
     matrix = adjusted_p_matrix(table, plan, pairs)
     p_values = dict(zip(table.runs, matrix[table.runs.index(top.run)].tolist(), strict=True))
-    tied = [row.run for row in rest if not p_values[row.run] < plan.alpha]
+    undecided = {
+        pair.baseline if pair.run == top.run else pair.run
+        for pair in pairs
+        if pair.verdict == "undecided"
+        and (pair.measure, pair.k) == (key, table.k)
+        and top.run in (pair.run, pair.baseline)
+    }
+    tied = [row.run for row in rest if not p_values[row.run] < plan.alpha and row.run not in undecided]
     leads = f"{top.run} leads {second.run}"
     if len(equal) > 1:
         leads = f"{listed(equal)} (no difference on any query) lead {second.run}"
     headline = f"{leads} on {what} by {lead:.4f} ({score})"
-    if not tied:
+    if not tied and not undecided:
         others = "" if len(rest) == 1 else ", and so are its differences from every other run"
         return Verdict(f"{headline}: the difference is significant{others}.", "", equal)
     outcome = "the difference is significant"
-    if second.run in tied:
+    if second.run in undecided:
+        outcome = "undecided, since it depends on unjudged documents"
+    elif second.run in tied:
         gap = values[top.run] - values[second.run]
         outcome = power_analysis(gap, alpha=plan.alpha, significant=False).clause
-    tied = [*equal, *tied]
-    return Verdict(f"{headline}: {outcome}.", f"Tied for first: {listed(tied, SHOWN_NAMES)}.", tied)
+    details = []
+    if tied:
+        details.append(f"Tied for first: {listed([*equal, *tied], SHOWN_NAMES)}.")
+    if undecided - {second.run}:
+        names = [row.run for row in rest if row.run in undecided]
+        details.append(f"Undecided (unjudged documents): {listed(names, SHOWN_NAMES)}.")
+    return Verdict(f"{headline}: {outcome}.", " ".join(details), [*equal, *tied])

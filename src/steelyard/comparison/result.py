@@ -127,11 +127,11 @@ class Comparison:
             coverage=coverage,
             input_notes=notes,
             notes=(
-                *about_judged,
                 *notes,
                 *disagreement_notes(pairs, plan),
                 *reversal_notes(slices, first.columns[0].key, len(first.runs)),
                 *untested_notes(pairs),
+                *about_judged,
             ),
             dialect=dialect,
             source=source,
