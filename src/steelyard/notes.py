@@ -114,6 +114,14 @@ def _judgments_merged(count: int) -> str:
     return f"{count:,} {given} merged"
 
 
+# Alignment
+
+
+@_wording("several-tags", "info")
+def _several_tags(count: int, tags: tuple[str, ...]) -> str:
+    return f"{count:,} tags in one file ({', '.join(tags)}, ...): named after the first"
+
+
 # Coverage of an evaluation
 
 

@@ -160,7 +160,7 @@ class SparkScores:
             kind, text = tally.error
             raise getattr(errors, kind, errors.SteelyardError)(text)
         if tally.repeated is not None:
-            raise repeat_error(tally.counts["repeated"], *tally.repeated[1:])
+            raise repeat_error(tally.counts["repeated"], [tally.repeated[1:]])
         if plan.options.missing == "error" and tally.absent:
             absent = [query for _, query in tally.absent]
             raise missing_error(absent, tally.counts["missing"], tally.counts["queries"], self.name)
