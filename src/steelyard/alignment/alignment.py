@@ -80,13 +80,11 @@ class Alignment:
 
     def per_query(self, values: Any) -> Floats:
         """Sum a number (or a condition) over the hits of each query."""
-        return np.bincount(self.query, weights=values, minlength=self.size).astype(np.float64, copy=False)
+        return sums(self.query, values, self.size)
 
     def judged_per_query(self, values: Any) -> Floats:
         """Sum a number (or a condition) over the judged documents of each query."""
-        return np.bincount(self.judged.query, weights=values, minlength=self.size).astype(
-            np.float64, copy=False
-        )
+        return sums(self.judged.query, values, self.size)
 
     def relevant(self, rel: float = 1) -> Floats:
         """R: the number of relevant documents of each query."""
@@ -284,6 +282,11 @@ def join(qrels: Qrels, hits: Hits) -> Alignment:
         tokens_through=hits.tokens_through,
         seconds=hits.seconds,
     )
+
+
+def sums(query: Ints, values: Any, size: int) -> Floats:
+    """The sum of a number (or a condition) over the entries of each of `size` queries."""
+    return np.bincount(query, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
 def starts_of(query: Ints, size: int) -> Ints:

@@ -84,7 +84,8 @@ def ranked_rows(table: pl.DataFrame, ordered: bool, ordering: Ordering | None = 
     import polars as pl
 
     ordering = ordering or Ordering()
-    first_row = table.select(pl.int_range(pl.len()).min().over("query_id")).to_series().to_numpy()
+    numbered = table.select("query_id").with_row_index("row")
+    first_row = numbered.select(pl.col("row").min().over("query_id").cast(pl.Int64)).to_series().to_numpy()
     scores = None if ordered else table["score"].to_numpy()
     rows = table[table_order(first_row, table["doc_id"], scores, ordering)]
     if ordering.duplicates == "collapse":
