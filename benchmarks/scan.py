@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from steelyard.alignment.files import scan_file
+from steelyard.alignment.frames import scan_frame
 from steelyard.alignment.hits import JudgedDocs, Ordering
 from steelyard.alignment.mappings import scan_mapping
 from steelyard.native import native_available
+from steelyard.run import Run
 
 
 def judged_of(path: Path) -> JudgedDocs:
@@ -70,12 +72,10 @@ def time_files(run: Path, judged: JudgedDocs, rounds: int) -> None:
         "cat": lambda: subprocess.run(["cat", str(run)], **quiet),
         "raw read": lambda: raw_read(run),
     }
-    for used in (True, False):
-        for threads in (1, 2):
-            if native_available() or not used:
-                name = f"{'native' if used else 'portable'}, {threads} thread{'s' * (threads > 1)}"
-                read = lambda threads=threads: scan_file(run, judged, Ordering(), threads=threads)  # noqa: E731
-                ways[name] = with_native(used, read)
+    for threads in (1, 2) if native_available() else ():
+        read = lambda threads=threads: scan_file(run, judged, Ordering(), threads=threads)  # noqa: E731
+        ways[f"native, {threads} thread{'s' * (threads > 1)}"] = with_native(True, read)
+    ways["portable"] = with_native(False, lambda: scan_frame(Run.read(run), judged, Ordering()))
     print_table(f"{run.name}, {run.stat().st_size / 1e6:,.0f} MB", best_of(ways, rounds), "wc -l")
 
 

@@ -1,4 +1,4 @@
-// Results as Python sees them: arrays as bytes, for numpy to view.
+// Results as Python receives them: arrays as bytes, which numpy views.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,9 +13,9 @@ namespace steelyard {
 
 namespace nb = nanobind;
 
-constexpr size_t kExamples = 3;  // queries that only the run has, named at most
+constexpr size_t kExamples = 3;  // steelyard.alignment.hits.SHOWN_RUN_ONLY
 
-// Ties by number, as steelyard.alignment.native numbers them.
+// The tie rules have the numbers of steelyard.native.
 inline Ordering ordering_of(int ties, bool collapse, bool single) { return {static_cast<Ties>(ties), collapse, single}; }
 
 template <class Row, class Get>
@@ -32,7 +32,7 @@ nb::bytes column(const std::vector<Row>& rows, Get get) {
     return nb::steal<nb::bytes>(bytes);
 }
 
-// The ten arrays of Hits, in their order. Blocks of one query are put in the order of the judged queries.
+// The ten arrays of Hits, in their order. The blocks of the queries are sorted by the number of the query.
 inline nb::tuple arrays_of(const std::vector<Tally>& tallies, Places& places) {
     const auto by_query = [](const auto& a, const auto& b) { return a.query < b.query; };
     if (!std::is_sorted(places.hits.begin(), places.hits.end(), by_query))

@@ -1,7 +1,7 @@
 // Sparse retrieval: postings from tokens, and the best documents for a query's terms.
 //
-// Sums are taken in float64, a query's terms in their order, so that the scores are those of the portable form
-// (steelyard.retrievers.sparse) to the last bit. Nothing is multiplied here: the weights come ready.
+// Sums are computed in float64 in the order of a query's terms, so that the scores equal those of the portable
+// implementation (steelyard.retrievers.bm25) to the last bit. Nothing is multiplied here: the weights are precomputed.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -27,11 +27,11 @@ nb::bytes bytes_of(const std::vector<T>& values) {
     return nb::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// A distinct token. One of up to 8 ASCII characters is compared as a word, and never followed to Python's memory.
+// A distinct token. One of up to 8 ASCII characters is compared as a 64-bit word, without reading Python's memory.
 struct Token {
     PyObject* text;
     uint64_t word;
-    Py_ssize_t size;  // 0: not a short one
+    Py_ssize_t size;  // 0 unless the token is short
 
     explicit Token(PyObject* token) : text(token), word(0), size(0) {
         if (!PyUnicode_Check(token)) throw nb::type_error("a token must be text");
@@ -49,15 +49,15 @@ struct Token {
     }
 };
 
-// Documents' tokens as numbers, given out as tokens are first met.
+// The tokens of documents as numbers, assigned in the order in which tokens first occur.
 class Tokens {
    public:
     Tokens() { slots_.clear(1 << 10); }
 
-    // One document's tokens: a list or a tuple.
+    // The tokens of one document: a list or a tuple.
     void add(nb::handle document) {
         if (!PyList_Check(document.ptr()) && !PyTuple_Check(document.ptr()))
-            throw nb::type_error("a tokenizer must give a list of tokens");
+            throw nb::type_error("a tokenizer must return a list of tokens");
         const Py_ssize_t size = PySequence_Fast_GET_SIZE(document.ptr());
         PyObject** const items = PySequence_Fast_ITEMS(document.ptr());
         for (Py_ssize_t i = 0; i < size; ++i) terms_.push_back(number(Token(items[i])));
@@ -92,7 +92,7 @@ class Tokens {
     }
 
    private:
-    nb::list vocabulary_;  // holds the texts that known_ points to
+    nb::list vocabulary_;  // keeps the texts alive that known_ points to
     std::vector<Token> known_;
     Slots slots_;
     std::vector<int32_t> terms_;
@@ -127,10 +127,10 @@ struct Scored {
     int32_t doc;
 };
 
-// Better first: by score, then in document order.
+// Best first: by score, then in document order.
 bool before(const Scored& a, const Scored& b) { return a.score != b.score ? a.score > b.score : a.doc < b.doc; }
 
-// One term of a query: its postings not yet read, and what a document without the term gets.
+// One term of a query: its unread postings, and what a document without the term is given.
 struct Term {
     const int32_t* doc;
     const int32_t* end;
@@ -138,13 +138,13 @@ struct Term {
     double base;
 };
 
-// Adding any weight to -0.0 gives the weight, and no sum of weights is -0.0: it marks a document never met.
+// Adding any weight to -0.0 gives the weight, and no sum of weights is -0.0: it marks a document without any term.
 constexpr double kUntouched = -0.0;
 
-// A query under way: its terms in their order, and the best documents so far.
+// A query that is being searched: its terms in their order, and the best documents so far.
 struct Query {
     std::vector<Term> terms;
-    std::vector<Scored> best;        // a heap, its worst in front
+    std::vector<Scored> best;        // a heap, the worst first
     double untouched = kUntouched;  // the sum of a document that has none of the terms
     bool based = false;             // whether some term gives anything to a document without it
 
@@ -159,7 +159,7 @@ struct Query {
         best.push_back(one);
         std::push_heap(best.begin(), best.end(), before);
     }
-    // Documents come in their order: an equal score comes too late.
+    // Documents come in ascending order: one of equal score ranks after those before it.
     void offer(const Scored& one) {
         if (!(one.score > best.front().score) || never_met(one.score)) return;
         std::pop_heap(best.begin(), best.end(), before);
@@ -168,8 +168,8 @@ struct Query {
     }
 };
 
-// Searches block by block of documents, every query in turn: the block's sums stay in the first cache, and the
-// postings of words that many queries share in the second.
+// Searches one block of documents after another, all queries in each: the sums of a block stay in the first-level cache,
+// and the postings of words that many queries share in the second.
 class Search {
    public:
     Search(int32_t documents, size_t k, bool matching)
@@ -208,7 +208,7 @@ class Search {
     const bool matching_;
     double sums_[kBlock], fresh_[kBlock], blank_[kBlock];
 
-    // Adds the terms' weights, in the query's order; false where no document of the block has any of the terms.
+    // Adds the weights of the terms, in the query's order; false if no document of the block has any of the terms.
     bool add(Query& query, int32_t first, int32_t size) {
         const int32_t limit = first + size;
         if (std::none_of(query.terms.begin(), query.terms.end(),
@@ -239,7 +239,7 @@ class Search {
         int32_t i = 0;
         for (; i < size && query.best.size() < k_; ++i)
             if (!query.never_met(sums_[i])) query.push({sums_[i], first + i});
-        // The best of each stretch first: most hold nothing better than the worst so far.
+        // The best of each stretch first: most stretches have nothing better than the worst so far.
         for (; i + kStretch <= size; i += kStretch) {
             double most[kLanes];
             std::copy(sums_ + i, sums_ + i + kLanes, most);
@@ -252,7 +252,7 @@ class Search {
         for (; i < size; ++i) query.offer({sums_[i], first + i});
     }
 
-    // The first documents that have none of the terms, against the worst of those that have.
+    // Adds the first documents that have none of the terms, if they beat the worst of those that have some.
     void fill(Query& query) const {
         size_t found = 0;
         for (int32_t doc = 0; doc < documents_ && found < k_; ++doc) {
@@ -270,7 +270,7 @@ class Search {
     }
 };
 
-// Per query: how many documents came back; all their numbers, and their scores.
+// Per query, how many documents were found; then the numbers of all of them, and their scores.
 nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<double> weights, Column<double> bases,
                       int32_t documents, Column<int64_t> query_starts, Column<int64_t> query_terms, size_t k,
                       bool matching) {

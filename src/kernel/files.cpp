@@ -1,4 +1,5 @@
-// Files for Python: judgments, a scan of a buffer, one that is fed piece by piece, and one that is begun ahead.
+// The readers of files that Python calls: qrels, a run in memory, a run that is fed piece by piece, and a run that is
+// read ahead.
 #include <condition_variable>
 #include <mutex>
 
@@ -10,7 +11,7 @@ namespace steelyard {
 
 namespace {
 
-// A buffer of bytes, held while it is read.
+// A buffer of bytes that is kept alive while it is read.
 class View {
    public:
     explicit View(nb::handle object) {
@@ -26,7 +27,7 @@ class View {
     Py_buffer view_;
 };
 
-// JudgedDocs for the scan: the ids are Python's own bytes, which the lists keep alive.
+// JudgedDocs for the scan. The ids point to the UTF-8 bytes of Python's strings, which the lists keep alive.
 class Judged {
    public:
     Judged(nb::sequence query_ids, nb::handle starts, nb::sequence doc_ids)
@@ -39,7 +40,7 @@ class Judged {
         if (texts_.starts.size() != texts_.queries.size() + 1 || texts_.starts.front() != 0 ||
             texts_.starts.back() != static_cast<int64_t>(texts_.docs.size()) ||
             !std::is_sorted(texts_.starts.begin(), texts_.starts.end()))
-            throw nb::value_error("starts must rise from 0 to the number of documents, one more than there are queries");
+            throw nb::value_error("starts must ascend from 0 to the number of documents and have one more entry than there are queries");
         texts_.index();
     }
     const JudgedTexts& texts() const { return texts_; }
@@ -70,16 +71,19 @@ class Judged {
 
 nb::str text_of(const std::string& utf8) { return nb::str(utf8.data(), utf8.size()); }
 
-// (arrays, run-only count, run-only examples, tag, repeated (query, document)); an Outcome's number where not clean.
+// (arrays, count and examples of queries without judgments, tags, repeated (query, document)); the number of the Outcome
+// if it is not clean.
 nb::object answer(Shared& shared, RunScan& scan) {
     if (scan.outcome != Outcome::clean) return nb::int_(static_cast<int>(scan.outcome));
     nb::list examples;
     for (size_t i = 0; i < std::min(scan.run_only.count(), kExamples); ++i) examples.append(text_of(scan.run_only[i]));
-    nb::object tag = nb::none(), repeated = nb::none();
-    if (!scan.tag.empty()) tag = text_of(scan.tag);
+    nb::list tags;
+    for (size_t i = 0; i < scan.tags.count(); ++i) tags.append(text_of(scan.tags[i]));
+    nb::object repeated = nb::none();
     if (scan.places.repeated_query >= 0)
         repeated = nb::make_tuple(scan.places.repeated_query, text_of(scan.places.repeated_doc));
-    return nb::make_tuple(arrays_of(shared.tallies, scan.places), scan.run_only.count(), nb::tuple(examples), tag, repeated);
+    return nb::make_tuple(arrays_of(shared.tallies, scan.places), scan.run_only.count(), nb::tuple(examples), nb::tuple(tags),
+                          repeated);
 }
 
 template <class Cell>
@@ -98,7 +102,7 @@ nb::list texts_of(const std::vector<Id>& ids) {
     return nb::borrow<nb::list>(texts);
 }
 
-// (query ids, starts, document ids, grades), or nothing where the judgments are not clean.
+// (query ids, starts, document ids, grades), or None if the file is not a clean one.
 nb::object qrels_of(nb::handle buffer) {
     const View view(buffer);
     JudgedTexts judged;
@@ -129,7 +133,7 @@ nb::object scan_any_order(nb::handle buffer, const Judged& judged, int ties, boo
     return answer(shared, result);
 }
 
-// A run that comes in pieces, as from a decompressor: memory holds one piece and one query.
+// A run that comes in pieces, as from a decompressor. One piece and one query are in memory at a time.
 class Stream {
    public:
     Stream(nb::object judged, int ties, bool collapse, bool single)
@@ -139,8 +143,8 @@ class Stream {
         result_.outcome = Outcome::clean;
     }
 
-    // Reads the whole lines of a piece, all of it if it is the last; gives how many bytes that was. The rest
-    // is to come again before the next piece. Reads nothing more once the run proved odd or interleaved.
+    // Reads the whole lines of a piece (all of it if it is the last) and returns how many bytes that was. The caller
+    // puts the rest before the next piece. Nothing more is read once the run proved unusual or interleaved.
     size_t feed(nb::handle buffer, bool last) {
         const View view(buffer);
         const char *begin = view.begin(), *end = view.end();
@@ -149,8 +153,7 @@ class Stream {
         if (begin == end || result_.outcome != Outcome::clean) return 0;
         if (!started_) {
             started_ = true;
-            result_.tag = tag_of(begin, end);
-            if (!starts_cleanly(begin, end)) result_.outcome = Outcome::odd;
+            if (!starts_cleanly(begin, end)) result_.outcome = Outcome::unusual;
         }
         if (result_.outcome == Outcome::clean) result_.outcome = scan_.lines(begin, end);
         scan_.keep_ids();
@@ -160,7 +163,7 @@ class Stream {
     bool clean() const { return result_.outcome == Outcome::clean; }
 
     nb::object finish() {
-        if (!started_) result_.outcome = Outcome::odd;
+        if (!started_) result_.outcome = Outcome::unusual;
         scan_.finish();
         result_.absorb(scan_);
         return answer(shared_, result_);
@@ -174,8 +177,8 @@ class Stream {
     bool started_ = false;
 };
 
-// A scan that is begun with nothing but two files, while Python is busy with something else. Whoever asks
-// for what it found says which judgments were meant, and lends a hand.
+// A scan that is started with two files while Python is busy importing. The caller who asks for the result states the
+// judged documents, and its thread helps to finish the scan.
 class Ahead {
    public:
     Ahead(nb::handle qrels, nb::handle run, int ties, bool collapse, bool single, unsigned threads, size_t piece)
@@ -183,17 +186,17 @@ class Ahead {
     ~Ahead() {
         if (!first_.joinable()) return;
         nb::gil_scoped_release released;
-        wait_until_begun();
+        wait_until_started();
         if (pieces_) pieces_->stop();
         finish();
     }
 
-    // What `scan` answers; nothing where the judgments are others, or the run is not a clean one.
+    // The result of `scan`; None if the judged documents differ, or the run is not a clean one.
     nb::object answer(const Judged& judged) {
         if (!first_.joinable()) return nb::none();
         {
             nb::gil_scoped_release released;
-            wait_until_begun();
+            wait_until_started();
             if (pieces_) pieces_->work();
             finish();
         }
@@ -206,12 +209,12 @@ class Ahead {
     View qrels_, run_;
     JudgedTexts judged_;
     std::unique_ptr<Shared> shared_;
-    std::unique_ptr<PieceScan> pieces_;  // none where the judgments are not clean
+    std::unique_ptr<PieceScan> pieces_;  // null if the qrels are not clean
     std::vector<std::thread> others_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    bool begun_ = false;
-    std::thread first_;  // the last member: it runs as soon as it is made
+    bool started_ = false;
+    std::thread first_;  // the last member: it runs as soon as it is constructed
 
     void begin(const Ordering& ordering, unsigned threads, size_t piece) {
         {
@@ -227,14 +230,14 @@ class Ahead {
             } catch (const std::bad_alloc&) {
                 if (others_.empty()) pieces_.reset();
             }
-            begun_ = true;
+            started_ = true;
         }
         changed_.notify_all();
         if (pieces_) pieces_->work();
     }
-    void wait_until_begun() {
+    void wait_until_started() {
         std::unique_lock<std::mutex> lock(mutex_);
-        changed_.wait(lock, [this] { return begun_; });
+        changed_.wait(lock, [this] { return started_; });
     }
     void finish() {
         first_.join();

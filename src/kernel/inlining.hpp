@@ -1,4 +1,4 @@
-// What the compiler is to inline into a loop, and what it is to keep apart from one.
+// Functions that the compiler must inline into a loop, and those that it must keep out of one.
 #pragma once
 
 #ifdef _MSC_VER

@@ -1,4 +1,4 @@
-// The judged documents as bytes: what a scan of a file looks for.
+// The judged documents as bytes, for the scan of a file.
 #pragma once
 
 #include <cstdint>
@@ -44,9 +44,9 @@ struct Id {
     }
 };
 
-// Text that outlives the rows that point to it: Python's own strings, or copies.
+// The texts outlive the rows that point to them: they are in Python's strings or in the mapped qrels.
 struct JudgedTexts {
-    std::vector<Id> queries;      // an id that has no UTF-8 form has no text: no file can hold it
+    std::vector<Id> queries;      // an id without a UTF-8 form has no text: it cannot be in a file
     std::vector<Id> docs;
     std::vector<uint32_t> hashes;  // of docs
     std::vector<int64_t> starts;
@@ -61,7 +61,7 @@ struct JudgedTexts {
         hashes.reserve(docs.size());
         for (const Id& doc : docs) hashes.push_back(doc.text ? hash_id(doc.text, doc.size) : 0);
     }
-    // -1 where nobody judged the query.
+    // -1 for a query without judgments.
     int64_t query(const char* text, size_t size) const {
         return static_cast<int64_t>(by_query.find(hash_id(text, size), [&](uint32_t number) {
                    return queries[number - 1].is({text, static_cast<uint32_t>(size)});

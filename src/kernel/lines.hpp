@@ -17,8 +17,8 @@ struct Word {
     }
 };
 
-// A line's first words, how many there are (six at most), and where the next line starts: nowhere if a
-// control byte came. `foreign` is not zero where a byte is outside ASCII.
+// The first words of a line, their number (six at most), and the start of the next line, which is null if the line has a
+// control byte. `foreign` is not zero if a byte is outside ASCII.
 struct Line {
     Word words[6];
     int count = 0;

@@ -1,4 +1,4 @@
-// Judgments and runs in memory: dicts of numbers, or lists of ids or (id, score) pairs, read where they stand.
+// Qrels and runs in memory: dicts of numbers, lists of ids, or lists of (id, score) pairs, read without copying them.
 #include "answer.hpp"
 #include "open_query.hpp"
 
@@ -6,7 +6,7 @@ namespace steelyard {
 
 namespace {
 
-// A Python string; its own hash is kept in it.
+// A Python string, which caches its hash.
 struct StringId {
     PyObject* text;
 
@@ -14,14 +14,13 @@ struct StringId {
     bool is(const StringId& other) const { return text == other.text || PyUnicode_Compare(text, other.text) == 0; }
     int compare(const StringId& other) const { return PyUnicode_Compare(text, other.text); }
     uint32_t hash() const {
-        // Most strings know their hash already.
         const Py_hash_t known = reinterpret_cast<PyASCIIObject*>(text)->hash;
         return fold(static_cast<uint64_t>(known != -1 ? known : PyObject_Hash(text)) * kSpread);
     }
 };
 
-// The places of queries among the judged ones. Runs mostly have them in the order of the judgments: the query
-// after the last one found is looked at first, and a dict is made only where that fails.
+// The numbers of the judged queries. Most runs have them in the order of the qrels: the query after the last one found
+// is tried first, and a dict is built only if that fails.
 class QueryIndex {
    public:
     explicit QueryIndex(nb::handle query_ids) : ids_(nb::steal(PySequence_Fast(query_ids.ptr(), "ids must be a sequence"))) {
@@ -29,7 +28,7 @@ class QueryIndex {
     }
     size_t size() const { return static_cast<size_t>(PySequence_Fast_GET_SIZE(ids_.ptr())); }
 
-    // -1 where nobody judged the query.
+    // -1 for a query without judgments.
     int64_t find(PyObject* query) {
         if (next_ < size() && StringId{query}.is({id(next_)})) return static_cast<int64_t>(next_++);
         if (!places_.is_valid()) {
@@ -76,10 +75,10 @@ class MappingScan {
         PyBuffer_Release(&view);
         if (starts_.size() != tallies_.size() + 1 || starts_.front() != 0 || starts_.back() != static_cast<int64_t>(count) ||
             !std::is_sorted(starts_.begin(), starts_.end()))
-            throw nb::value_error("starts must rise from 0 to the number of documents, one more than there are queries");
+            throw nb::value_error("starts must ascend from 0 to the number of documents and have one more entry than there are queries");
     }
 
-    // False where something is not a clean run.
+    // False if the run is not a clean one.
     bool queries(nb::dict run) {
         PyObject *query, *docs;
         for (Py_ssize_t at = 0; PyDict_Next(run.ptr(), &at, &query, &docs);) {
@@ -100,7 +99,7 @@ class MappingScan {
     nb::tuple answer() {
         nb::object repeated = nb::none();
         if (places_.repeated_query >= 0) repeated = nb::make_tuple(places_.repeated_query, nb::borrow(repeated_doc_));
-        return nb::make_tuple(arrays_of(tallies_, places_), run_only_, nb::tuple(examples_), nb::none(), repeated);
+        return nb::make_tuple(arrays_of(tallies_, places_), run_only_, nb::tuple(examples_), nb::make_tuple(), repeated);
     }
 
    private:
@@ -137,7 +136,7 @@ class MappingScan {
         return open_.index < 0 || open_.add(document, document.hash(), score);
     }
 
-    // A finite float, int or numpy number, in ways that run nobody's Python code.
+    // A finite float, int or numpy number, read without running any Python code.
     bool number(PyObject* value, double& score) const {
         if (PyFloat_Check(value)) {
             score = PyFloat_AS_DOUBLE(value);
@@ -158,7 +157,7 @@ class MappingScan {
         if (PyDict_CheckExact(docs)) return scores(docs);
         if (PyList_CheckExact(docs) || PyTuple_CheckExact(docs)) return ranked(docs);
         if (!PyDict_Check(docs)) return false;
-        // A dict of another kind may keep an order of its own, which a plain one takes over.
+        // A subclass of dict may define its own order of iteration, which a plain copy keeps.
         const nb::object held = nb::borrow(docs);
         const nb::object copy = nb::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), docs));
         if (!copy.is_valid()) throw nb::python_error();
@@ -172,7 +171,7 @@ class MappingScan {
         for (Py_ssize_t at = 0; PyDict_Next(docs, &at, &id, &value);) entries_.push_back({id, value});
         double score;
         for (size_t i = 0; i < entries_.size(); ++i) {
-            // Ids and scores lie scattered: asked for a little before they are needed, they come together.
+            // Ids and scores are scattered in memory: they are prefetched a little before they are needed.
             if (i + kAhead < entries_.size()) {
                 prefetch(entries_[i + kAhead].id);
                 prefetch(entries_[i + kAhead].value);
@@ -185,7 +184,7 @@ class MappingScan {
         return true;
     }
 
-    // Ids, or (id, score) pairs, in an order of their own: numbers that fall row by row keep it.
+    // Ids or (id, score) pairs in the order of the list: descending numbers as scores keep it.
     bool ranked(PyObject* docs) {
         any_ranked_ = true;
         const Py_ssize_t count = PySequence_Fast_GET_SIZE(docs);
@@ -221,7 +220,7 @@ class MappingScan {
     }
 };
 
-// As a scan of a file answers; None where the run is not a clean one.
+// The result has the form of a scan of a file; None if the run is not a clean one.
 nb::object scan_mapping(nb::dict run, nb::handle query_ids, nb::handle starts, nb::handle doc_ids, nb::handle floating,
                         nb::handle integer, int ties, bool collapse, bool single) {
     MappingScan scan(query_ids, starts, doc_ids, floating, integer, ordering_of(ties, collapse, single));
@@ -229,11 +228,11 @@ nb::object scan_mapping(nb::dict run, nb::handle query_ids, nb::handle starts, n
     return scan.answer();
 }
 
-// Judgments gathered from one list or dict a query.
+// Qrels gathered from one list or dict per query.
 class Flattened {
    public:
-    // False where a value is anything but a list or tuple of text, or a dict of text to finite numbers; where
-    // lists stand beside dicts; and where a list names a document twice.
+    // False if the value is not a list or tuple of text or a dict of text to finite numbers, if lists and dicts are mixed,
+    // or if a list names a document twice.
     bool add(PyObject* value) {
         if (PyDict_CheckExact(value)) {
             PyObject *id, *grade;

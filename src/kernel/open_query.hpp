@@ -11,19 +11,19 @@
 
 namespace steelyard {
 
-// Id: `known()`, whether any document can have it; `is(other)`; `compare(other)`, the order of code points.
+// Id has `known()`, whether any document can have it; `is(other)`; and `compare(other)`, in the order of code points.
 template <class Id>
 class OpenQuery {
    public:
-    int64_t index = -1;  // -1: none is open, or nobody judged the one that is
+    int64_t index = -1;  // -1: no query is open, or the open one has no judgments
 
-    // The judged documents are docs[begin] to docs[end]; `hashes` goes with them.
+    // The judged documents are docs[begin] to docs[end]; `hashes` are theirs.
     void open(int64_t query, const Id* docs, const uint32_t* hashes, size_t begin, size_t end, bool unique = false) {
         index = query;
         judged_ = docs + begin;
         judged_hashes_ = hashes + begin;
         judged_start_ = static_cast<int64_t>(begin);
-        // As many rows as the query before: lists of one run are about as long.
+        // Expects as many rows as the query before had: the lists of a run are usually of similar length.
         slots_.clear((unique ? 0 : rows_) + (end - begin) + 1);
         rows_ = 0;
         found_.clear();
@@ -35,14 +35,14 @@ class OpenQuery {
         set_room();
     }
 
-    // False where there are more rows than can be numbered.
+    // False if there are more rows than can be numbered.
     STEELYARD_INLINE bool add(Id id, uint32_t hash, double score) {
         if (rows_ == room_ && !grow()) return false;
         const uint32_t row = rows_++;
         scores_[row] = score;
         ids_[row] = id;
         hashes_[row] = hash;
-        // Judged documents are in the table from the start: one look finds both hits and repeats.
+        // Judged documents are in the table from the start: one lookup finds both hits and repeats.
         const uint32_t known = slots_.find_or_add(hash, row + 1, [&](uint32_t number) {
             return hash_of(number) == hash && id_of(number).is(id);
         });
@@ -50,7 +50,7 @@ class OpenQuery {
         return true;
     }
 
-    // The same for documents that cannot repeat, as the keys of a dict.
+    // The same for documents that cannot repeat, such as the keys of a dict.
     STEELYARD_INLINE bool add_unique(Id id, uint32_t hash, double score) {
         if (rows_ == scores_.size() && !grow()) return false;
         const uint32_t row = rows_++;
@@ -63,7 +63,7 @@ class OpenQuery {
         return true;
     }
 
-    // Counts and ranks what was added. Gives the best-ranked repeated id, if there is one.
+    // Counts and ranks the rows. Returns the best-ranked repeated id, or null.
     const Id* close(const Ordering& ordering, Tally& tally, Places& places) {
         tally.answered = true;
         tally.retrieved = rows_;
@@ -90,15 +90,15 @@ class OpenQuery {
     static constexpr uint32_t kJudged = 0x80000000u;  // marks the number of a judged document
 
     uint32_t rows_ = 0;
-    uint32_t room_ = 0;  // rows that fit before anything must grow
+    uint32_t room_ = 0;  // rows that fit before a vector or the table must grow
     std::vector<double> scores_;
     std::vector<Id> ids_;
     std::vector<uint32_t> hashes_;
     Slots slots_;
-    const Id* judged_ = nullptr;        // the query's judged documents,
+    const Id* judged_ = nullptr;        // the judged documents of the query
     const uint32_t* judged_hashes_ = nullptr;
-    int64_t judged_start_ = 0;          // the place of the first among all,
-    std::vector<uint32_t> judged_row_;  // and 1 + the row where each first stood
+    int64_t judged_start_ = 0;          // the number of the first of them among all
+    std::vector<uint32_t> judged_row_;  // 1 + the first row of each, or 0
     std::vector<Found> found_;
     std::vector<Repeat> repeats_;
 

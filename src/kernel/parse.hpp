@@ -1,4 +1,4 @@
-// Bytes of a run file: blanks found many at a time, decimals read exactly, UTF-8 checked.
+// Parsing the bytes of a run file: blanks found 32 bytes at a time, decimals read exactly, UTF-8 checked.
 #pragma once
 
 #include <charconv>
@@ -45,8 +45,8 @@ inline uint64_t load_part(const char* p, size_t size) {
     return load_word(bytes);
 }
 
-// What 32 bytes hold: a bit per byte at or below the blank (every separator, and every control
-// byte, which no clean file has), and whether any byte is outside ASCII.
+// About 32 bytes: one bit per byte at or below the blank (every separator, and every control byte, which no clean file
+// has), and whether any byte is outside ASCII.
 struct Block {
     uint32_t blanks;
     uint32_t foreign;
@@ -92,7 +92,7 @@ inline uint32_t equal_bits(const char* p, const char* q) {
 }
 #endif
 
-// A piece of text that line after line repeats: matched by one 16-byte comparison where it is short.
+// A text that is the same on line after line: matched by one 16-byte comparison if it is short.
 class Repeated {
    public:
     void set(const char* text, size_t size) {
@@ -122,9 +122,9 @@ constexpr uint64_t kPowersOfTen[] = {
 constexpr double kPowersOfTenExactly[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
                                           1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
 
-// The n (1 to 8) digits at the low end of a word as a number; `bad` is not zero if one is no digit.
+// The n (1 to 8) digits at the low end of a word as a number; `bad` is not zero if a byte is not a digit.
 inline uint64_t eight_digits(uint64_t word, unsigned n, uint64_t& bad) {
-    // The digits move to the top, and zeros stand before them.
+    // The digits move to the high end, with zeros before them.
     word = (word ^ 0x3030303030303030u) << (64 - 8 * n);
     bad |= ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
     word = word * 10 + (word >> 8);

@@ -21,7 +21,7 @@ bool whole_number(const Word& word, double& value) {
     return true;
 }
 
-// Whether every id is another one.
+// Whether all ids differ.
 bool all_differ(const Id* ids, size_t count, Slots& seen) {
     seen.clear(count);
     for (size_t i = 0; i < count; ++i)

@@ -1,4 +1,5 @@
-// Ranks of the few rows of a query that matter, by the rules of steelyard.alignment.hits.
+// The ranking rule of steelyard.alignment.ranking, for one query at a time. Only the ranks of judged documents and of
+// repeats are computed; the whole list is sorted only if that is the fastest way.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +20,13 @@ struct Ordering {
     bool single;
 };
 
-// A judged document that came back: its row in the query, and its place among all judged documents.
+// A judged document that was retrieved: its row in the query, and its number among all judged documents.
 struct Found {
     uint32_t row;
     int64_t doc;
 };
 
-// A row whose document an earlier row of the query already had.
+// A row whose document an earlier row of the query has.
 struct Repeat {
     uint32_t row;
     uint32_t first;
@@ -45,12 +46,12 @@ struct Tally {
     bool answered = false;
 };
 
-// What a reader fills: a tally per judged query, and hits and repeats in blocks of one query each.
+// What a reader collects: hits and repeats in blocks of one query each.
 struct Places {
     std::vector<Hit> hits;
     std::vector<RepeatPlace> repeats;
-    int64_t repeated_query = -1;  // the first query, as judged, with a repeated document,
-    std::string repeated_doc;     // and the best-ranked such document, in UTF-8: what an error names
+    int64_t repeated_query = -1;  // the first judged query with a repeated document; -1 if there is none
+    std::string repeated_doc;     // its best-ranked repeated document, in UTF-8
 
     template <class Doc>
     void note_repeated(int64_t query, Doc doc) {
@@ -64,11 +65,11 @@ struct Places {
 template <class CompareIds>
 class Ranker {
    public:
-    // `in_order`: no score is above the one before it.
+    // `in_order`: the scores are descending.
     Ranker(const double* score, uint32_t rows, bool in_order, const Ordering& ordering, CompareIds compare)
         : score_(score), rows_(rows), in_order_(in_order), ordering_(ordering), compare_(compare) {}
 
-    // Without repeats; `found` in row order. Appends hits, best rank first.
+    // A list without repeats; `found` is in row order. Appends hits, best rank first.
     void place(int64_t query, const std::vector<Found>& found, std::vector<Hit>& hits) {
         if (found.empty()) return;
         const size_t begin = hits.size();
@@ -84,8 +85,8 @@ class Ranker {
                   [](const Hit& a, const Hit& b) { return a.rank < b.rank; });
     }
 
-    // With repeats: the whole query is sorted. Appends hits and repeats; gives the row of the best-ranked
-    // repeat, and sets `retrieved` to the rows that hold a rank.
+    // A list with repeats, which is sorted as a whole. Appends hits and repeats, sets `retrieved` to the number of rows that
+    // have a rank, and returns the row of the best-ranked repeat.
     uint32_t place_repeats(int64_t query, const std::vector<Found>& found, const std::vector<Repeat>& repeated,
                            Places& places, int64_t& retrieved) {
         std::vector<RankedRepeat> ranked;
@@ -95,7 +96,7 @@ class Ranker {
     }
 
    private:
-    // Up to this many hits, counting over the rows beats sorting them.
+    // Up to this many hits, counting the rows above each is faster than sorting.
     static constexpr size_t kFew = 24;
 
     struct RankedRepeat {
@@ -109,7 +110,7 @@ class Ranker {
     const Ordering& ordering_;
     CompareIds compare_;
 
-    // Whether row a comes before row b, their scores being equal.
+    // Whether row a ranks before row b, if their scores are equal.
     bool before(uint32_t a, uint32_t b) const {
         if (ordering_.ties != Ties::stable) {
             const int order = compare_(a, b);
@@ -118,7 +119,7 @@ class Ranker {
         return a < b;
     }
 
-    // Rows already stand by score: a rank is a row number, mended within its group of equal scores.
+    // The rows are sorted by score: a rank is a row number, corrected within its group of equal scores.
     void place_in_order(int64_t query, const std::vector<Found>& found, std::vector<Hit>& hits) {
         std::vector<uint32_t> group;
         for (size_t i = 0; i < found.size();) {
@@ -168,11 +169,11 @@ class Ranker {
         return {query, f.doc, rank, higher + 1, equal};
     }
 
-    // Gives how many rows hold a rank.
+    // Returns how many rows have a rank.
     int64_t place_by_sorting(int64_t query, const std::vector<Found>& found, const std::vector<Repeat>& repeated,
                              std::vector<Hit>& hits, std::vector<RankedRepeat>* ranked) {
         std::vector<uint32_t> order = sorted(0, rows_);
-        // A document goes by its first row in the input; the first of its rows in `order` is the one that counts.
+        // A document is identified by its first row in the input; the first of its rows in `order` is the one that counts.
         std::vector<uint32_t> document(rows_);
         std::iota(document.begin(), document.end(), 0u);
         for (const Repeat& r : repeated) document[r.row] = r.first;

@@ -47,7 +47,7 @@ STEELYARD_INLINE const char* Scan::quick(const char* line) {
     const Block block = look(id);
     uint64_t blanks = block.blanks;
     uint32_t foreign = block.foreign;
-    // Three blanks must show: after the id, the rank and the score.
+    // Three blanks are needed: after the id, the rank and the score.
     uint64_t after_rank = blanks & (blanks - 1), after_score = after_rank & (after_rank - 1);
     if (after_score == 0) {
         const Block next = look(id + 32);
@@ -73,18 +73,13 @@ STEELYARD_INLINE const char* Scan::quick(const char* line) {
     return id + score_end + after_score_.size();
 }
 
-std::string tag_of(const char* begin, const char* end) {
-    const Line line = split(begin, end);
-    return line.count > 5 ? std::string(line.words[5].begin, line.words[5].end) : std::string();
-}
-
 const char* Scan::careful(const char* begin, const char* end) {
     const Line line = split(begin, end);
     const Word query = line.words[0], id = line.words[2], place = line.words[3], number = line.words[4];
     double rank, score;
-    trouble_ = Outcome::odd;
+    trouble_ = Outcome::unusual;
     if (!line.next || line.count < 5 || *query.begin == '#' || (id.is_q0() && !line.words[1].is_q0())) return nullptr;
-    // The rank is not used, but shows where columns are shifted.
+    // The rank is not used, but a rank that is not a number reveals shifted columns.
     if (!parse_any_decimal(place.begin, place.end, rank) || !parse_any_decimal(number.begin, number.end, score))
         return nullptr;
     if (!any_lines_ || !query.is(query_id_)) {
@@ -96,6 +91,10 @@ const char* Scan::careful(const char* begin, const char* end) {
     }
     const Id document{id.begin, static_cast<uint32_t>(id.size())};
     if (query_.index >= 0 && !query_.add(document, hash_id(document.text, document.size), score)) return nullptr;
+    if (line.count > 5 && !line.words[5].is(tag_)) {
+        tag_.assign(line.words[5].begin, line.words[5].end);
+        tags.add(tag_);
+    }
     foreign_ |= line.foreign;
     before_id_.set(begin, static_cast<size_t>(id.begin - begin));
     after_score_.set(number.end, static_cast<size_t>(line.next - number.end));
@@ -111,7 +110,7 @@ Outcome Scan::lines(const char* begin, const char* end) {
             while (static_cast<size_t>(end - line) >= reach() && (next = quick(line)) != nullptr) line = next;
         if (line < end && (line = careful(line, end)) == nullptr) return trouble_;
     }
-    return foreign_ && !valid_utf8(begin, end) ? Outcome::odd : Outcome::clean;
+    return foreign_ && !valid_utf8(begin, end) ? Outcome::unusual : Outcome::clean;
 }
 
 Outcome Scan::line_at(const char* line, const char* end) {
@@ -126,7 +125,7 @@ struct QueryText {
     size_t size;
 };
 
-// The first word of a line: nothing where the line starts with a break or a control byte.
+// The first word of a line; empty if the line starts with a line end or a control byte.
 QueryText query_of(const char* line, const char* end) {
     while (line < end && (*line == ' ' || *line == '\t')) ++line;
     const char* p = line;
@@ -139,7 +138,7 @@ const char* next_line(const char* line, const char* end) {
     return found ? static_cast<const char*>(found) + 1 : end;
 }
 
-// The start of the first line at or after `from` whose query is another than that of the line before it.
+// The start of the first line after `from` whose query differs from that of the line before it.
 const char* query_border(const char* from, const char* end) {
     const char* line = next_line(from, end);
     if (line == end) return end;
@@ -149,6 +148,12 @@ const char* query_border(const char* from, const char* end) {
         if (other.size != query.size || std::memcmp(other.begin, query.begin, query.size) != 0) return line;
     }
     return end;
+}
+
+// The sixth word of a line; empty if there is none.
+std::string tag_of(const char* begin, const char* end) {
+    const Line line = split(begin, end);
+    return line.count > 5 ? std::string(line.words[5].begin, line.words[5].end) : std::string();
 }
 
 }  // namespace
@@ -163,6 +168,7 @@ void RunScan::absorb(Scan& part) {
     if (part.places.repeated_query >= 0)
         places.note_repeated(part.places.repeated_query, [&] { return part.places.repeated_doc; });
     run_only.add(part.run_only);
+    tags.add(part.tags);
 }
 
 PieceScan::PieceScan(Shared& shared, const char* begin, const char* end, size_t piece)
@@ -194,12 +200,11 @@ RunScan PieceScan::result() {
     if (!clean_start_) return whole;
     whole.outcome = Outcome::clean;
     for (const Outcome outcome : outcomes_) {
-        if (outcome == Outcome::odd) whole.outcome = Outcome::odd;
+        if (outcome == Outcome::unusual) whole.outcome = Outcome::unusual;
         if (outcome == Outcome::interleaved && whole.outcome == Outcome::clean) whole.outcome = Outcome::interleaved;
     }
     if (whole.outcome != Outcome::clean) return whole;
     for (const auto& scan : scans_) whole.absorb(*scan);
-    whole.tag = tag_of(borders_.front(), borders_.back());
     return whole;
 }
 
@@ -216,7 +221,7 @@ RunScan scan_interleaved(Shared& shared, const char* begin, const char* end) {
     RunScan whole;
     if (!starts_cleanly(begin, end) || !valid_utf8(begin, end)) return whole;
     const size_t queries = shared.judged.queries.size();
-    // Lines of queries that nobody judged go last, in a place of their own: they are still checked.
+    // Lines of queries without judgments go last: they are still checked.
     const auto each_line = [&](auto&& visit) {
         std::string previous;
         size_t place = queries;
@@ -242,7 +247,14 @@ RunScan scan_interleaved(Shared& shared, const char* begin, const char* end) {
     }
     scan.finish();
     whole.absorb(scan);
-    whole.tag = tag_of(begin, end);
+    if (whole.tags.count() > 1) {
+        // Lines were read query by query; tags are in the order of the file.
+        whole.tags = Distinct();
+        for (const char* line = begin; line < end; line = next_line(line, end)) {
+            const std::string tag = tag_of(line, end);
+            if (!tag.empty()) whole.tags.add(tag);
+        }
+    }
     return whole;
 }
 

@@ -1,4 +1,4 @@
-// One pass over the lines of a TREC run, keeping only where the judged documents stand.
+// One pass over the lines of a TREC run that keeps only the ranks of the judged documents.
 #pragma once
 
 #include <atomic>
@@ -13,32 +13,33 @@
 
 namespace steelyard {
 
-// Odd: not a clean run file, for a careful reader to look at. Interleaved: a query's lines do not stand together.
-enum class Outcome { clean, odd, interleaved };
+// unusual: not a clean run file, left to the readers of steelyard.io. interleaved: the lines of a query are not
+// together. Python sees the numbers.
+enum class Outcome { clean, unusual, interleaved };
 
-// Queries of the run that nobody judged, in the order they first came.
-class RunOnly {
+// Distinct texts, in the order they were first added.
+class Distinct {
    public:
-    RunOnly() = default;
-    RunOnly(RunOnly&&) = default;
-    RunOnly& operator=(RunOnly&&) = default;
+    Distinct() = default;
+    Distinct(Distinct&&) = default;
+    Distinct& operator=(Distinct&&) = default;
 
-    void add(const std::string& query) {
-        const auto added = known_.insert(query);
+    void add(const std::string& text) {
+        const auto added = known_.insert(text);
         if (added.second) in_order_.push_back(&*added.first);
     }
-    void add(const RunOnly& later) {
-        for (const std::string* query : later.in_order_) add(*query);
+    void add(const Distinct& later) {
+        for (const std::string* text : later.in_order_) add(*text);
     }
     size_t count() const { return known_.size(); }
     const std::string& operator[](size_t i) const { return *in_order_[i]; }
 
    private:
     std::unordered_set<std::string> known_;
-    std::vector<const std::string*> in_order_;  // a set's strings stay where they are
+    std::vector<const std::string*> in_order_;  // the strings of a set do not move
 };
 
-// What scans of the pieces of one file share: each judged query is written by one of them only.
+// Shared by the scans of the pieces of one file. Each judged query is written by only one of them.
 struct Shared {
     explicit Shared(const JudgedTexts& texts, const Ordering& order)
         : judged(texts), ordering(order), tallies(texts.queries.size()), seen(new std::atomic<bool>[texts.queries.size()]) {
@@ -54,60 +55,58 @@ class Scan {
    public:
     explicit Scan(Shared& shared) : shared_(shared) {}
 
-    // Whole lines only, but for the last of a file.
+    // Whole lines; only the last line of a file may lack its line end.
     Outcome lines(const char* begin, const char* end);
-    // The same for lines that stand anywhere: those of one query must come together.
+    // One line. The lines of a query must come one after another, but need not be adjacent in memory.
     Outcome line_at(const char* begin, const char* end);
     void finish();
-    // Copies the ids of the open query, whose bytes are about to go.
+    // Copies the ids of the open query: the bytes they point to are about to be freed.
     void keep_ids();
 
     Places places;
-    RunOnly run_only;
+    Distinct run_only;  // queries without judgments
+    Distinct tags;
 
    private:
     Shared& shared_;
     OpenQuery<Id> query_;
-    uint32_t kept_ = 0;  // rows of the open query whose ids are copies,
+    uint32_t kept_ = 0;  // rows of the open query whose ids are copies in copies_
     std::vector<std::unique_ptr<char[]>> copies_;
     bool any_lines_ = false;
-    std::string query_id_;
+    std::string query_id_, tag_;
     Repeated before_id_, after_score_;
     char separator_ = ' ';
-    uint32_t foreign_ = 0;  // not zero once a byte outside ASCII came
+    uint32_t foreign_ = 0;  // not zero once a byte outside ASCII was read
 
-    // Both give the start of the next line: `quick` nothing where the line is not like the one before,
-    // `careful` nothing where it is odd.
+    // Both return the start of the next line. `quick` returns null for a line that does not begin and end like the
+    // line before it, `careful` for an unusual line.
     const char* quick(const char* line);
     const char* careful(const char* line, const char* end);
-    // How many bytes `quick` may read.
+    // How many bytes `quick` may read at most.
     size_t reach() const { return before_id_.size() + after_score_.size() + 128; }
     bool start_query(const char* text, size_t size);
-    Outcome trouble_ = Outcome::odd;  // why `careful` gave nothing
+    Outcome trouble_ = Outcome::unusual;  // why `careful` returned null
 };
 
-// What a whole run gave; `places` is in no order of queries.
+// The result of a whole run. The queries in `places` are in no particular order.
 struct RunScan {
-    Outcome outcome = Outcome::odd;
+    Outcome outcome = Outcome::unusual;
     Places places;
-    RunOnly run_only;
-    std::string tag;  // empty where the first line has none
+    Distinct run_only, tags;
 
     void absorb(Scan& part);
 };
 
-// Empty files and byte order marks are not for this reader.
+// False for an empty file and one that starts with a byte order mark.
 bool starts_cleanly(const char* begin, const char* end);
-// The sixth word of a line, or nothing.
-std::string tag_of(const char* line, const char* end);
-// A file in memory in pieces, cut where a query ends, near every `piece` bytes. Any number of threads may
-// work at it at once, and one may join late.
+// Scans a file in memory in pieces of about `piece` bytes, cut where a query ends. Any number of threads may work on
+// it at once, and a thread may join late.
 class PieceScan {
    public:
     PieceScan(Shared& shared, const char* begin, const char* end, size_t piece);
-    void work();            // scans pieces that nobody else took, until none is left
+    void work();            // scans pieces that no other thread took, until none is left
     void stop() { stop_ = true; }
-    RunScan result();       // once nobody works any more
+    RunScan result();       // once no thread works any more
     size_t pieces() const { return scans_.size(); }
 
    private:
@@ -120,9 +119,9 @@ class PieceScan {
     std::atomic<bool> stop_{false}, out_of_memory_{false};
 };
 
-// The same on several threads, from beginning to end.
+// The same on several threads, from start to end.
 RunScan scan_pieces(Shared& shared, const char* begin, const char* end, unsigned threads, size_t piece);
-// The same for files whose queries interleave: lines are sorted by query first, eight bytes each.
+// The same for files whose queries interleave: the offsets of the lines, 8 bytes each, are sorted by query first.
 RunScan scan_interleaved(Shared& shared, const char* begin, const char* end);
 
 }  // namespace steelyard

@@ -1,4 +1,4 @@
-// A hash table of numbers, small enough to empty for every query.
+// A hash table of numbers, small enough to be emptied for every query.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ constexpr uint64_t kSpread = 0x9e3779b97f4a7c15u;
 
 inline uint32_t fold(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 
-// Slots that each hold a number above zero, placed by the top of a hash. The owner keeps most of them free:
-// a look that finds its slot empty is one that the processor foresaw.
+// Slots that each hold a number above zero, placed by the top bits of a hash. Most of them stay free, so that a lookup
+// usually ends at the first slot and the processor predicts it.
 class Slots {
    public:
-    // Empties the table and makes room for `expected` numbers.
+    // Empties the table and allocates it for `expected` numbers.
     void clear(size_t expected) {
         unsigned bits = 5;
         while ((size_t{1} << bits) < kSpare * expected) ++bits;
@@ -26,7 +26,7 @@ class Slots {
     }
     size_t room() const { return slots_.size() / 2; }
 
-    // The number under a hash for which `same` holds; or 0, and the new number takes a slot.
+    // The number with this hash for which `same` is true; otherwise 0, and the new number takes a slot.
     template <class Same>
     STEELYARD_INLINE uint32_t find_or_add(uint32_t hash, uint32_t number, Same same) {
         uint32_t* const slots = slots_.data();
@@ -48,7 +48,7 @@ class Slots {
             if (slot == 0 || same(slot)) return slot;
         }
     }
-    // Twice the slots; `hash_of` gives the hash of a number that has one.
+    // Doubles the slots; `hash_of` returns the hash of a number in the table.
     template <class HashOf>
     void grow(HashOf hash_of) {
         std::vector<uint32_t> old(slots_.size() * 2, 0);

@@ -22,7 +22,7 @@ from steelyard.coverage import (
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import MeasureError, PolicyError, problem_report
-from steelyard.measures.compute import Held, values
+from steelyard.measures.compute import QrelsTraits, values
 from steelyard.measures.grammar import Measure, build
 from steelyard.notes import Note, note
 from steelyard.options import OptionKeywords, Options, resolve
@@ -139,7 +139,7 @@ def scores_of(
         *coverage.notes,
         *([below] if below else []),
         *out_of_reach(int(a.retrieved.max(initial=0)), measures),
-        *Held.of(a, measures).unmet(measures),
+        *QrelsTraits.of(a, measures).notes(measures),
     )
     coverage = replace(coverage, notes=notes)
     if options.missing == "error" and coverage.missing:

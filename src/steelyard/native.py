@@ -1,4 +1,4 @@
-"""The native kernel, and whether it is used: the one place where that is decided."""
+"""The native kernel: whether it is available, and how its results become Hits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PIECE = 1 << 23
 """The bytes of a file that a thread reads at a time."""
 
 _TIES = {"docid-desc": 0, "expected": 0, "docid-asc": 1, "stable": 2}
-_KINDS = {"answered": "?", "top_score": "f8"}
+_TYPES = {"answered": "?", "top_score": "f8"}
 _COLUMNS = (
     *("retrieved", "answered", "top_score", "query", "doc", "rank", "tie_first", "tie_size"),
     *("repeat_query", "repeat_rank"),
@@ -23,7 +23,7 @@ _COLUMNS = (
 
 
 def kernel() -> Any | None:
-    """The compiled module; None where it was not built, or STEELYARD_NATIVE is 0."""
+    """The compiled module; None if it was not built, or STEELYARD_NATIVE is 0."""
     if os.environ.get("STEELYARD_NATIVE") == "0":
         return None
     try:
@@ -34,7 +34,7 @@ def kernel() -> Any | None:
 
 
 def native_available() -> bool:
-    """Whether runs are read by the native kernel."""
+    """Whether the native kernel is used."""
     return kernel() is not None
 
 
@@ -46,23 +46,23 @@ def options(ordering: Ordering) -> tuple[int, bool, bool]:
 def kernel_options(
     ties: str = "docid-desc", duplicates: str = "hold", single: bool = False
 ) -> tuple[int, bool, bool]:
-    """The same from its parts: the tie rule's number, whether repeats are taken out, whether scores are rounded."""
+    """The same from its parts: the number of the tie rule, whether repeats are removed, whether scores are rounded."""
     return _TIES[ties], duplicates == "collapse", single
 
 
-def hits_from(answer: tuple[Any, ...], judged: JudgedDocs, ordering: Ordering) -> Hits:
-    """The kernel's answer as Hits, its bytes viewed as arrays; a repeat is an error where the ordering says so."""
+def hits_from(result: tuple[Any, ...], judged: JudgedDocs, ordering: Ordering) -> Hits:
+    """The kernel's result as Hits, its bytes viewed as arrays; a repeat is an error if the ordering makes it one."""
     import numpy as np
 
     from steelyard.alignment.hits import Hits
 
-    arrays, run_only, examples, tag, repeated = answer
+    arrays, run_only, examples, tags, repeated = result
     columns: dict[str, Any] = {
-        name: np.frombuffer(data, _KINDS.get(name, "i8")) for name, data in zip(_COLUMNS, arrays, strict=True)
+        name: np.frombuffer(data, _TYPES.get(name, "i8")) for name, data in zip(_COLUMNS, arrays, strict=True)
     }
     if repeated is not None and ordering.duplicates == "error":
         from steelyard.alignment.ranking import repeat_error
 
         query, doc = repeated
-        raise repeat_error(len(columns["repeat_rank"]), judged.query_ids[query], doc)
-    return Hits(**columns, run_only_queries=run_only, run_only_examples=examples, tag=tag)
+        raise repeat_error(len(columns["repeat_rank"]), [(judged.query_ids[query], doc)])
+    return Hits(**columns, run_only_queries=run_only, run_only_examples=examples, tags=tags)

@@ -114,6 +114,48 @@ def _judgments_merged(count: int) -> str:
     return f"{count:,} {given} merged"
 
 
+# Measures
+
+
+@_wording("no-distractors", "warning")
+def _no_distractors(measures: tuple[str, ...]) -> str:
+    return f"no document is judged a distractor (a grade below 0), so {listed(measures, SHOWN_NAMES)} can only be 0"
+
+
+@_wording("no-grade-zero", "warning")
+def _no_grade_zero(measures: tuple[str, ...]) -> str:
+    return (
+        f"no document is judged not relevant (grade 0), so {listed(measures, SHOWN_NAMES)} "
+        f"{worded(len(measures), 'is', 'are')} the share of the relevant documents that are retrieved"
+    )
+
+
+@_wording("no-unanswerable-query", "warning")
+def _no_unanswerable_query(measures: tuple[str, ...]) -> str:
+    return (
+        f"every query has a relevant document, so {listed(measures, SHOWN_NAMES)} "
+        f"{worded(len(measures), 'has', 'have')} no query to count"
+    )
+
+
+@_wording("no-targets", "info")
+def _no_targets(measures: tuple[str, ...]) -> str:
+    return f"the qrels name no targets, so in {listed(measures, SHOWN_NAMES)} each relevant document is its own target"
+
+
+@_wording("no-such-grade", "warning")
+def _no_such_grade(level: float, measures: tuple[str, ...]) -> str:
+    return f"no document has grade {level:g} or above, so {listed(measures, SHOWN_NAMES)} can only be 0"
+
+
+# Alignment
+
+
+@_wording("several-tags", "info")
+def _several_tags(count: int, tags: tuple[str, ...]) -> str:
+    return f"{count:,} tags in one file ({', '.join(tags)}, ...): named after the first"
+
+
 # Coverage of an evaluation
 
 

@@ -140,11 +140,11 @@ class Run:
     def frame(self) -> pl.DataFrame:
         """A polars frame, best first: query_id, doc_id, rank, score (null for ranked ids without scores).
 
-        Documents of equal score stand in trec_eval's order, by id, largest first.
+        Documents of equal score are in trec_eval's order, by id, largest first.
         """
-        from steelyard.io.columns import ranked
+        from steelyard.alignment.ranking import ranked_rows
 
-        return ranked(self.table, self.ordered)
+        return ranked_rows(self.table, self.ordered)
 
     @property
     def queries(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Both ways of reading, called by name, so that one test can hold them to the same answer."""
+"""Both ways of reading a run, called by name, so that one test can compare them with the same reference."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steelyard.alignment.files import scan_file
+from steelyard.alignment.frames import scan_frame
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
 from steelyard.alignment.mappings import scan_mapping
+from steelyard.io.files import run_name
 from steelyard.native import native_available
+from steelyard.run import Run
 
+needs_kernel = pytest.mark.skipif(not native_available(), reason="the native kernel was not built")
 READERS = [
-    pytest.param(
-        "native", marks=pytest.mark.skipif(not native_available(), reason="the native kernel was not built")
-    ),
+    pytest.param("native", marks=needs_kernel),
     "portable",
 ]
-BUILT = ("native", "portable") if native_available() else ("portable",)
+AVAILABLE = ("native", "portable") if native_available() else ("portable",)
 TIES = ["docid-desc", "docid-asc", "stable", "expected"]
 DUPLICATES = ["hold", "collapse", "error"]
 
@@ -42,10 +45,22 @@ def reader_named(name: str) -> Iterator[None]:
 def scan_text(
     reader: str, text: bytes, judged: JudgedDocs, ordering: Ordering, **options: Any
 ) -> Hits | None:
-    with tempfile.TemporaryDirectory() as folder, reader_named(reader):
+    """Hits of a TREC file. The native reader gives None for an unusual one, the portable reader an error."""
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.run"
         path.write_bytes(text)
-        return scan_file(path, judged, ordering, **options)
+        return scan_path(reader, path, judged, ordering, **options)
+
+
+def scan_path(reader: str, path: Path, judged: JudgedDocs, ordering: Ordering, **options: Any) -> Hits | None:
+    with reader_named(reader):
+        if reader == "native":
+            return scan_file(path, judged, ordering, **options)
+        assert scan_file(path, judged, ordering, **options) is None
+        run = Run.read(path, "trec-run")
+        # A table keeps the tag of its file only as its name.
+        tags = () if run.name == run_name(path) else (run.name,)
+        return replace(scan_frame(run, judged, ordering), tags=tags)
 
 
 def scan_dict(reader: str, run: Any, judged: JudgedDocs, ordering: Ordering) -> Hits | None:

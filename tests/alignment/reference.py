@@ -1,4 +1,4 @@
-"""The naive reader that every fast one is held to: plain Python, sorted lists, nothing clever."""
+"""The reference that every reader is compared with: plain Python over sorted lists."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def judged_docs(judged: dict[str, Sequence[str]]) -> JudgedDocs:
 
 
 def reference_hits(
-    rows: Sequence[tuple[str, str, float]], judged: JudgedDocs, ordering: Ordering, tag: str | None = None
+    rows: Sequence[tuple[str, str, float]], judged: JudgedDocs, ordering: Ordering, *tags: str
 ) -> Hits:
-    """Hits of (query, document, score) rows, in the order they stand in the input."""
+    """Hits of (query, document, score) rows in the order of the input."""
     known = set(judged.query_ids)
     run_only = list(dict.fromkeys(query for query, _, _ in rows if query not in known))
     retrieved, answered, top = [], [], []
@@ -56,7 +56,7 @@ def reference_hits(
         np.array(answered, dtype=bool),
         np.array(top, dtype=np.float64),
     )
-    return Hits(*counts, *columns, *pairs, len(run_only), tuple(run_only[:3]), tag)
+    return Hits(*counts, *columns, *pairs, len(run_only), tuple(run_only[:3]), tags)
 
 
 def _key(score: float, ordering: Ordering) -> float:

@@ -1,4 +1,4 @@
-"""A run read ahead gives what it gives when it is read in its turn, or nothing."""
+"""A run read ahead gives the same hits as one read later, or None."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not native_available(), reason="the native kerne
 def nothing_too_small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(ahead, "_SMALLEST", 1)
     yield
-    ahead._begun.clear()
+    ahead._started.clear()
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return qrels, run
 
 
-def asked(qrels: Path, run: Path, ordering: Ordering) -> Hits:
+def scanned(qrels: Path, run: Path, ordering: Ordering) -> Hits:
     found = scan_file(run, Qrels.read(qrels).judged, ordering)
     assert found is not None
     return found
@@ -42,42 +42,38 @@ def asked(qrels: Path, run: Path, ordering: Ordering) -> Hits:
 @pytest.mark.parametrize(
     "ordering", [Ordering(), Ordering("docid-asc", "collapse"), Ordering("stable", "hold", True)]
 )
-def test_what_is_found_ahead_is_what_is_found(files: tuple[Path, Path], ordering: Ordering) -> None:
+def test_reading_ahead_gives_the_same_hits(files: tuple[Path, Path], ordering: Ordering) -> None:
     qrels, run = files
-    plain = asked(qrels, run, ordering)
+    plain = scanned(qrels, run, ordering)
     ahead.read_ahead(str(qrels), str(run), options(ordering))
     native = kernel()
     assert native is not None
     judged = Qrels.read(qrels).judged
     wanted = native.Judged(judged.query_ids, judged.starts, judged.doc_ids)
-    assert ahead.found_ahead(run.stat(), wanted, options(ordering)) is not None
+    assert ahead.read_result(run.stat(), wanted, options(ordering)) is not None
     ahead.read_ahead(str(qrels), str(run), options(ordering))
-    assert asked(qrels, run, ordering).same_as(plain)
-    assert not ahead._begun
+    assert scanned(qrels, run, ordering).same_as(plain)
+    assert not ahead._started
 
 
-def test_another_ordering_other_judgments_or_another_run_is_read_anew(
-    files: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_another_ordering_qrels_or_run_is_read_again(files: tuple[Path, Path], tmp_path: Path) -> None:
     qrels, run = files
     fewer, other = tmp_path / "fewer.qrels", tmp_path / "other.run"
     fewer.write_text("q1 0 d7 1\n")
     other.write_text("q1 Q0 d7 1 2.5 tag\n")
-    for begun, wanted in (
+    for started, wanted in (
         ((qrels, run, Ordering()), (qrels, run, Ordering("stable"))),
         ((qrels, run, Ordering()), (fewer, run, Ordering())),
         ((fewer, run, Ordering()), (qrels, run, Ordering())),
         ((qrels, other, Ordering()), (qrels, run, Ordering())),
     ):
-        plain = asked(*wanted)
-        ahead.read_ahead(str(begun[0]), str(begun[1]), options(begun[2]))
-        assert asked(*wanted).same_as(plain)
+        plain = scanned(*wanted)
+        ahead.read_ahead(str(started[0]), str(started[1]), options(started[2]))
+        assert scanned(*wanted).same_as(plain)
 
 
 @pytest.mark.parametrize("text", ["", "not a run\n", "q1 Q0 d7 1 2.5 t\nq2 Q0 d7 1 1 t\nq1 Q0 d14 2 1.5 t\n"])
-def test_what_is_not_a_clean_run_is_left_to_the_readers(
-    files: tuple[Path, Path], tmp_path: Path, text: str
-) -> None:
+def test_an_unusual_run_is_left_to_the_readers(files: tuple[Path, Path], tmp_path: Path, text: str) -> None:
     qrels, _ = files
     run = tmp_path / "odd.run"
     run.write_text(text)
@@ -89,15 +85,15 @@ def test_what_is_not_a_clean_run_is_left_to_the_readers(
     assert plain is None or (found is not None and found.same_as(plain))
 
 
-def test_files_that_are_not_there_are_not_its_business(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_missing_files_are_ignored(files: tuple[Path, Path], tmp_path: Path) -> None:
     qrels, run = files
     ahead.read_ahead(str(tmp_path / "none"), str(run), options(Ordering()))
     ahead.read_ahead(str(qrels), str(tmp_path), options(Ordering()))
-    assert not ahead._begun
+    assert not ahead._started
 
 
-def test_a_reading_that_nobody_asks_for_is_given_up(files: tuple[Path, Path]) -> None:
+def test_an_unused_result_is_discarded(files: tuple[Path, Path]) -> None:
     qrels, run = files
     for _ in range(20):
         ahead.read_ahead(str(qrels), str(run), options(Ordering()))
-    ahead._begun.clear()
+    ahead._started.clear()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from readers import BUILT, READERS, reader_named
+from readers import AVAILABLE, READERS, reader_named
 
 from steelyard import Qrels
 from steelyard.errors import InputError
@@ -42,7 +42,7 @@ def test_both_readers_give_what_the_careful_one_gives(
     path = tmp_path_factory.mktemp("q") / "x.qrels"
     path.write_bytes(data)
     answers = []
-    for reader in BUILT:
+    for reader in AVAILABLE:
         with reader_named(reader):
             answers.append(read_clean_qrels(path))
     assert len({answer is None for answer in answers}) == 1

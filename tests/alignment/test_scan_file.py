@@ -1,4 +1,4 @@
-"""Files read in one pass give what the naive reader gives, or nothing."""
+"""Files read by the kernel and by the portable readers give the hits of the reference."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import gc
 import gzip
 import math
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from readers import BUILT, DUPLICATES, READERS, TIES, reader_named, scan_text
+from readers import AVAILABLE, DUPLICATES, READERS, TIES, needs_kernel, reader_named, scan_path, scan_text
 from reference import judged_docs, reference_hits
 
-from steelyard.alignment.files import scan_file
+from steelyard import Qrels
+from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Ordering
 from steelyard.errors import InputError, PolicyError
 
@@ -70,7 +72,7 @@ def rows_of(text: bytes) -> list[tuple[str, str, float]]:
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("duplicates", DUPLICATES)
 @pytest.mark.parametrize("ties", TIES)
-def test_every_rule_on_a_file_with_everything(reader: str, ties: str, duplicates: str) -> None:
+def test_every_policy_on_a_file_with_ties_and_repeats(reader: str, ties: str, duplicates: str) -> None:
     lines = [
         "q2 Q0 x 1 0.25 tag", "q2 Q0 d9 2 0.25 tag", "q2 Q0 zz 3 0.25 tag", "q2 Q0 b 4 7 tag",
         "q1 Q0 d1 1 3.5 tag", "q1 Q0 d10 2 3.5 tag", "q1 Q0 a 3 3.5 tag", "q1 Q0 d3 4 3.0 tag", "q9 Q0 d 1 1 tag",
@@ -119,8 +121,10 @@ def test_generated_files(
         shape.join([query, "Q0", doc, str(i), score]) + tail for i, (query, doc, score) in enumerate(rows)
     ]
     text = (end.join(lines) + (end if last_break else "")).encode()
-    expected = reference_hits([(q, d, float(s)) for q, d, s in rows], JUDGED, ordering, "t" if tail else None)
-    for reader in BUILT:
+    expected = reference_hits(
+        [(q, d, float(s)) for q, d, s in rows], JUDGED, ordering, *(["t"] if tail else [])
+    )
+    for reader in AVAILABLE:
         found = scan_text(reader, text, JUDGED, ordering, piece=piece, threads=threads)
         assert found is not None
         assert found.same_as(expected)
@@ -155,13 +159,13 @@ def test_long_regular_files(lists, places, levels, shuffled, repeats, piece, wid
     text = ("\n".join(lines) + "\n").encode()
     docs = judged_docs(judged)
     expected = reference_hits(rows_of(text), docs, Ordering(), "bm25")
-    for reader in BUILT:
+    for reader in AVAILABLE:
         found = scan_text(reader, text, docs, Ordering(), piece=piece, threads=2)
         assert found is not None
         assert found.same_as(expected)
 
 
-ODD = {
+UNUSUAL = {
     "empty": b"",
     "one byte": b"q",
     "one break": b"\n",
@@ -176,7 +180,7 @@ ODD = {
     "four columns late": b"q1 Q0 a 1 1 t\n" * 3 + b"q1 Q0 b 1\n",
     "header": b"qid Q0 docid rank score tag\nq1 Q0 a 1 1 t\n",
     "nan": b"q1 Q0 a 1 nan t\n",
-    "nan in a query nobody judged": b"q1 Q0 a 1 1 t\nq9 Q0 a 1 nan t\n",
+    "nan in a query without judgments": b"q1 Q0 a 1 1 t\nq9 Q0 a 1 nan t\n",
     "infinite": b"q1 Q0 a 1 inf t\n",
     "minus infinity": b"q1 Q0 a 1 -Infinity t\n",
     "too large": b"q1 Q0 a 1 1e999 t\n",
@@ -208,18 +212,40 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("name", ODD)
-def test_odd_files_are_left_to_the_careful_reader(reader: str, name: str) -> None:
+@needs_kernel
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_kernel_leaves_unusual_files_to_the_other_readers(name: str) -> None:
     clean = b"".join(b"q2 Q0 doc%07d %d %.6f tag\n" % (i, i + 1, 500 - i) for i in range(400))
-    assert scan_text(reader, ODD[name], JUDGED, Ordering()) is None
-    if ODD[name] and name not in ("byte order mark", "utf-16"):
+    assert scan_text("native", UNUSUAL[name], JUDGED, Ordering()) is None
+    if UNUSUAL[name] and name not in ("byte order mark", "utf-16"):
         for piece in (1, 1000, 1 << 20):
-            assert scan_text(reader, clean + ODD[name], JUDGED, Ordering(), piece=piece) is None
+            assert scan_text("native", clean + UNUSUAL[name], JUDGED, Ordering(), piece=piece) is None
 
 
-@pytest.mark.parametrize("reader", READERS)
-def test_odd_bytes_anywhere_in_a_long_file(reader: str) -> None:
+@needs_kernel
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_files_give_the_same_result_or_error_without_the_kernel(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    path.write_bytes(UNUSUAL[name])
+    qrels = Qrels({"q1": {"a": 1, "b": 0}, "q2": {"x": 1}})
+    results = []
+    for reader in AVAILABLE:
+        with reader_named(reader):
+            try:
+                aligned = align(qrels, path, Ordering())
+            except InputError as error:
+                results.append(str(error))
+            else:
+                a = aligned.alignment
+                results.append(
+                    f"{aligned.name} {aligned.notes} {a.retrieved} {a.query} {a.rank} {a.tie_size}"
+                )
+    assert results[0] == results[1]
+
+
+@needs_kernel
+def test_unusual_bytes_anywhere_in_a_long_file() -> None:
+    reader = "native"
     lines = [b"q2 Q0 doc%07d %d %.6f tag\n" % (i, i + 1, 500 - i) for i in range(300)]
     text = b"".join(lines)
     start = len(b"".join(lines[:150]))
@@ -240,21 +266,28 @@ def test_odd_bytes_anywhere_in_a_long_file(reader: str) -> None:
             assert found is None
         else:
             assert found is not None
-            assert found.same_as(reference_hits(rows_of(changed), JUDGED, Ordering(), "tag"))
+            assert found.same_as(reference_hits(rows_of(changed), JUDGED, Ordering(), *tags_of(changed)))
 
 
+def tags_of(text: bytes) -> list[str]:
+    words = [line.split() for line in text.decode().split("\n")]
+    return list(dict.fromkeys(line[5] for line in words if len(line) > 5))
+
+
+@needs_kernel
 @settings(max_examples=200, deadline=None)
 @given(junk=st.binary(max_size=60), at=st.integers(0, 400), piece=st.sampled_from([1, 50, 1 << 20]))
-def test_junk_gives_nothing_or_the_truth(junk, at, piece):
+def test_a_damaged_file_gives_the_reference_or_is_refused(junk, at, piece):
     clean = b"".join(b"q1 Q0 d%d %d %.3f tag\n" % (i, i, 50 - i / 2) for i in range(20))
     text = clean[:at] + junk + clean[at:]
     assume(not text.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")))
-    for reader in BUILT:
-        found = scan_text(reader, text, JUDGED, Ordering(), piece=piece)
-        if found is not None:
-            assert found.same_as(
-                reference_hits(rows_of(text.replace(b"\r\n", b"\n")), JUDGED, Ordering(), found.tag)
-            )
+    found = scan_text("native", text, JUDGED, Ordering(), piece=piece)
+    if found is not None:
+        expected = reference_hits(rows_of(text.replace(b"\r\n", b"\n")), JUDGED, Ordering(), *tags_of(text))
+        assert found.same_as(expected)
+        portable = scan_text("portable", text, JUDGED, Ordering())
+        assert portable is not None
+        assert replace(portable, tags=found.tags).same_as(expected)
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -268,6 +301,10 @@ def test_scores_are_read_to_the_last_bit(reader, value, places, form):
     text = repr(value) if form == "r" else f"{value:.{places}{form}}"
     # The same score on every line, so that whichever way a line is read shows.
     lines = "".join(f"q1 Q0 doc{i} {i} {text} t\n" for i in range(30))
+    if math.isinf(float(text)) and reader == "portable":
+        with pytest.raises(InputError, match="not a finite number"):
+            scan_text(reader, lines.encode(), JUDGED, Ordering())
+        return
     found = scan_text(reader, lines.encode(), JUDGED, Ordering())
     if math.isinf(float(text)):
         assert found is None
@@ -295,15 +332,15 @@ def test_decimals_near_a_tie_of_doubles(reader: str) -> None:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_repeat_is_an_error_that_names_it(reader: str) -> None:
+def test_repeat_error_names_the_first_repeat(reader: str) -> None:
     text = b"q2 Q0 u 1 3 t\nq2 Q0 v 2 2 t\nq2 Q0 v 3 2 t\nq1 Q0 w 1 5 t\nq1 Q0 k 1 4 t\nq1 Q0 k 1 3 t\nq1 Q0 w 1 2 t\n"
-    with pytest.raises(PolicyError, match=r"3 documents come .* query 'q1', document 'k'"):
+    with pytest.raises(PolicyError, match=r"(?s)3 documents are repeated .*:\n  query 'q1': document 'k'\n"):
         scan_text(reader, text, JUDGED, Ordering(duplicates="error"))
     assert scan_text(reader, text, judged_docs({"other": ["a"]}), Ordering(duplicates="error")) is not None
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_queries_only_the_run_has(reader: str) -> None:
+def test_queries_without_judgments_are_counted(reader: str) -> None:
     text = b"".join(b"n%d Q0 a 1 1 t\n" % (i % 5) for i in range(20)) + b"q1 Q0 a 1 1 t\nn0 Q0 b 2 0 t\n"
     for piece in (1, 1000):
         found = scan_text(reader, text, JUDGED, Ordering(), piece=piece, threads=2)
@@ -312,7 +349,7 @@ def test_queries_only_the_run_has(reader: str) -> None:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_judged_ids_that_no_file_can_hold(reader: str) -> None:
+def test_judged_ids_without_a_utf8_form(reader: str) -> None:
     judged = judged_docs({"\ud800": ["a"], "q1": ["\udcff", "a", ""]})
     found = scan_text(reader, b"q1 Q0 a 1 1 t\n", judged, Ordering())
     assert found is not None
@@ -322,7 +359,7 @@ def test_judged_ids_that_no_file_can_hold(reader: str) -> None:
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", ["gz", "zst", "lz4"])
-def test_compressed_files_read_as_they_are_decompressed(reader: str, kind: str, tmp_path: Path) -> None:
+def test_compressed_files(reader: str, kind: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     grouped = [(f"q{q}", f"d{d}", float(d % 7)) for q in range(1, 5) for d in rng.permutation(200)]
     mixed = [grouped[i] for i in rng.permutation(len(grouped))]
@@ -331,13 +368,12 @@ def test_compressed_files_read_as_they_are_decompressed(reader: str, kind: str, 
         path = tmp_path / "run"
         path.write_bytes(packed(text, kind))
         for piece in (None, 100, 5000):
-            with reader_named(reader):
-                found = scan_file(path, JUDGED, Ordering(), piece=piece)
+            found = scan_path(reader, path, JUDGED, Ordering(), piece=piece)
             assert found is not None
             assert found.same_as(reference_hits(rows, JUDGED, Ordering(), "tag"))
         path.write_bytes(packed(text, kind)[:-20])
-        with reader_named(reader), pytest.raises(InputError, match="cut short"):
-            scan_file(path, JUDGED, Ordering())
+        with pytest.raises(InputError, match="cut short"):
+            scan_path(reader, path, JUDGED, Ordering())
 
 
 def packed(text: bytes, kind: str) -> bytes:
@@ -348,24 +384,22 @@ def packed(text: bytes, kind: str) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("name", ODD)
-def test_odd_files_compressed(reader: str, name: str, tmp_path: Path) -> None:
+@needs_kernel
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_kernel_leaves_unusual_compressed_files_to_the_other_readers(name: str, tmp_path: Path) -> None:
     path = tmp_path / "run"
-    path.write_bytes(gzip.compress(ODD[name]))
-    with reader_named(reader):
-        assert scan_file(path, JUDGED, Ordering(), piece=64) is None
+    path.write_bytes(gzip.compress(UNUSUAL[name]))
+    assert scan_path("native", path, JUDGED, Ordering(), piece=64) is None
 
 
-@pytest.mark.parametrize("reader", READERS)
-def test_the_thread_that_decompresses_ends_with_the_reading(reader: str, tmp_path: Path) -> None:
-    path = tmp_path / "odd.run.gz"
-    path.write_bytes(gzip.compress(30 * ODD["nan in a query nobody judged"]))
+@needs_kernel
+def test_the_decompressing_thread_ends_with_the_reading(tmp_path: Path) -> None:
+    path = tmp_path / "unusual.run.gz"
+    path.write_bytes(gzip.compress(30 * UNUSUAL["nan in a query without judgments"]))
     before = set(threading.enumerate())
     gc.disable()
     try:
-        with reader_named(reader):
-            assert scan_file(path, JUDGED, Ordering(), piece=64) is None
+        assert scan_path("native", path, JUDGED, Ordering(), piece=64) is None
         assert set(threading.enumerate()) == before
     finally:
         gc.enable()
@@ -396,7 +430,8 @@ def test_interleaved_files(reader: str, order: str, long_ids: bool) -> None:
             found = scan_text(reader, given_text, docs, Ordering(), piece=piece, threads=2)
             assert found is not None
             assert found.same_as(expected)
-        assert scan_text(reader, text + b"q1 Q0\n", docs, Ordering(), piece=piece) is None
+        if reader == "native":
+            assert scan_text(reader, text + b"q1 Q0\n", docs, Ordering(), piece=piece) is None
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -427,7 +462,7 @@ def test_scores_of_every_form_in_long_lists(reader: str, score: str, judged_ever
 
 
 def quick_reference(rows, judged, ordering) -> np.ndarray:
-    """Query, document and rank of hits, for lists too long for the naive reader."""
+    """Query, document and rank of hits, for lists that are too long for the reference."""
     expected = []
     for number, query in enumerate(judged.query_ids):
         docs = [(doc, score) for other, doc, score in rows if other == query]
@@ -438,3 +473,22 @@ def quick_reference(rows, judged, ordering) -> np.ndarray:
         places = range(*judged.starts[number : number + 2])
         expected += sorted((number, place, ranks[judged.doc_ids[place]]) for place in places)
     return np.array(sorted(expected, key=lambda hit: (hit[0], hit[2])))
+
+
+TWO_TAGS = {
+    "grouped": b"q2 Q0 x 1 3 t\nq2 Q0 y 2 2 t\nq1 Q0 a 1 5 u v\nq1 Q0 b 2 4 t\nq1 Q0 c 2 3\n",
+    "interleaved": b"q2 Q0 x 1 3 t\nq1 Q0 a 1 5 u\nq2 Q0 y 2 2 t\nq1 Q0 b 2 4 t\n",
+    "first line without a tag": b"q1 Q0 a 1 5\nq2 Q0 x 1 3 t\nq2 Q0 y 2 2 u\n",
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("name", TWO_TAGS)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_several_tags_are_reported(reader: str, name: str, compressed: bool, tmp_path: Path) -> None:
+    path = tmp_path / "file.run"
+    path.write_bytes(gzip.compress(TWO_TAGS[name]) if compressed else TWO_TAGS[name])
+    with reader_named(reader):
+        aligned = align(Qrels({"q1": {"a": 1}, "q2": {"x": 1}}), path, Ordering())
+    assert aligned.name == "t"
+    assert list(map(str, aligned.notes)) == ["2 tags in one file (t, u, ...): named after the first"]

@@ -14,7 +14,7 @@ def test_json_holds_every_piece(capsys):
     assert found == sy.explain("P@5", dialect="autorag").parts
     assert (found["measure"], found["dialect"]) == ("P@5", "autorag")
     assert found["means"] == "P(rel=1, denominator=retrieved)@5"
-    assert "denominator=retrieved: divided by what came back, no more than k." in found["clauses"]
+    assert "denominator=retrieved: divided by the number retrieved, at most k." in found["clauses"]
     assert "missing=zero: a judged query that the run does not have counts as 0" in found["policies"]
 
 

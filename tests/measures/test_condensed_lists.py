@@ -69,7 +69,7 @@ def test_by_hand():
         "r": [0, 0, 0, 0, 0, 0],
     }
     assert scores.coverage.documents == 9
-    assert "5 of 8 different documents (62%) were never judged and were taken out of the lists" in str(
+    assert "5 of 8 distinct documents (62%) are unjudged and were removed from the lists" in str(
         scores.coverage
     )
     assert scores.policies["unjudged"] == "remove"

@@ -1,1 +1,1 @@
-"""Joining a run with its judgments, once: every measure reads the result and nothing else."""
+"""Joining a run with its qrels, once: every measure reads the resulting Alignment and nothing else."""

@@ -1,8 +1,8 @@
-"""A run read ahead: the kernel goes through it while numpy and the measures are still being loaded.
+"""Reading a run ahead: the kernel reads it while numpy and the measures are still being imported.
 
-`read_ahead` is given what the command line seems to say. `scan_file` asks for what was found, and takes it
-only if the run, the judgments and the ordering are those that the reading was begun with. Nothing that
-takes long to load is needed here.
+`read_ahead` starts with what the command line seems to ask for. `scan_file` takes the result only if the run, the
+qrels and the ordering are those that the reading was started with. This module imports nothing that is slow to
+import.
 """
 
 from __future__ import annotations
@@ -16,39 +16,41 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_SMALLEST = 1 << 20  # a smaller run is read in no time
-_begun: list[tuple[os.stat_result, tuple[int, bool, bool], Any]] = []
+_SMALLEST = 1 << 20  # bytes: a smaller run is not worth a thread
+_started: list[tuple[os.stat_result, tuple[int, bool, bool], Any]] = []
 
 
 def read_ahead(qrels: str, run: str, options: tuple[int, bool, bool]) -> None:
-    """Begin to read a run, where the kernel can, in an ordering as the kernel takes it.
+    """Start to read a run if the kernel is available. `options` is an ordering as the kernel takes it.
 
-    Whatever is wrong is for the readers to find.
+    Problems with the files are left to the readers, which report them.
     """
     native = kernel()
     if native is None:
         return
     try:
-        with open(qrels, "rb") as judgments, open(run, "rb") as lines:
-            state = os.fstat(lines.fileno())
+        with open(qrels, "rb") as judged_lines, open(run, "rb") as run_lines:
+            state = os.fstat(run_lines.fileno())
             if state.st_size < _SMALLEST:
                 return
-            views = [mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) for file in (judgments, lines)]
+            views = [
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) for file in (judged_lines, run_lines)
+            ]
     except (OSError, ValueError):
         return
-    # The thread that asks for what was found helps to find it: one fewer is needed until then.
+    # The thread that asks for the result joins in: until then, one thread fewer than there are cores.
     threads = max(1, (os.cpu_count() or 1) - 1)
-    _begun[:] = [(state, options, native.Ahead(*views, *options, threads, PIECE))]
+    _started[:] = [(state, options, native.Ahead(*views, *options, threads, PIECE))]
 
 
-def found_ahead(
-    state: os.stat_result, judged: Any, options: tuple[int, bool, bool]
+def read_result(
+    state: os.stat_result, judged_docs: Any, options: tuple[int, bool, bool]
 ) -> tuple[Any, ...] | None:
-    """The kernel's answer for a run, if it was read ahead; `judged` is the kernel's own form."""
-    if not _begun:
+    """The kernel's result for a run that was read ahead, or None. `judged_docs` is the kernel's own form."""
+    if not _started:
         return None
-    known, known_options, ahead = _begun.pop()
+    known, known_options, ahead = _started.pop()
     if not os.path.samestat(known, state) or known.st_mtime_ns != state.st_mtime_ns:
         return None
-    answer: tuple[Any, ...] | None = ahead.answer(judged) if known_options == options else None
-    return answer
+    result: tuple[Any, ...] | None = ahead.answer(judged_docs) if known_options == options else None
+    return result

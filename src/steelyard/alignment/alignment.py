@@ -1,4 +1,4 @@
-"""The Alignment: a run joined with its judgments. Every measure is a function of it."""
+"""The Alignment: a run joined with its qrels. Every measure is a function of it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Orde
 from steelyard.alignment.mappings import scan_mapping
 from steelyard.errors import InputError
 from steelyard.io.files import run_name
+from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Targets
 from steelyard.run import Run
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
-    """The judgments an alignment holds: one entry a judged document, query by query.
+    """The judgments of an alignment: one entry per judged document, query by query.
 
-    `highest` is the highest grade of all judgments, where these are a part of them; NaN where that is not known.
+    `highest` is the highest grade of the whole qrels if these are a part of them; NaN if it is not known.
     """
 
     query: Ints
@@ -33,10 +34,10 @@ class Judged:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Repeats:
-    """Documents that came again in a list: the query and the rank of each.
+    """Repeated documents: the query and the rank of each.
 
-    `held`: each holds a rank of its own in the list; otherwise it was taken out of it, and the rank is that
-    of the first occurrence.
+    `held`: each has a rank of its own in the list; otherwise it was removed, and the rank is that of its first
+    occurrence.
     """
 
     query: Ints
@@ -46,12 +47,11 @@ class Repeats:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Alignment:
-    """Per query what came back, per hit where it stands, per query what was judged.
+    """Per query the number of retrieved documents, per hit its rank and grade, per query the judged grades.
 
-    A hit is a judged document that came back; hits are sorted by query and then rank, and no
-    document is a hit twice. Only hits carry ranks, so an alignment is small whatever the run's size.
-    `tie_first` and `tie_size` give the ranks that a hit's group of equal scores holds. `judged_only`:
-    unjudged documents were taken out of the lists.
+    A hit is a judged document that was retrieved. Hits are sorted by query and rank, and no document is a hit twice.
+    Only hits have ranks, so an alignment is small whatever the size of the run. `tie_first` and `tie_size` give the
+    ranks of a hit's group of equal scores. `judged_only`: unjudged documents were removed from the lists.
     """
 
     queries: Sequence[str]
@@ -75,29 +75,27 @@ class Alignment:
 
     @property
     def size(self) -> int:
-        """How many queries there are."""
+        """The number of queries."""
         return len(self.retrieved)
 
     def per_query(self, values: Any) -> Floats:
         """Sum a number (or a condition) over the hits of each query."""
-        return np.bincount(self.query, weights=values, minlength=self.size).astype(np.float64, copy=False)
+        return sums(self.query, values, self.size)
 
     def judged_per_query(self, values: Any) -> Floats:
         """Sum a number (or a condition) over the judged documents of each query."""
-        return np.bincount(self.judged.query, weights=values, minlength=self.size).astype(
-            np.float64, copy=False
-        )
+        return sums(self.judged.query, values, self.size)
 
     def relevant(self, rel: float = 1) -> Floats:
-        """R: how many documents of each query are judged relevant."""
+        """R: the number of relevant documents of each query."""
         return self.judged_per_query(self.judged.grade >= rel)
 
     def returned(self, k: int | None = None) -> Floats:
-        """How many documents of each query came back, no more than k."""
+        """The number of retrieved documents of each query, at most k."""
         return (self.retrieved if k is None else np.minimum(self.retrieved, k)).astype(np.float64)
 
     def different(self, k: int | None = None) -> Floats:
-        """How many different documents stand in the first k: what came back, without the repeats."""
+        """The number of distinct documents in the first k: those retrieved, without repeats."""
         if not self.repeats.held or not len(self.repeats.rank):
             return self.returned(k)
         inside = self.repeats.query if k is None else self.repeats.query[self.repeats.rank <= k]
@@ -113,26 +111,26 @@ class Alignment:
         return inside
 
     def running(self, values: Any) -> Floats:
-        """The sum of a number (or a condition) over each hit and the hits of its query above it."""
+        """The running sum of a number (or a condition) over the hits of each query, down to and with each hit."""
         total: Floats = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
         above: Floats = total[1:] - total[self.hit_starts[self.query]]
         return above
 
     def first(self, chosen: Bools) -> Floats:
-        """The rank of each query's first chosen hit; infinite where there is none."""
+        """The rank of the first chosen hit of each query; infinite if there is none."""
         ranks = np.full(self.size, np.inf)
         np.minimum.at(ranks, self.query[chosen], self.rank[chosen].astype(np.float64))
         return ranks
 
     @cached_property
     def hit_starts(self) -> Ints:
-        """Where each query's hits begin; one more entry, at the end, than there are queries."""
+        """The first hit of each query, and the number of hits at the end."""
         return starts_of(self.query, self.size)
 
     def best_first(self, gains: Floats, times: Ints | None = None) -> tuple[Ints, Ints, Floats]:
         """The ideal list of each query: judged documents by gain, best first, as (query, rank, gain).
 
-        `times` is how often each judged document stands in it: once, unless said.
+        `times` is how often each judged document is in it, by default once.
         """
         query = self.judged.query
         if times is not None:
@@ -144,7 +142,7 @@ class Alignment:
         return _ranked_by(self.query[chosen], gains[chosen], self.size)
 
     def target_counts(self, rel: float = 1) -> Floats:
-        """|T|: how many targets of each query some document satisfies."""
+        """|T|: the number of targets of each query that some document satisfies."""
         counted = np.unique(self.targets.target[self.targets.grade >= rel])
         return np.bincount(self.targets.query[counted], minlength=self.size).astype(np.float64)
 
@@ -161,8 +159,8 @@ class Alignment:
     def by_target(self, rel: float = 1) -> tuple[Alignment, Ints]:
         """Each target as a query of its own, and the query it belongs to.
 
-        Its relevant documents are those that satisfy the target; the list is its query's. So a
-        measure per target is the measure of this alignment, averaged over each query's targets.
+        The relevant documents of a target are those that satisfy it; its list is that of the query. A measure per
+        target is the measure of this alignment, averaged over the targets of each query.
         """
         if rel not in self._target_alignments:
             self._target_alignments[rel] = self._split_by_target(rel)
@@ -170,7 +168,7 @@ class Alignment:
 
     @cached_property
     def _target_alignments(self) -> dict[float, tuple[Alignment, Ints]]:
-        """What by_target() made, by relevance level: the measures share it."""
+        """The results of by_target() by relevance level, shared by the measures."""
         return {}
 
     def _split_by_target(self, rel: float) -> tuple[Alignment, Ints]:
@@ -208,15 +206,15 @@ class Alignment:
         return alone, owner
 
     def mean_over_targets(self, values: Floats, owner: Ints) -> Floats:
-        """The mean of a value over each query's targets; 0 for a query without any."""
+        """The mean of a value over the targets of each query; 0 for a query without targets."""
         total = np.bincount(owner, weights=values, minlength=self.size)
         return total / np.maximum(1, np.bincount(owner, minlength=self.size))
 
     def without_unjudged(self) -> Alignment:
-        """The same with judged documents alone in the lists: the rest is taken out, and the ranks close up.
+        """Condensed lists: unjudged documents and repeats are removed, and the ranks below them move up.
 
-        Repeats go with them. What is only known of whole lists (tokens, near-repeats, the best score) is
-        not known of these, and the measures that need it say so.
+        What is only known of whole lists (tokens, near-repeats, the best score) is not known of condensed ones; the
+        measures that need it report that.
         """
         rank = np.arange(len(self.query)) - self.hit_starts[self.query] + 1
         begins: Bools = np.ones(len(self.query), dtype=bool)
@@ -235,7 +233,7 @@ class Alignment:
         )
 
     def cut(self, depth: int | None) -> Alignment:
-        """The same with every list cut at a depth."""
+        """The alignment with every list cut at a depth."""
         if depth is None:
             return self
         kept = self.rank <= depth
@@ -256,7 +254,7 @@ class Alignment:
 
 
 class MissingDataError(Exception):
-    """A measure asked for something the run does not carry (tokens, seconds, texts), or that was not kept."""
+    """A measure needs data that the run does not have (tokens, seconds, texts) or that was not kept."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -264,7 +262,7 @@ class MissingDataError(Exception):
 
 
 def join(qrels: Qrels, hits: Hits) -> Alignment:
-    """The alignment of judgments with where their documents stand."""
+    """The alignment of qrels with the ranks of their documents."""
     return Alignment(
         queries=qrels.judged.query_ids,
         retrieved=hits.retrieved,
@@ -286,8 +284,13 @@ def join(qrels: Qrels, hits: Hits) -> Alignment:
     )
 
 
+def sums(query: Ints, values: Any, size: int) -> Floats:
+    """The sum of a number (or a condition) over the entries of each of `size` queries."""
+    return np.bincount(query, weights=values, minlength=size).astype(np.float64, copy=False)
+
+
 def starts_of(query: Ints, size: int) -> Ints:
-    """Where each of `size` queries begins among sorted entries; one more, at the end."""
+    """The first of the sorted entries of each of `size` queries, and the number of entries at the end."""
     starts = np.zeros(size + 1, dtype=np.int64)
     np.cumsum(np.bincount(query, minlength=size), out=starts[1:])
     return starts
@@ -311,37 +314,40 @@ def _cut_repeats(repeats: Repeats, depth: int) -> Repeats:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Aligned:
-    """An alignment, and what is known of the run beside it."""
+    """An alignment, and what else is known of the run."""
 
     alignment: Alignment
     name: str
     run_only_queries: int
     run_only_examples: tuple[str, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -> Aligned:
-    """Join a run (a Run, a mapping, a frame, a path) with judgments.
+    """Join a run (a Run, a mapping, a frame, a path) with qrels.
 
-    A clean TREC file and a mapping are read in one pass without being held; whatever that pass does
-    not understand goes to the careful readers, which say what is wrong where something is.
+    Mappings, and clean TREC files if the kernel is available, are read in one pass without a copy. Everything else is
+    read into a Run, which reports what is wrong with an input.
     """
     hits: Hits | None = None
     label, notes = name, qrels.notes
     if isinstance(run, (str, Path)):
         path = Path(run)
         hits = scan_file(path, qrels.judged, ordering) if path.is_file() else None
-        label = label or (hits.tag or run_name(path) if hits else None)
+        if hits is not None:
+            label = label or next(iter(hits.tags), run_name(path))
+            if len(hits.tags) > 1:
+                notes += (note("several-tags", count=len(hits.tags), tags=hits.tags[:3]),)
     elif isinstance(run, Mapping):
         hits = scan_mapping(run, qrels.judged, ordering)
     if hits is None:
-        held = Run.of(run, name=name)
-        label, notes = held.name, notes + held.notes
-        hits = _scan_held(held, qrels.judged, ordering)
+        table = Run.of(run, name=name)
+        label, notes = table.name, notes + table.notes
+        hits = _scan_run(table, qrels.judged, ordering)
     return Aligned(join(qrels, hits), label or "run", hits.run_only_queries, hits.run_only_examples, notes)
 
 
-def _scan_held(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
+def _scan_run(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
     hits = None
     if run.mapping is not None and run.tokens is None and run.texts is None:
         hits = scan_mapping(run.mapping, judged, ordering)
@@ -356,5 +362,5 @@ def _seconds(run: Run, judged: JudgedDocs) -> Floats:
     assert run.seconds is not None
     values = np.array([run.seconds.get(query, np.nan) for query in judged.query_ids], dtype=np.float64)
     if np.any(values < 0):
-        raise InputError(f"run {run.name!r}: a query took less than 0 seconds; check `seconds`.")
+        raise InputError(f"run {run.name!r}: a query has negative seconds; check `seconds`.")
     return values

@@ -1,8 +1,8 @@
-"""What is asked of a run, and what comes back: the one contract every way of reading a run keeps.
+"""What every reader of a run takes and returns.
 
-A reader (of a file, a mapping, a frame, a cluster) is given a `JudgedDocs`, which names the
-documents that matter, and gives `Hits`: where those documents stand, and counts of the rest.
-Nothing here needs numpy to be loaded: a run is read ahead while it is.
+A reader (of a file, a mapping, a frame) takes a `JudgedDocs`, which names the judged documents, and an `Ordering`,
+and returns `Hits`: the ranks of the judged documents, and counts of the rest. This module does not import numpy: a
+run is read ahead while numpy is imported.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Ints: TypeAlias = "NDArray[np.int64]"
 Bools: TypeAlias = "NDArray[np.bool_]"
 
+SHOWN_RUN_ONLY = 3
+"""How many of the queries that only the run has are named."""
+
 TieRule: TypeAlias = Literal["docid-desc", "docid-asc", "stable", "expected"]
 DuplicateRule: TypeAlias = Literal["hold", "collapse", "error"]
 
 
 @dataclass(frozen=True)
 class Ordering:
-    """How a list is put in order before anything is measured.
+    """How a list is ordered before anything is measured.
 
-    `ties` orders documents of equal score: by id, largest first (trec_eval's rule) or smallest
-    first, or as they stood in the input (`stable`). `expected` ranks as docid-desc; the measures
-    then average over all orders of tied documents. `single` compares scores as 32-bit floats.
-    `duplicates`: a document that comes a second time holds its rank and gains nothing (`hold`),
-    is taken out and the ranks below close up (`collapse`), or is an error. The occurrence that
-    ranks first is the one that counts; of two that tie wholly, the first in the input.
+    `ties` orders documents of equal score: by id, largest first (trec_eval's rule) or smallest first, or as in the
+    input (`stable`). `expected` ranks as docid-desc; the measures then average over all orders of tied documents.
+    `single` compares scores as 32-bit floats. `duplicates`: a repeated document keeps its rank and gains nothing
+    (`hold`), is removed and the ranks below it move up (`collapse`), or is an error. The occurrence that ranks first
+    counts; of two with the same score and id, the first in the input.
     """
 
     ties: TieRule = "docid-desc"
@@ -55,17 +57,16 @@ class JudgedDocs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hits:
-    """Where the judged documents stand in a run. Arrays are int64 unless said.
+    """The ranks of the judged documents in a run.
 
-    Per query of the JudgedDocs: `retrieved`, how many documents came back (repeats included under
-    `hold`); `answered`, whether the run has the query at all; `top_score`, the best score (NaN where
-    there is none). Per hit, sorted by query and then rank: `query`, its query; `doc`, its place in
-    JudgedDocs.doc_ids; `rank`, 1 first; and its group of equal scores: `tie_first`, the first rank
-    the group holds, and `tie_size`, how many documents are in it (1 where nothing ties).
-    Per repeated document, sorted likewise: `repeat_query`, `repeat_rank` (the rank it holds; under
-    `collapse` the rank of its first occurrence). Queries that only the run has are counted.
-    Where the run carries them: `tokens_through`, per hit, the tokens of the list down to it;
-    `seconds`, per query; `near_query` and `near_rank`, documents whose text repeats an earlier one's.
+    Per query of the JudgedDocs: `retrieved`, how many documents were retrieved (with repeats under `hold`);
+    `answered`, whether the run has the query at all; `top_score`, the best score (NaN if there is none). Per hit,
+    sorted by query and rank: `query`, its query; `doc`, its index in JudgedDocs.doc_ids; `rank`, from 1; and its group
+    of equal scores: `tie_first`, the first rank of the group, and `tie_size`, its number of documents (1 without
+    ties). Per repeated document, sorted in the same way: `repeat_query`, `repeat_rank` (its rank; under `collapse`
+    the rank of its first occurrence). Queries that only the run has are counted. `tags` are the tags of a TREC file,
+    in its order. If the run has them: `tokens_through`, per hit, the tokens of the list down to it; `seconds`, per
+    query; `near_query` and `near_rank`, documents whose text nearly repeats an earlier one's.
     """
 
     retrieved: Ints
@@ -80,14 +81,14 @@ class Hits:
     repeat_rank: Ints
     run_only_queries: int = 0
     run_only_examples: tuple[str, ...] = ()
-    tag: str | None = None
+    tags: tuple[str, ...] = ()
     tokens_through: Ints | None = None
     seconds: Floats | None = None
     near_query: Ints | None = None
     near_rank: Ints | None = None
 
     def same_as(self, other: Hits) -> bool:
-        """Equal in every field, NaN equal to NaN: what a test holds two readers to."""
+        """Whether every field is equal; NaN equals NaN."""
         return all(_same(getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
 
 

@@ -1,24 +1,22 @@
-"""Reading a run from memory: dicts of scores, or ranked lists of ids or (id, score) pairs.
+"""Hits of a run in memory: dicts of scores, ranked lists of ids, or ranked lists of (id, score) pairs.
 
-Nothing is copied or changed. A run with anything unusual in it (ids that are not text, scores that
-are not finite numbers, dicts beside lists, other types) is left to the careful constructor of Run.
+Nothing is copied or changed. A run with anything unusual in it (ids that are not text, scores that are not finite
+numbers, dicts beside lists, other types) is left to the constructor of Run, which reads it or reports what is
+wrong.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.hits import Floats, Hits, Ints, JudgedDocs, Ordering
-from steelyard.alignment.ranking import Places, compared, rank_list, rounded
+from steelyard.alignment.hits import SHOWN_RUN_ONLY, Hits, JudgedDocs, Ordering
+from steelyard.alignment.ranking import compared, list_order, repeat_error
 from steelyard.native import hits_from, kernel, options
-
-_EXACT = 2**53
-"""Up to here a whole number and its float compare alike."""
 
 
 def scan_mapping(
@@ -26,178 +24,153 @@ def scan_mapping(
     judged: JudgedDocs,
     ordering: Ordering,
 ) -> Hits | None:
-    """Where the judged documents stand in a run in memory, or None where the run is not a clean one.
+    """Where the judged documents are in a run in memory; None if the run has anything unusual.
 
-    Lists keep their own order: nothing ties in them.
+    Ranked lists keep their order: nothing ties in them.
     """
     if type(run) is not dict:
         run = dict(run)
-    if (native := kernel()) is not None:
-        kinds, ids = (np.floating, np.integer), (judged.query_ids, judged.starts, judged.doc_ids)
-        answer = native.scan_mapping(run, *ids, *kinds, *options(ordering))
-        return None if answer is None else hits_from(answer, judged, ordering)
-    index = dict(zip(judged.query_ids, range(len(judged.query_ids)), strict=True))
-    try:
-        return _scan(run, index, judged, ordering)
-    except (TypeError, OverflowError):
+    if (native := kernel()) is None:
+        return _scan(run, judged, ordering)
+    number_types = np.floating, np.integer
+    found = native.scan_mapping(
+        run, judged.query_ids, judged.starts, judged.doc_ids, *number_types, *options(ordering)
+    )
+    return None if found is None else hits_from(found, judged, ordering)
+
+
+def _scan(run: dict[str, Any], judged: JudgedDocs, ordering: Ordering) -> Hits | None:
+    """The same without the kernel."""
+    if not _all_text(run):
         return None
-
-
-def _scan(run: dict[str, Any], index: dict[str, int], judged: JudgedDocs, ordering: Ordering) -> Hits | None:
-    """A TypeError where an id or a score is of the wrong type, an OverflowError where one is too large."""
-    "".join(run)
-    forms = set(map(type, run.values()))
-    if forms <= {list, tuple}:
-        return _scan_ranked(run, index, judged, ordering)
-    if all(issubclass(form, dict) for form in forms):
-        return _scan_scored(run, index, judged, ordering)
-    return None
-
-
-def _scan_scored(
-    run: dict[str, dict[str, float]], index: dict[str, int], judged: JudgedDocs, ordering: Ordering
-) -> Hits | None:
-    """Dicts of scores: the judged documents are looked up, and all scores are compared with theirs at once."""
-    lists = list(run.values())
-    for listed in lists:
-        "".join(listed)
-    if not _adds_up(sum(map(sum, map(dict.values, lists)))):
+    ordered = {not isinstance(listed, dict) for listed in run.values()}
+    if len(ordered) > 1:
         return None
-    sizes = np.fromiter(map(len, lists), np.int64, len(lists))
-    scores = np.fromiter(chain.from_iterable(map(dict.values, lists)), np.float64, int(sizes.sum()))
-    if scores.size and max(scores.max(), -scores.min()) > _EXACT:
-        return None
-    filled = sizes > 0
-    top = np.full(len(lists), np.nan)
-    if scores.size:
-        top[filled] = np.maximum.reduceat(scores, _begins(sizes[filled]))
-    places = Places()
-    starts, doc_ids = judged.starts.tolist(), judged.doc_ids
-    answered: list[int] = []
-    found: list[tuple[int, int, int]] = []  # the list, its query, the judged document,
-    mine: list[float] = []  # and its score
-    for row, (query_id, listed) in enumerate(run.items()):
-        query = index.get(query_id)
-        if query is None:
-            places.run_only[query_id] = None
-            continue
-        answered.append(row)
-        places.lists += query, len(listed)
-        for doc in range(starts[query], starts[query + 1]):
-            if (score := listed.get(doc_ids[doc])) is not None:
-                found.append((row, query, doc))
-                mine.append(score)
-    places.top_scores = top[answered].tolist()
-    rows = (np.cumsum(filled) - 1)[[row for row, _, _ in found]]
-    scores = rounded(scores) if ordering.single else scores
-    above, equal = _around(scores, sizes[filled], rows, np.array(compared(mine, ordering)))
-    for (row, query, doc), score, higher, size in zip(
-        found, mine, above.tolist(), equal.tolist(), strict=True
-    ):
-        rank = higher + 1
-        if size > 1:
-            rank += _tied_before(lists[row], doc_ids[doc], score, ordering)
-        places.hits += query, doc, rank, higher + 1, size
-    return places.to_hits(judged, ordering)
-
-
-def _begins(sizes: Ints) -> Ints:
-    begins: Ints = np.cumsum(sizes) - sizes
-    return begins
-
-
-def _around(scores: Floats, sizes: Ints, rows: Ints, mine: Floats) -> tuple[Ints, Ints]:
-    """For some scores of lists, how many of their list's are higher and how many are equal.
-
-    `scores` holds lists of `sizes` above 0 end to end; `rows`, which rises, tells of which list each of `mine` is.
-    """
-    above, equal = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
-    number = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    begins = _begins(sizes)
-    # The first of every list together, then the second of every list that has one, and so on.
-    for turn in range(int(number.max(initial=-1)) + 1):
-        chosen = np.flatnonzero(number == turn)
-        listed, lengths, firsts, beside = scores, sizes, begins, np.full(len(sizes), np.nan)
-        beside[rows[chosen]] = mine[chosen]
-        of = rows[chosen]
-        if 2 * len(chosen) < len(sizes):
-            lengths, beside, of = sizes[of], beside[of], np.arange(len(chosen))
-            firsts = _begins(lengths)
-            listed = scores[np.repeat(begins[rows[chosen]] - firsts, lengths) + np.arange(lengths.sum())]
-        beside = np.repeat(beside, lengths)
-        above[chosen] = np.add.reduceat(listed > beside, firsts, dtype=np.int64)[of]
-        equal[chosen] = np.add.reduceat(listed == beside, firsts, dtype=np.int64)[of]
-    return above, equal
-
-
-def _tied_before(listed: dict[str, float], doc_id: str, score: float, ordering: Ordering) -> int:
-    """How many documents of the same score come before one."""
-    keys = compared(list(listed.values()), ordering)
-    (key,) = compared([score], ordering)
-    tied = [other for other, value in zip(listed, keys, strict=True) if value == key]
-    if ordering.ties == "stable":
-        return tied.index(doc_id)
-    return sum(other < doc_id if ordering.ties == "docid-asc" else other > doc_id for other in tied)
-
-
-def _scan_ranked(
-    run: dict[str, Sequence[Any]], index: dict[str, int], judged: JudgedDocs, ordering: Ordering
-) -> Hits | None:
-    """Lists in their own order: only the judged documents are looked for."""
-    places = Places()
-    starts, doc_ids = judged.starts.tolist(), list(judged.doc_ids)
+    if ordered == {True}:
+        ordering = Ordering("stable", ordering.duplicates)
+    numbers = {query_id: number for number, query_id in enumerate(judged.query_ids)}
+    gathered = _Gathered(judged, ordering)
+    run_only = []
     for query_id, listed in run.items():
-        query = index.get(query_id)
-        if query is None:
-            places.run_only[query_id] = None
-            found = _place_ranked(Places(), 0, listed, [], 0, ordering)
-        else:
-            begin, end = starts[query], starts[query + 1]
-            found = _place_ranked(places, query, listed, doc_ids[begin:end], begin, ordering)
-        if not found:
+        found = _scored(listed, ordering) if isinstance(listed, dict) else _ranked(listed)
+        if found is None:
             return None
-    return places.to_hits(judged, ordering)
+        if query_id in numbers:
+            gathered.add(numbers[query_id], *found)
+        else:
+            run_only.append(query_id)
+    return gathered.hits(run_only)
 
 
-def _adds_up(total: Any) -> bool:
-    """Whether a sum is that of finite numbers, of the kinds that are compared as they are."""
-    # One that is not finite makes the sum so.
-    return bool((isinstance(total, float) or type(total) is int) and total - total == 0)
-
-
-def _rising(scores: Collection[float]) -> list[float] | None:
-    """The scores in rising order; None where one is not a finite number."""
-    if not _adds_up(sum(scores)):
+def _scored(listed: dict[str, float], ordering: Ordering) -> tuple[list[str], list[float], float] | None:
+    """The ids of a dict of scores, the scores as they are compared, and the best score."""
+    scores = _finite_numbers(listed.values())
+    if scores is None or not _all_text(listed):
         return None
-    rising = sorted(scores)
-    return rising if not rising or (rising[0] >= -_EXACT and rising[-1] <= _EXACT) else None
+    keys: list[float] = compared(np.array(scores), ordering).tolist() if ordering.single else scores
+    return list(listed), keys, max(scores, default=math.nan)
 
 
-def _place_ranked(
-    places: Places, query: int, listed: Sequence[Any], docs: list[str], first: int, ordering: Ordering
-) -> bool:
-    """One query's list, in its own order."""
-    ids, top = listed, math.nan
+def _ranked(listed: Any) -> tuple[Sequence[str], Sequence[float], float] | None:
+    """The same of a ranked list, with keys that keep its order."""
+    if type(listed) not in (list, tuple):
+        return None
+    ids, best = listed, math.nan
     if listed and not isinstance(listed[0], str):
         if not all(type(pair) in (tuple, list) and len(pair) == 2 for pair in listed):
-            return False
-        ids = [pair[0] for pair in listed]
-        rising = _rising([pair[1] for pair in listed])
-        if rising is None:
-            return False
-        top = rising[-1]
-    "".join(ids)
-    known = set(ids)
-    if len(known) != len(ids):
-        wanted = {doc_id: first + at for at, doc_id in enumerate(docs)}
-        kept = Ordering("stable", ordering.duplicates)
-        rank_list(places, query, ids, range(0, -len(ids), -1), wanted, kept)
-        places.top_scores[-1] = top
-        return True
-    for doc_id in docs:
-        if doc_id in known:
-            rank = ids.index(doc_id) + 1
-            places.hits += query, first + docs.index(doc_id), rank, rank, 1
-    places.lists += query, len(ids)
-    places.top_scores.append(top)
-    return True
+            return None
+        ids, scores = [pair[0] for pair in listed], _finite_numbers([pair[1] for pair in listed])
+        if scores is None:
+            return None
+        best = max(scores)
+    return (ids, range(len(ids), 0, -1), best) if _all_text(ids) else None
+
+
+def _all_text(ids: Iterable[Any]) -> bool:
+    return set(map(type, ids)) <= {str}
+
+
+def _finite_numbers(values: Iterable[Any]) -> list[float] | None:
+    """The values as floats; None unless all are finite floats, ints or numpy numbers."""
+    listed = list(values)
+    number_types = (float, np.floating, np.integer)
+    if not all(kind is int or issubclass(kind, number_types) for kind in set(map(type, listed))):
+        return None
+    try:
+        numbers = list(map(float, listed))
+    except OverflowError:
+        return None
+    return numbers if all(map(math.isfinite, numbers)) else None
+
+
+class _Gathered:
+    """The hits of the lists added so far."""
+
+    def __init__(self, judged: JudgedDocs, ordering: Ordering) -> None:
+        size = len(judged.query_ids)
+        self.judged, self.ordering = judged, ordering
+        self.retrieved, self.answered, self.top_score = [0] * size, [False] * size, [math.nan] * size
+        self.rows: list[tuple[int, int, int, int, int]] = []  # query, doc, rank, tie_first, tie_size
+        self.repeats: list[tuple[int, int]] = []  # query, rank
+        self.repeated: dict[int, str] = {}  # the best-ranked repeated document of each query that has one
+        self._starts, self._doc_ids = judged.starts.tolist(), judged.doc_ids
+
+    def add(self, query: int, ids: Sequence[str], keys: Sequence[float], top_score: float) -> None:
+        """Rank one list and keep its judged documents."""
+        order = list_order(ids, keys, self.ordering)
+        again = _repeated([ids[row] for row in order]) if len(set(ids)) < len(ids) else []
+        docs = [ids[order[place]] for place in again]
+        if again and self.ordering.duplicates == "collapse":
+            removed = set(again)
+            order = [row for place, row in enumerate(order) if place not in removed]
+        size = len(order)
+        # Built from the end, so that the first occurrence of a document is the one that stays.
+        rank_of = dict(zip([ids[row] for row in reversed(order)], range(size, 0, -1), strict=True))
+        ascending = [-keys[row] for row in order]
+        for doc in range(self._starts[query], self._starts[query + 1]):
+            if (rank := rank_of.get(self._doc_ids[doc])) is not None:
+                first = bisect_left(ascending, ascending[rank - 1])
+                self.rows.append(
+                    (query, doc, rank, first + 1, bisect_right(ascending, ascending[rank - 1]) - first)
+                )
+        if again:
+            self.repeated[query] = docs[0]
+            collapse = self.ordering.duplicates == "collapse"
+            ranks = [rank_of[doc] for doc in docs] if collapse else [place + 1 for place in again]
+            self.repeats += [(query, rank) for rank in ranks]
+        self.retrieved[query], self.answered[query], self.top_score[query] = size, True, top_score
+
+    def hits(self, run_only: Sequence[str]) -> Hits:
+        """All of them by query and rank; a repeat is an error if the ordering makes it one."""
+        if self.repeated and self.ordering.duplicates == "error":
+            first = min(self.repeated)
+            raise repeat_error(len(self.repeats), [(self.judged.query_ids[first], self.repeated[first])])
+        rows = np.array(sorted(self.rows, key=lambda row: (row[0], row[2])), dtype=np.int64).reshape(-1, 5)
+        repeats = np.array(sorted(self.repeats), dtype=np.int64).reshape(-1, 2)
+        query, doc, rank, tie_first, tie_size = map(np.ascontiguousarray, rows.T)
+        repeat_query, repeat_rank = map(np.ascontiguousarray, repeats.T)
+        return Hits(
+            np.array(self.retrieved, dtype=np.int64),
+            np.array(self.answered, dtype=np.bool_),
+            np.array(self.top_score, dtype=np.float64),
+            query,
+            doc,
+            rank,
+            tie_first,
+            tie_size,
+            repeat_query,
+            repeat_rank,
+            run_only_queries=len(run_only),
+            run_only_examples=tuple(run_only[:SHOWN_RUN_ONLY]),
+        )
+
+
+def _repeated(ids: Sequence[str]) -> list[int]:
+    """The places of the ids that came before."""
+    seen: set[str] = set()
+    places = []
+    for place, doc in enumerate(ids):
+        if doc in seen:
+            places.append(place)
+        seen.add(doc)
+    return places

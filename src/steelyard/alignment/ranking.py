@@ -1,145 +1,124 @@
-"""Ranks by the rules of `Ordering`, one list at a time, and the gathering of many lists into Hits."""
+"""The ranking rule: how the documents of a query are ordered under an `Ordering`.
+
+Best score first; documents of equal score by id or in the order of the input; a repeated document counts at
+its best rank. The rule is implemented twice in Python, for one list in memory (`list_order`) and for a table of
+many lists (`table_order`), and once in the kernel (src/kernel/rank.hpp). Tests hold all of them equal.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.alignment.hits import Floats, Hits, Ints, JudgedDocs, Ordering
-from steelyard.errors import PolicyError
+from steelyard.alignment.hits import Bools, Floats, Ints, Ordering
+from steelyard.errors import PolicyError, problem_report
 from steelyard.wording import counted
 
-SHOWN_RUN_ONLY = 3
-"""How many of the queries that only the run has are named."""
-
-Id = TypeVar("Id", str, bytes)
+if TYPE_CHECKING:
+    import polars as pl
 
 
-@dataclass
-class Places:
-    """Where judged documents stand in the lists read so far; queries by their number in the JudgedDocs.
-
-    Rows, end to end: `lists` (query, retrieved) and a `top_score` for each, `hits` (query, doc, rank,
-    tie_first, tie_size) and `repeats` (query, rank). `repeated` is the first query with a repeat,
-    and the best-ranked document that is one.
-    """
-
-    lists: list[int] = field(default_factory=list)
-    top_scores: list[float] = field(default_factory=list)
-    hits: list[int] = field(default_factory=list)
-    repeats: list[int] = field(default_factory=list)
-    repeated: tuple[int, str] | None = None
-    run_only: dict[str, None] = field(default_factory=dict)
-
-    def note_repeated(self, query: int, doc_id: str) -> None:
-        """A query with repeats, and the best-ranked document of them."""
-        if self.repeated is None or query < self.repeated[0]:
-            self.repeated = query, doc_id
-
-    def absorb(self, later: Places) -> None:
-        """What was read after this."""
-        self.lists += later.lists
-        self.top_scores += later.top_scores
-        self.hits += later.hits
-        self.repeats += later.repeats
-        self.run_only.update(later.run_only)
-        if later.repeated is not None:
-            self.note_repeated(*later.repeated)
-
-    def to_hits(self, judged: JudgedDocs, ordering: Ordering, tag: str | None = None) -> Hits:
-        """All of it, in the order of the queries; a repeat is an error where the ordering says so."""
-        if self.repeated is not None and ordering.duplicates == "error":
-            raise repeat_error(len(self.repeats) // 2, judged.query_ids[self.repeated[0]], self.repeated[1])
-        size = len(judged.query_ids)
-        lists, hits, repeats = _rows(self.lists, 2), _rows(self.hits, 5), _rows(self.repeats, 2)
-        hits = hits[np.lexsort((hits[:, 2], hits[:, 0]))]
-        repeats = repeats[np.lexsort((repeats[:, 1], repeats[:, 0]))]
-        retrieved, answered = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_)
-        top_score = np.full(size, np.nan)
-        retrieved[lists[:, 0]] = lists[:, 1]
-        answered[lists[:, 0]] = True
-        top_score[lists[:, 0]] = self.top_scores
-        names = "query", "doc", "rank", "tie_first", "tie_size", "repeat_query", "repeat_rank"
-        columns: dict[str, Any] = dict(
-            zip(names, map(np.ascontiguousarray, (*hits.T, *repeats.T)), strict=True)
-        )
-        only, examples = len(self.run_only), tuple(self.run_only)[:SHOWN_RUN_ONLY]
-        return Hits(
-            retrieved,
-            answered,
-            top_score,
-            **columns,
-            run_only_queries=only,
-            run_only_examples=examples,
-            tag=tag,
-        )
-
-
-def _rows(flat: list[int], width: int) -> Ints:
-    return np.array(flat, dtype=np.int64).reshape(-1, width)
-
-
-def compared(scores: Sequence[float], ordering: Ordering) -> list[float]:
-    """Scores as they are compared: rounded to 32 bits where the ordering says so."""
-    return rounded(np.array(scores, dtype=np.float64)).tolist() if ordering.single else list(scores)
-
-
-def rounded(scores: Floats) -> Floats:
-    """Scores rounded to 32 bits."""
+def compared(scores: Floats, ordering: Ordering) -> Floats:
+    """Scores as they are compared: rounded to 32 bits where the ordering asks for it."""
+    if not ordering.single:
+        return scores
     with np.errstate(over="ignore"):
         return scores.astype(np.float32).astype(np.float64)
 
 
-def rank_list(
-    places: Places,
-    query: int,
-    ids: Sequence[Id],
-    scores: Sequence[float],
-    wanted: Mapping[Id, int],
-    ordering: Ordering,
-) -> None:
-    """Rank one whole list, repeats and all, by sorting it. `wanted` has the judged documents' numbers."""
-    keys = compared(scores, ordering)
+def list_order(ids: Sequence[str], keys: Sequence[float], ordering: Ordering) -> list[int]:
+    """The positions of one list's documents, best first. `keys` are its scores as they are compared.
+
+    >>> list_order(["a", "b", "c"], [1.0, 2.0, 1.0], Ordering())
+    [1, 2, 0]
+    """
     order = list(range(len(ids)))
-    if ordering.ties != "stable":
+    if ordering.ties != "stable" and len(set(keys)) < len(keys):
         order.sort(key=ids.__getitem__, reverse=ordering.ties != "docid-asc")
     order.sort(key=keys.__getitem__, reverse=True)
-    seen: set[Id] = set()
-    again = [row for row in order if ids[row] in seen or seen.add(ids[row])]  # type: ignore[func-returns-value]
-    if again:
-        first = ids[again[0]]
-        places.note_repeated(query, first if isinstance(first, str) else first.decode())
-    if again and ordering.duplicates == "collapse":
-        dropped = set(again)
-        order = [row for row in order if row not in dropped]
-    rank_of: dict[Id, int] = {}
-    begin = end = 0
-    for at, row in enumerate(order):
-        if at == end:
-            begin = at
-            while end < len(order) and keys[order[end]] == keys[row]:
-                end += 1
-        if ids[row] in rank_of:
-            places.repeats += query, at + 1
-            continue
-        rank_of[ids[row]] = at + 1
-        if (doc := wanted.get(ids[row])) is not None:
-            places.hits += query, doc, at + 1, begin + 1, end - begin
+    return order
+
+
+def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: Ordering) -> Ints:
+    """The row numbers of many lists: the rows of each query together, best first.
+
+    `query` has a number for each row. Queries keep the order of the table if the rows of each are together, and
+    are in ascending order otherwise. Without scores, the rows of a query keep their order. Only what is out of
+    order is sorted: most runs are sorted already.
+    """
+    import polars as pl
+
+    order = np.arange(len(query))
+    if len(np.unique(query[group_starts(query)])) < len(group_starts(query)):
+        # numpy sorts 16-bit numbers by counting them.
+        order = np.argsort(query.astype(np.uint16) if query.max() < 1 << 16 else query, kind="stable")
+        query = query[order]
+    if scores is None:
+        return order
+    keys = compared(scores, ordering)[order]
+    same_list: Bools = query[1:] == query[:-1]
+    unsorted = np.unique(query[1:][same_list & (keys[1:] > keys[:-1])])
+    if len(unsorted):
+        rows = np.flatnonzero(np.isin(query, unsorted))
+        by_score = rows[np.lexsort((-keys[rows], group_numbers(query[rows])))]
+        order[rows], keys[rows] = order[by_score], keys[by_score]
+    tied = np.concatenate([[False], same_list & (keys[1:] == keys[:-1])])
+    if ordering.ties != "stable" and tied.any():
+        group = np.cumsum(~tied)
+        rows = np.flatnonzero(tied | np.append(tied[1:], False))
+        by_id = pl.DataFrame(
+            {"group": group[rows], "doc_id": docs.gather(order[rows]), "row": order[rows]}
+        ).sort("group", "doc_id", descending=[False, ordering.ties != "docid-asc"], maintain_order=True)
+        order[rows] = by_id["row"].to_numpy()
+    return order
+
+
+def ranked_rows(table: pl.DataFrame, ordered: bool, ordering: Ordering | None = None) -> pl.DataFrame:
+    """The rows of a run in ranking order: query_id, doc_id, rank, score and the other columns.
+
+    Queries keep the order of the table. `ordered`: the rows of a query are in ranking order already. Repeats are
+    removed under `collapse`. The default is trec_eval's order.
+    """
+    import polars as pl
+
+    ordering = ordering or Ordering()
+    numbered = table.select("query_id").with_row_index("row")
+    first_row = numbered.select(pl.col("row").min().over("query_id").cast(pl.Int64)).to_series().to_numpy()
+    scores = None if ordered else table["score"].to_numpy()
+    rows = table[table_order(first_row, table["doc_id"], scores, ordering)]
     if ordering.duplicates == "collapse":
-        for row in again:
-            places.repeats += query, rank_of[ids[row]]
-    places.lists += query, len(order)
-    places.top_scores.append(max(scores, default=math.nan))
+        rows = rows.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+    rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("query_id").alias("rank")
+    return rows.select("query_id", "doc_id", rank, pl.exclude("query_id", "doc_id", "rank"))
 
 
-def repeat_error(repeats: int, query_id: str, doc_id: str) -> PolicyError:
-    """What `duplicates="error"` raises: how many documents are repeated, and the first."""
-    count = counted(repeats, "document comes", "documents come")
+def group_starts(*columns: Ints | Floats) -> Ints:
+    """The first row of each group of adjacent rows that have the same values.
+
+    >>> group_starts(np.array([4, 4, 2, 2]), np.array([1, 1, 1, 3])).tolist()
+    [0, 2, 3]
+    """
+    if not len(columns[0]):
+        return np.zeros(0, dtype=np.int64)
+    differs = [column[1:] != column[:-1] for column in columns]
+    return np.flatnonzero(np.concatenate([[True], np.logical_or.reduce(differs)]))
+
+
+def group_numbers(column: Ints) -> Ints:
+    """The number of each row's group of adjacent rows with the same value."""
+    starts = group_starts(column)
+    return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(column)))
+
+
+def repeat_error(total: int, repeats: Sequence[tuple[str, str]]) -> PolicyError:
+    """The error of `duplicates="error"`: how many documents are repeated, and the first as (query, document)."""
     return PolicyError(
-        f"{count} more than once in a query's list (duplicates=error), first: query {query_id!r}, document "
-        f"{doc_id!r}.\nTake the repeats out, or choose duplicates=hold or duplicates=collapse."
+        problem_report(
+            f"{counted(total, 'document is', 'documents are')} repeated in the list of a query (duplicates=error):",
+            [f"query {query!r}: document {doc!r}" for query, doc in repeats],
+            "Remove the repeats, or choose duplicates=hold or duplicates=collapse.",
+            total=total,
+        )
     )

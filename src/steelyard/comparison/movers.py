@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard.alignment import ranking
 from steelyard.alignment.hits import Ordering
 from steelyard.comparison.scores import ScoreTable
 from steelyard.qrels import Qrels
@@ -19,26 +20,13 @@ if TYPE_CHECKING:
 
 def ranked_rows(run: Run, ordering: Ordering) -> pl.DataFrame:
     """The rows of a run in the order that is measured: query_id, doc_id, rank, score."""
-    import polars as pl
-
-    frame = run.frame
-    if not run.ordered and (ordering.ties in ("docid-asc", "stable") or ordering.single):
-        score = pl.col("score").cast(pl.Float32) if ordering.single else pl.col("score")
-        keys = [] if ordering.ties == "stable" else [pl.col("doc_id")]
-        rising = ordering.ties == "docid-asc"
-        first = pl.int_range(pl.len()).min().over("query_id")
-        frame = run.table.with_columns(_query=first).sort(
-            "_query",
-            score,
-            *keys,
-            descending=[False, True, *([not rising] if keys else [])],
-            maintain_order=True,
-        )
-    elif ordering.duplicates != "collapse":
-        return frame
-    if ordering.duplicates == "collapse":
-        frame = frame.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
-    return frame.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id"))
+    if (
+        ordering.ties in ("docid-desc", "expected")
+        and ordering.duplicates != "collapse"
+        and not ordering.single
+    ):
+        return run.frame
+    return ranking.ranked_rows(run.table, run.ordered, ordering)
 
 
 @dataclass(frozen=True)

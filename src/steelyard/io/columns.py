@@ -293,18 +293,6 @@ def _in_given_order(table: pl.DataFrame) -> bool:
     return not falls.any() and begins.sum() == query.n_unique()
 
 
-def ranked(table: pl.DataFrame, ordered: bool) -> pl.DataFrame:
-    """The rows of each query best first, with their rank; queries in the order they came."""
-    table = _with_first_row(table)
-    if ordered:
-        table = table.sort("_query", maintain_order=True)
-    else:
-        table = table.sort("_query", "score", "doc_id", descending=[False, True, True], maintain_order=True)
-    rank = (pl.int_range(pl.len()).over("query_id") + 1).cast(pl.Int64).alias("rank")
-    rest = [column for column in table.columns if column not in ("query_id", "doc_id", "score", "_query")]
-    return table.with_columns(rank).select("query_id", "doc_id", "rank", "score", *rest)
-
-
 def _nothing(frame: pl.DataFrame, dtype: Any) -> pl.Series:
     nothing: pl.Series = pl.Series([None], dtype=dtype).new_from_index(0, frame.height)
     return nothing

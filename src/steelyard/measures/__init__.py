@@ -1,6 +1,6 @@
 """The measures: values such as `nDCG @ 10` and `P(rel=2) @ 5`, looked up in the registry by name.
 
-Called, `steelyard.measures()` lists them.
+`steelyard.measures()` lists them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Measure", "definitions", "parse"]
 def __getattr__(name: str) -> Measure:
     found = definitions().get(name)
     if found is None:
-        raise AttributeError(f"there is no measure {name!r}; steelyard.measures() lists them all.")
+        raise AttributeError(f"unknown measure {name!r}; steelyard.measures() lists all measures.")
     return Measure(found)
 
 
@@ -27,7 +27,7 @@ def __dir__() -> list[str]:
 
 
 def listing() -> Listing[Definition]:
-    """Every measure: its name, what it is, its parameters, its other names and where it comes from."""
+    """Every measure: its name, definition, parameters, aliases and source."""
     return Listing(dict(definitions()), ("measure", "what", "parameters", "aliases", "source"), _row)
 
 
@@ -45,7 +45,7 @@ def _row(definition: Definition) -> tuple[str, str, str, str, str]:
 
 
 def _spelled(parameter: Parameter) -> str:
-    """A parameter with its default, and what else it may be where there is a choice."""
+    """A parameter with its default and its other choices, if any."""
     default = as_text(parameter.default)
     others = [choice for choice in parameter.choices if choice != default]
     return f"{parameter.name}={default}" + (f" (or {', '.join(others)})" if others else "")

@@ -1,4 +1,4 @@
-"""Measures of relevant or not: precision, recall, F, reciprocal rank, average precision, hit."""
+"""Measures of binary relevance: precision, recall, F, reciprocal rank, average precision, hit."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from steelyard.measures.registry import measure
 
 
 def share(part: Floats, whole: Floats) -> Floats:
-    """Part over whole, 0 where the whole is 0."""
+    """Part divided by whole; 0 if the whole is 0."""
     return np.divide(part, whole, out=np.zeros(len(part)), where=np.asarray(whole) != 0)
 
 
 def capped(whole: Floats, k: int | None, cap: bool) -> Floats:
-    """What recall divides by: the whole, or with `cap` no more of it than k documents can reach."""
+    """The denominator of recall: the whole, or with `cap` at most k."""
     return np.minimum(whole, k) if cap and k is not None else whole
 
 
 def f_of(p: Floats, r: Floats, beta: float) -> Floats:
-    """The harmonic mean of precision and recall, recall weighing beta times as much."""
+    """The harmonic mean of precision and recall, with recall weighted beta times as much."""
     return share((1 + beta**2) * p * r, beta**2 * p + r)
 
 
@@ -40,8 +40,8 @@ def precision(
     P@k = |relevant in the first k| / the denominator below.
 
     rel: the lowest grade that counts as relevant.
-    denominator=k: divided by k, also where fewer came back; without a cutoff, by what came back.
-    denominator=retrieved: divided by what came back, no more than k.
+    denominator=k: divided by k, even if fewer were retrieved; without a cutoff, by the number retrieved.
+    denominator=retrieved: divided by the number retrieved, at most k.
     Empty list: 0.
     """
     found = a.per_query((a.grade >= rel) & a.within(k))
@@ -64,15 +64,15 @@ def recall(
     cap: bool = False,
     budget: int | None = None,
 ) -> Floats:
-    """Share of what is relevant that came back in the first k.
+    """Share of the relevant documents that are in the first k.
 
     R@k = |relevant in the first k| / R, R the number of relevant documents.
 
     rel: the lowest grade that counts as relevant.
     per=document: counts relevant documents.
-    per=target: counts targets: those with at least one document found, out of all the query's targets.
+    per=target: counts targets: those that a document in the first k satisfies, out of all of the query.
     cap: divided by min(R, k) instead of R, so that k documents can reach 1.
-    budget: the list is cut where this many tokens of context are full; a document must fit whole.
+    budget: the list is cut after this many tokens of context; a document must fit completely.
     Nothing relevant, or an empty list: 0.
     """
     inside = a.within(k, budget)
@@ -106,10 +106,10 @@ def f_measure(
 
     F@k = (1 + beta^2) P R / (beta^2 P + R), with P@k and R@k of the same parameters.
 
-    beta: how many times recall weighs precision.
+    beta: how many times recall is weighted as much as precision.
     rel: the lowest grade that counts as relevant.
-    denominator=k: precision divides by k; without a cutoff, by what came back.
-    denominator=retrieved: precision divides by what came back, no more than k.
+    denominator=k: precision divides by k; without a cutoff, by the number retrieved.
+    denominator=retrieved: precision divides by the number retrieved, at most k.
     per=document: recall counts relevant documents.
     per=target: recall counts targets.
     cap: recall divides by min(R, k).
@@ -164,7 +164,7 @@ def average_precision(
     denominator=min: divided by min(R, k).
     denominator=found: divided by the number of relevant documents found in the first k.
     per=document: over the relevant documents of the query.
-    per=target: computed for each target alone, its documents being the relevant ones, and averaged.
+    per=target: computed for each target, with its documents as the relevant ones, and averaged.
     None found: 0.
     """
     if per == "target":
@@ -182,8 +182,8 @@ def average_precision(
 def average_reciprocal_rank(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """One over the rank of each relevant document found, averaged.
 
-    ARR@k = sum of 1 / rank over the relevant documents in the first k / how many they are. Another
-    relevant document found further down lowers it: the best list has one.
+    ARR@k = sum of 1 / rank over the relevant documents in the first k / their number. Another
+    relevant document further down lowers it: the best list has one.
 
     rel: the lowest grade that counts as relevant.
     None found: 0.
@@ -196,7 +196,7 @@ def average_reciprocal_rank(a: Alignment, k: int | None = None, rel: float = 1) 
 def average_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Recall at the rank of each relevant document, averaged.
 
-    AR@k = sum of R@rank over the relevant documents in the first k / R. Ranks do not enter it: with m
+    AR@k = sum of R@rank over the relevant documents in the first k / R. It does not depend on the ranks: with m
     found it is m (m + 1) / (2 R^2), and (R + 1) / (2 R) at best.
 
     rel: the lowest grade that counts as relevant.
@@ -208,11 +208,11 @@ def average_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats
 
 @measure("Hit", aliases=("HitRate", "Success", "hits", "hit_ratio"), ideal=1.0)
 def hit(a: Alignment, k: int | None = None, rel: float = 1, budget: int | None = None) -> Floats:
-    """Whether anything relevant came back in the first k.
+    """Whether a relevant document is in the first k.
 
-    Hit@k = 1 if a relevant document is in the first k, else 0. Its mean is the hit rate.
+    Hit@k = 1 if a relevant document is in the first k, otherwise 0. Its mean is the hit rate.
 
     rel: the lowest grade that counts as relevant.
-    budget: the list is cut where this many tokens of context are full; a document must fit whole.
+    budget: the list is cut after this many tokens of context; a document must fit completely.
     """
     return (a.per_query((a.grade >= rel) & a.within(k, budget)) > 0).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Counts and shares of what was judged, returned, repeated or known to mislead; and which queries count."""
+"""Counts and shares (judged, unjudged, retrieved, repeated, misleading), latency, abstention and composites."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from steelyard.alignment.alignment import Alignment, Judged, MissingDataError
 from steelyard.alignment.hits import Floats
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import share
+from steelyard.measures.compute import values
 from steelyard.measures.grammar import parse
 from steelyard.measures.registry import Weights, measure
 
@@ -28,9 +29,9 @@ def confusion(
 ) -> Floats:
     """Share of the first k that are distractors: documents known to mislead (graded below 0).
 
-    Confusion@k = |distractors in the first k| / the denominator below. Less is better.
+    Confusion@k = |distractors in the first k| / the denominator below. Lower is better.
 
-    denominator=retrieved: divided by what came back, no more than k.
+    denominator=retrieved: divided by the number retrieved, at most k.
     denominator=distractors: divided by the number of the query's distractors.
     No distractors, or an empty list: 0.
     """
@@ -42,10 +43,10 @@ def confusion(
 
 @measure("Judged", tail=False, needs_relevant=False)
 def judged(a: Alignment, k: int | None = None) -> Floats:
-    """Share of the first k that was judged, whatever the grade.
+    """Share of the first k that is judged, whatever the grade.
 
-    Judged@k = |judged in the first k| / |different documents in the first k|.
-    A document that comes again holds its rank and is not counted again. Empty list: 0.
+    Judged@k = |judged in the first k| / |distinct documents in the first k|.
+    A repeated document keeps its rank and is not counted again. Empty list: 0.
     """
     return share(a.per_query(a.within(k)), a.different(k))
 
@@ -54,13 +55,13 @@ def judged(a: Alignment, k: int | None = None) -> Floats:
 def unjudged(
     a: Alignment, k: int | None = None, denominator: Literal["retrieved", "k"] = "retrieved"
 ) -> Floats:
-    """Share of the first k that was never judged.
+    """Share of the first k that is unjudged.
 
     Unjudged@k = |unjudged in the first k| / the denominator below.
 
-    denominator=retrieved: divided by the different documents in the first k.
-    denominator=k: divided by k, also where fewer came back.
-    A document that comes again holds its rank and is not counted again. Empty list: 0.
+    denominator=retrieved: divided by the number of distinct documents in the first k.
+    denominator=k: divided by k, even if fewer were retrieved.
+    A repeated document keeps its rank and is not counted again. Empty list: 0.
     """
     blank = a.different(k) - a.per_query(a.within(k))
     return blank / k if denominator == "k" and k is not None else share(blank, a.different(k))
@@ -77,7 +78,7 @@ def unjudged(
     needs_relevant=False,
 )
 def num_ret(a: Alignment) -> Floats:
-    """Number of documents returned, summed over queries."""
+    """Number of retrieved documents, summed over queries."""
     return a.returned()
 
 
@@ -101,7 +102,7 @@ def num_rel(a: Alignment, rel: float = 1) -> Floats:
 
 @measure("NumRelRet", aliases=("num_rel_ret",), summary="sum", high=np.inf, needs_relevant=False)
 def num_rel_ret(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
-    """Number of relevant documents returned (in the first k), summed over queries.
+    """Number of relevant documents retrieved (in the first k), summed over queries.
 
     rel: the lowest grade that counts as relevant.
     """
@@ -135,10 +136,10 @@ def num_q(a: Alignment) -> Floats:
 def repeats(a: Alignment, k: int | None = None, near: bool | None = None) -> Floats:
     """Share of the first k that repeat an earlier document of the list, or (with texts) nearly repeat it.
 
-    Repeats@k = |repeats in the first k| / min(k, returned). Less is better. Empty list: 0.
-    A text nearly repeats another when nine tenths of their word 3-grams are the same.
+    Repeats@k = |repeats in the first k| / min(k, retrieved). Lower is better. Empty list: 0.
+    A text nearly repeats another if nine tenths of their word 3-grams are the same.
 
-    near: whether near-repeats count, for which the run must carry texts; None: where it does.
+    near: whether near-repeats count, which needs the texts of the run; None: if it has them.
     """
     if a.judged_only and near is not False and (near or a.near_repeats is not None):
         raise MissingDataError("texts kept")
@@ -159,24 +160,22 @@ def counted(
     no_relevant: Literal["zero", "silent", "skip"] = "zero",
     unjudged: Literal["keep", "remove"] = "keep",
 ) -> Floats:
-    """Another measure, over other judgments, other lists or other queries than all.
+    """Another measure, over a part of the judgments, of the lists or of the queries.
 
-    Counted = the value of the measure `of`; the clauses say what is known to it and which queries count.
+    Counted = the value of the measure `of`; the parameters state which judgments it sees and which queries count.
 
     of: the measure, as in P(denominator=retrieved)@5.
-    rel: the lowest grade that counts as relevant, also in that measure where it does not say.
-    known=judged: every judged document.
-    known=returned: only documents that came back, at any rank, as where a tool is given lists alone.
-    empty=zero: a query with an empty list has the measure's own value, 0 as a rule.
+    rel: the lowest grade that counts as relevant, also in that measure unless it states its own.
+    known=judged: all judgments.
+    known=returned: only those of retrieved documents, at any rank, as in tools that see nothing but lists.
+    empty=zero: a query with an empty list has the measure's own value, usually 0.
     empty=skip: a query with an empty list is left out.
-    no_relevant=zero: a query with no relevant document known has the measure's own value, 0 as a rule.
-    no_relevant=silent: it counts as 1 if nothing came back either, else as 0.
+    no_relevant=zero: a query with no relevant document known has the measure's own value, usually 0.
+    no_relevant=silent: it counts as 1 if its list is empty, otherwise as 0.
     no_relevant=skip: it is left out.
-    unjudged=keep: the lists as they came back.
-    unjudged=remove: condensed lists: judged documents alone, the ranks below closing up.
+    unjudged=keep: the lists as retrieved.
+    unjudged=remove: condensed lists: unjudged documents are removed and the ranks below them move up.
     """
-    from steelyard.measures.compute import values
-
     inner = parse(of)
     level = inner.definition.parameter("rel")
     if level is not None and level.default is not None and "rel" not in dict(inner.given):
@@ -191,7 +190,7 @@ def counted(
 
 
 def _knowing_returned(a: Alignment) -> Alignment:
-    """The same run, its judgments those of the documents that came back alone."""
+    """The alignment with the judgments of retrieved documents only."""
     place = np.full(len(a.judged.query), -1, dtype=np.int64)
     place[a.doc] = np.arange(len(a.doc))
     kept = np.flatnonzero(place[a.targets.doc] >= 0)
@@ -207,13 +206,13 @@ def _knowing_returned(a: Alignment) -> Alignment:
     "Latency", cutoff="none", summary="stat", better="less", high=np.inf, empty=np.nan, needs_relevant=False
 )
 def latency(a: Alignment, stat: Literal["mean", "p50", "p95", "p99", "max"] = "mean") -> Floats:
-    """Seconds a query took, from the run's own timings. Less is better.
+    """Seconds per query, from the timings of the run. Lower is better.
 
-    stat=mean: queries are summed up by their mean.
-    stat=p50: by their median.
-    stat=p95: by the time that 95 % of them stayed under.
-    stat=p99: by the time that 99 % of them stayed under.
-    stat=max: by the slowest.
+    stat=mean: the mean over queries.
+    stat=p50: their median.
+    stat=p95: the time that 95% of them stay under.
+    stat=p99: the time that 99% of them stay under.
+    stat=max: the slowest.
     A query without a timing is left out.
     """
     if a.seconds is None:
@@ -223,11 +222,10 @@ def latency(a: Alignment, stat: Literal["mean", "p50", "p95", "p99", "max"] = "m
 
 @measure("Abstain", cutoff="none", empty=np.nan, needs_relevant=False, needs="unanswerable")
 def abstain(a: Alignment, threshold: float | None = None, rel: float = 1) -> Floats:
-    """Whether nothing was returned for a query that has no relevant document.
+    """Whether nothing is returned for a query that has no relevant document.
 
-    Abstain = 1 if no document scores above the threshold, else 0; queries that have a relevant
-    document are left out. An empty list abstains; a query that the run does not have is missing, and
-    counts as 0.
+    Abstain = 1 if no document scores above the threshold, otherwise 0; queries that have a relevant
+    document are left out. An empty list abstains; a query that is missing from the run counts as 0.
 
     threshold: a score that a document must exceed to count as returned; None: any document counts.
     rel: the lowest grade that counts as relevant.
@@ -246,12 +244,10 @@ def abstain(a: Alignment, threshold: float | None = None, rel: float = 1) -> Flo
 def composite(a: Alignment, weights: Weights = ()) -> Floats:
     """Weighted mean of other measures.
 
-    Composite = sum of weight x value / sum of weights; where less is better, 1 - value enters.
+    Composite = sum of weight x value / sum of weights; 1 - value for measures where lower is better.
 
-    weights: a table of measure and weight, as in {nDCG@10: 0.5, Confusion@3: 0.1}; none below 0, not all 0.
+    weights: a table of measure and weight, as in {nDCG@10: 0.5, Confusion@3: 0.1}; no weight below 0, not all 0.
     """
-    from steelyard.measures.compute import values
-
     return weighed(
         [(parse(text).definition.better, values(parse(text), a), weight) for text, weight in weights]
     )

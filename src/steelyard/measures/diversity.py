@@ -1,6 +1,6 @@
-"""Measures over targets (subtopics): documents that say something new, and cover all that is meant.
+"""Measures over targets (subtopics): how many of the things that a query needs are found, and how early.
 
-The definitions are those of ndeval, the tool of the TREC Web tracks, at any cutoff.
+The diversity measures are defined as in ndeval, the tool of the TREC Web tracks, at any cutoff.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.alignment import Alignment, sums
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import average_precision, recall, share
@@ -20,6 +20,65 @@ from steelyard.measures.registry import measure
 Discount: TypeAlias = Callable[[Ints], Floats]
 
 
+@measure("DR", aliases=("deduplicated_recall", "deduplicate_recall", "DedupRecall"), ideal=1.0)
+def deduplicated_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """De-duplicated recall: documents projected on distinct targets, then recall.
+
+    DR@k = |targets with a document in the first k| / |targets|: R(per=target)@k.
+
+    rel: the lowest grade at which a document satisfies a target.
+    No target, or an empty list: 0.
+    """
+    return recall(a, k, rel, per="target")
+
+
+@measure("Diversity", aliases=("DiversityCount", "diversity_count"), high=np.inf)
+def diversity(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """Number of distinct targets found in the first k.
+
+    rel: the lowest grade at which a document satisfies a target.
+    """
+    return targets_found(a, k, rel)
+
+
+@measure("AllTargets", aliases=("all_hops", "AllHops"), ideal=1.0)
+def all_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """Whether every target is found in the first k ('all hops').
+
+    AllTargets@k = 1 if each of the query's targets has a document in the first k, otherwise 0.
+
+    rel: the lowest grade at which a document satisfies a target.
+    No target: 0.
+    """
+    needed = a.target_counts(rel)
+    return np.where((targets_found(a, k, rel) == needed) & (needed > 0), 1.0, 0.0)
+
+
+def targets_found(a: Alignment, k: int | None, rel: float) -> Floats:
+    """The number of targets of each query with a document in the first k."""
+    hit, target, grade = a.hit_targets
+    found = np.unique(target[(grade >= rel) & a.within(k)[hit]])
+    return np.bincount(a.targets.query[found], minlength=a.size).astype(np.float64)
+
+
+@measure("NewTargets", aliases=("new_targets",), high=np.inf)
+def new_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
+    """Sum over ranks of the new targets divided by the rank, over the number of targets.
+
+    NewTargets@k = sum over ranks r up to k of (targets first found at r) / r, / min(|T|, k). A document
+    with several new targets gains for each; one without a new target gains nothing. The best value is 1
+    if one document has all targets, and above 1 if there are more than k.
+
+    rel: the lowest grade at which a document satisfies a target.
+    No target, or none found: 0.
+    """
+    alone, owner = a.by_target(rel)
+    first = 1 / alone.first(alone.within(k))
+    gained = np.bincount(owner, weights=first, minlength=a.size).astype(np.float64)
+    needed = np.bincount(owner, minlength=a.size).astype(np.float64)
+    return share(gained, needed if k is None else np.minimum(needed, k))
+
+
 @measure(
     "alpha_DCG",
     aliases=("α_DCG",),
@@ -27,13 +86,13 @@ Discount: TypeAlias = Callable[[Ints], Floats]
     cites="Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008",
 )
 def alpha_dcg(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
-    """Discounted gain of the first k, each target gaining less each time it comes again.
+    """Discounted gain of the first k, each target gaining less each time it is repeated.
 
     alpha_DCG@k = sum of gain / log2(rank + 1) over the first k, out of the same sum if every
     document satisfied every target.
     gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
 
-    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
+    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
     rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0. ndeval leaves the value at k = 1 undivided.
     """
@@ -48,14 +107,14 @@ def alpha_dcg(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Float
     cites="Clarke et al., Novelty and diversity in information retrieval evaluation, SIGIR 2008",
 )
 def alpha_ndcg(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Floats:
-    """Discounted gain of the first k, each target gaining less each time it comes again, over the ideal's.
+    """Discounted gain of the first k, each target gaining less each time it is repeated, over that of the ideal list.
 
     alpha_nDCG@k = sum of gain / log2(rank + 1) over the first k / the same sum of the ideal list
     gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
     The ideal list is built greedily, as in ndeval: at each rank the judged document that gains most;
-    of equal ones, the one with the largest id. A greedy list need not be the best: the value can pass 1.
+    of equal ones, the one with the largest id. A greedy list need not be the best: the value can exceed 1.
 
-    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
+    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
     rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
     """
@@ -69,13 +128,13 @@ def alpha_ndcg(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: floa
     cites="Chapelle et al., Intent-based diversification of web search results, Information Retrieval, 2011",
 )
 def err_ia(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
-    """Expected reciprocal rank averaged over targets: a document satisfies each of its own with chance alpha.
+    """Expected reciprocal rank averaged over targets: a document satisfies each of its targets with probability alpha.
 
     ERR_IA@k = sum of gain / rank over the first k, out of the same sum if every document satisfied
     every target.
     gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
 
-    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
+    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
     rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0. ndeval leaves the value at k = 1 undivided.
     """
@@ -90,13 +149,13 @@ def err_ia(a: Alignment, k: int, alpha: float = 0.5, rel: float = 1) -> Floats:
     cites="Chapelle et al., Intent-based diversification of web search results, Information Retrieval, 2011",
 )
 def nerr_ia(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Floats:
-    """Expected reciprocal rank averaged over targets, over the ideal list's.
+    """Expected reciprocal rank averaged over targets, over that of the ideal list.
 
     nERR_IA@k = sum of gain / rank over the first k / the same sum of the ideal list
     gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
-    The ideal list is that of alpha_nDCG. A greedy list need not be the best: the value can pass 1.
+    The ideal list is that of alpha_nDCG. A greedy list need not be the best: the value can exceed 1.
 
-    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
+    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
     rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
     """
@@ -109,13 +168,13 @@ def nerr_ia(a: Alignment, k: int | None = None, alpha: float = 0.5, rel: float =
     cites="Clarke et al., An effectiveness measure for ambiguous and underspecified queries, ICTIR 2009",
 )
 def nrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Floats:
-    """Novelty- and rank-biased precision: targets found by a user who reads on with chance beta.
+    """Novelty- and rank-biased precision: targets found by a user who continues with probability beta.
 
     NRBP = (1 - (1 - alpha) beta) / |targets| x sum of gain x beta^(rank - 1)
     gain = sum of (1 - alpha)^n over the document's targets; n documents above it satisfy the target too.
 
-    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
-    beta: the chance that the user reads on, from 0 to 1.
+    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
+    beta: the probability that the user continues, from 0 to 1.
     rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
     """
@@ -131,13 +190,13 @@ def nrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) ->
     cites="Clarke et al., An effectiveness measure for ambiguous and underspecified queries, ICTIR 2009",
 )
 def nnrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Floats:
-    """Novelty- and rank-biased precision over the ideal list's.
+    """Novelty- and rank-biased precision over that of the ideal list.
 
     nNRBP = NRBP / NRBP of the ideal list
-    The ideal list is that of alpha_nDCG. A greedy list need not be the best: the value can pass 1.
+    The ideal list is that of alpha_nDCG. A greedy list need not be the best: the value can exceed 1.
 
-    alpha: how much a target loses when it comes again, from 0 (nothing) to 1 (all).
-    beta: the chance that the user reads on, from 0 to 1.
+    alpha: how much a target loses when it is repeated, from 0 (nothing) to 1 (all).
+    beta: the probability that the user continues, from 0 to 1.
     rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
     """
@@ -151,9 +210,9 @@ def nnrbp(a: Alignment, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -
     cites="Agrawal et al., Diversifying search results, WSDM 2009",
 )
 def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
-    """Average precision of each target alone, averaged over targets: AP(per=target).
+    """Average precision of each target, averaged over targets: AP(per=target).
 
-    AP_IA@k = mean over targets of AP@k, its relevant documents being those that satisfy the target.
+    AP_IA@k = mean over targets of AP@k, with the documents that satisfy the target as the relevant ones.
 
     rel: the lowest grade at which a document satisfies a target.
     No target, or an empty list: 0.
@@ -168,15 +227,15 @@ def ap_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     cites="Agrawal et al., Diversifying search results, WSDM 2009",
 )
 def p_ia(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
-    """Precision for each target alone, averaged over targets.
+    """Precision of each target, averaged over targets.
 
     P_IA@k = |pairs of a document in the first k and a target it satisfies| / (k x |targets|)
 
     rel: the lowest grade at which a document satisfies a target.
-    Without a cutoff, divided by what came back instead of k. No target, or an empty list: 0.
+    Without a cutoff, divided by the number retrieved instead of k. No target, or an empty list: 0.
     """
     hit, _, grade = a.hit_targets
-    pairs = _sums(a.query[hit], (grade >= rel) & a.within(k)[hit], a.size)
+    pairs = sums(a.query[hit], (grade >= rel) & a.within(k)[hit], a.size)
     return share(pairs, a.target_counts(rel) * (a.returned() if k is None else k))
 
 
@@ -222,11 +281,11 @@ def _gained(a: Alignment, k: int | None, alpha: float, rel: float, discount: Dis
     pairs = np.flatnonzero((grade >= rel) & a.within(k)[hit])
     pairs = pairs[np.argsort(target[pairs], kind="stable")]
     worth = _after(target[pairs], alpha) * discount(a.rank[hit[pairs]])
-    return _sums(a.query[hit[pairs]], worth, a.size)
+    return sums(a.query[hit[pairs]], worth, a.size)
 
 
 def _most_possible(a: Alignment, k: int, alpha: float, rel: float, discount: Discount) -> Floats:
-    """Per query what k documents would gain that satisfy every target."""
+    """Per query the discounted gain of k documents that satisfy every target."""
     ranks = np.arange(1, k + 1)
     return a.target_counts(rel) * float(np.sum(np.power(1.0 - alpha, ranks - 1) * discount(ranks)))
 
@@ -245,12 +304,12 @@ def _ideal(a: Alignment, k: int | None, alpha: float, rel: float, discount: Disc
         _greedy(query[~apart], _by_id(a, doc[~apart]), target[~apart], alpha, k),
     ):
         inside: Bools = np.ones(len(rank), dtype=bool) if k is None else rank <= k
-        total += _sums(owner[inside], gain[inside] * discount(rank[inside]), a.size)
+        total += sums(owner[inside], gain[inside] * discount(rank[inside]), a.size)
     return total
 
 
 def _one_target_each(query: Ints, target: Ints, alpha: float) -> tuple[Ints, Ints, Floats]:
-    """The greedy lists, as (query, rank, gain), where no document satisfies two targets."""
+    """The greedy lists, as (query, rank, gain), if no document satisfies two targets."""
     order = np.lexsort((target, query))
     query, gains = query[order], _after(target[order], alpha)
     order = np.lexsort((-gains, query))
@@ -258,7 +317,7 @@ def _one_target_each(query: Ints, target: Ints, alpha: float) -> tuple[Ints, Int
 
 
 def _greedy(query: Ints, doc: Ints, target: Ints, alpha: float, k: int | None) -> tuple[Ints, Ints, Floats]:
-    """The greedy lists, as (query, rank, gain): rank by rank, for all queries that have documents left."""
+    """The greedy lists, as (query, rank, gain): rank by rank, for all queries with documents left."""
     order = np.lexsort((doc, query))
     query, doc, target = query[order], doc[order], target[order]
     left = np.ones(int(target.max(initial=-1)) + 1)
@@ -283,87 +342,23 @@ def _greedy(query: Ints, doc: Ints, target: Ints, alpha: float, k: int | None) -
 
 
 def _by_id(a: Alignment, doc: Ints) -> Ints:
-    """The documents numbered in the order of their ids, so that the order of the judgments does not matter."""
+    """The documents numbered in the order of their ids, so that the order of the qrels does not matter."""
     place = {
         number: rank
         for rank, number in enumerate(sorted(set(doc.tolist()), key=lambda number: a.doc_ids[number]))
     }
-    # Equal ids of different queries stay apart: each judged document has a number of its own.
+    # Equal ids of different queries are not confused: each judged document has its own number.
     return np.array([place[number] for number in doc.tolist()], dtype=np.int64)
 
 
 def _after(group: Ints, alpha: float) -> Floats:
-    """(1 - alpha)^n, n being how many entries of the same group stand before each. Groups are sorted."""
+    """(1 - alpha)^n, with n the number of entries of the same group before each. Groups are sorted."""
     return np.power(1.0 - alpha, _place(group))
 
 
 def _place(group: Ints) -> Ints:
-    """How many entries of the same group stand before each; groups are sorted."""
+    """The number of entries of the same group before each; groups are sorted."""
     entry = np.arange(len(group))
     new = np.ones(len(group), dtype=bool)
     new[1:] = group[1:] != group[:-1]
     return entry - np.maximum.accumulate(np.where(new, entry, 0))
-
-
-def _sums(query: Ints, values: Floats | Bools, size: int) -> Floats:
-    return np.bincount(query, weights=values, minlength=size).astype(np.float64)
-
-
-@measure("DR", aliases=("deduplicated_recall", "deduplicate_recall", "DedupRecall"), ideal=1.0)
-def deduplicated_recall(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
-    """De-duplicated recall: documents projected on distinct targets, then recall.
-
-    DR@k = |targets with a document in the first k| / |targets|: R(per=target)@k.
-
-    rel: the lowest grade at which a document satisfies a target.
-    No target, or an empty list: 0.
-    """
-    return recall(a, k, rel, per="target")
-
-
-@measure("Diversity", aliases=("DiversityCount", "diversity_count"), high=np.inf)
-def diversity(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
-    """Number of distinct targets found in the first k.
-
-    rel: the lowest grade at which a document satisfies a target.
-    """
-    return targets_found(a, k, rel)
-
-
-@measure("AllTargets", aliases=("all_hops", "AllHops"), ideal=1.0)
-def all_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
-    """Whether every target is found in the first k ('all hops').
-
-    AllTargets@k = 1 if each of the query's targets has a document in the first k, else 0.
-
-    rel: the lowest grade at which a document satisfies a target.
-    No target: 0.
-    """
-    needed = a.target_counts(rel)
-    return np.where((targets_found(a, k, rel) == needed) & (needed > 0), 1.0, 0.0)
-
-
-def targets_found(a: Alignment, k: int | None, rel: float) -> Floats:
-    """How many targets of each query have a document in the first k."""
-    hit, target, grade = a.hit_targets
-    found = np.unique(target[(grade >= rel) & a.within(k)[hit]])
-    return np.bincount(a.targets.query[found], minlength=a.size).astype(np.float64)
-
-
-@measure("NewTargets", aliases=("new_targets",), high=np.inf)
-def new_targets(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
-    """New targets at each rank over the rank, summed, over the number of targets.
-
-    NewTargets@k = sum over ranks r up to k of (targets first found at r) / r, / min(|T|, k). A document
-    that brings several targets gains for each; one that brings none that was not found above gains
-    nothing. The best value is 1 where one document has all the targets, and above 1 where these are
-    more than k.
-
-    rel: the lowest grade at which a document satisfies a target.
-    No target, or none found: 0.
-    """
-    alone, owner = a.by_target(rel)
-    first = 1 / alone.first(alone.within(k))
-    gained = np.bincount(owner, weights=first, minlength=a.size).astype(np.float64)
-    needed = np.bincount(owner, minlength=a.size).astype(np.float64)
-    return share(gained, needed if k is None else np.minimum(needed, k))

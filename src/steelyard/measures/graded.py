@@ -1,4 +1,4 @@
-"""Measures of graded relevance: cumulative gain, discounted by rank, against the ideal list."""
+"""Measures of graded relevance: cumulative gain, discounted by rank, and normalised by the ideal list."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def gain_of(
 
 
 def discount_of(rank: Ints, discount: Literal["log2", "reciprocal"]) -> Floats:
-    """What a gain at a rank is multiplied by: 1 / log2(rank + 1), or 1 / rank."""
+    """The factor of a gain at a rank: 1 / log2(rank + 1), or 1 / rank."""
     return 1 / (np.log2(rank + 1.0) if discount == "log2" else rank.astype(np.float64))
 
 
@@ -52,7 +52,7 @@ def dcg(
     gain=linear: the grade itself; nothing for grades below 0.
     gain=exp: 2^grade - 1; nothing for grades below 0.
     gain=binary: 1 for every grade above 0.
-    gain={grade: gain}: as the table says; grades it leaves out gain themselves.
+    gain={grade: gain}: as in the table; a grade that is not in it gains itself.
     discount=log2: 1 / log2(rank + 1).
     discount=reciprocal: 1 / rank.
     rel: documents graded below it gain nothing; None: every grade above 0 gains.
@@ -83,17 +83,17 @@ def ndcg(
     gain=linear: the grade itself; nothing for grades below 0.
     gain=exp: 2^grade - 1; nothing for grades below 0.
     gain=binary: 1 for every grade above 0.
-    gain={grade: gain}: as the table says; grades it leaves out gain themselves.
+    gain={grade: gain}: as in the table; a grade that is not in it gains itself.
     discount=log2: 1 / log2(rank + 1).
     discount=reciprocal: 1 / rank.
     ideal=judged: all judged documents, best first, cut at k.
     ideal=all: the same, not cut, so that k documents may not reach 1.
-    ideal=retrieved: cut at k, and no longer than the list that came back.
-    ideal=found: only the documents of the first k that came back, best first.
-    per=document: the ideal list holds every document once.
-    per=target: the ideal list holds a document once for each target it satisfies.
+    ideal=retrieved: cut at k and at the length of the retrieved list.
+    ideal=found: only the documents in the first k, best first.
+    per=document: the ideal list contains every document once.
+    per=target: the ideal list contains a document once for each target it satisfies.
     rel: documents graded below it gain nothing; None: every grade above 0 gains.
-    The ideal list stops where gains fall to 0. Nothing to gain, or an empty list: 0.
+    The ideal list ends where gains drop to 0. Nothing to gain, or an empty list: 0.
     """
     gains = gain_of(a.grade, gain, rel)
     inside = a.within(k)
@@ -115,8 +115,8 @@ def ideal_dcg(
         query, rank, best = a.found_best_first(gain_of(a.grade, gain, rel), a.within(k))
     elif per == "target":
         worth = gain_of(a.judged.grade, gain, rel)
-        held = np.bincount(a.targets.doc[a.targets.grade > 0], minlength=len(worth))
-        query, rank, best = a.best_first(worth, times=np.maximum(1, held))
+        times = np.bincount(a.targets.doc[a.targets.grade > 0], minlength=len(worth))
+        query, rank, best = a.best_first(worth, times=np.maximum(1, times))
     else:
         query, rank, best = a.best_first(gain_of(a.judged.grade, gain, rel))
     worth = np.maximum(best, 0.0) * discount_of(rank, discount)

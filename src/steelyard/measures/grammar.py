@@ -2,8 +2,8 @@
 
     Name(parameter=value, ...)@cutoff
 
-Names are matched without regard to case, and other tools' spellings are known: ndcg_cut_10, P_10,
-recall_100, iprec_at_recall_0.20, hit_rate@10, ndcg_at_10.
+Case is ignored in names, and the spellings of other tools are known: ndcg_cut_10, P_10, recall_100,
+iprec_at_recall_0.20, hit_rate@10, ndcg_at_10.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from steelyard.errors import MeasureError, did_you_mean
 from steelyard.measures.registry import Definition, Parameter, definitions, folded, names
 
 _FORM = re.compile(r"\s*([^\s(@][^(@]*?)\s*(\(.*\))?\s*(?:@\s*(\S+?))?\s*", re.DOTALL)
-_ELSEWHERE = {
-    "judged_only": " Condensed lists are a policy here: unjudged=remove (--unjudged remove); "
-    "the dialect ir_measures takes judged_only."
+_OTHER_TOOLS = {
+    "judged_only": " Condensed lists are a policy in Steelyard: unjudged=remove (--unjudged remove). "
+    "The dialect ir_measures accepts judged_only."
 }
-"""What other tools give a measure and Steelyard says elsewhere."""
+"""Parameters of a measure in other tools that are no parameters here, with what to use instead."""
 _SUFFIX = re.compile(r"(.+?)(?:_cut|_at)?[_.]([-+]?\d+(?:\.\d+)?)")
 
 
@@ -53,7 +53,7 @@ class Measure:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Every parameter, the defaults included."""
+        """Every parameter with its value or default."""
         given = dict(self.given)
         return {p.name: given.get(p.name, p.default) for p in self.definition.parameters}
 
@@ -69,13 +69,13 @@ class Measure:
 
 
 def build(definition: Definition, parameters: Mapping[str, Any], cutoff: int | float | None) -> Measure:
-    """A measure from checked parameters; the ones at their default are left out."""
+    """A measure with checked parameters; those with their default value are left out."""
     known = {p.name: p for p in definition.parameters}
     checked: dict[str, Any] = {}
     for name, value in parameters.items():
         if name not in known:
-            takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            advice = _ELSEWHERE.get(name) or did_you_mean(name, known)
+            takes = f"it has {', '.join(known)}" if known else "it has none"
+            advice = _OTHER_TOOLS.get(name) or did_you_mean(name, known)
             raise MeasureError(f"{definition.name} has no parameter {name!r}; {takes}.{advice}")
         checked[name] = _value(definition.name, known[name], value)
     given = tuple(
@@ -102,7 +102,7 @@ def parse(text: str | Measure) -> Measure:
 
 
 def split(text: str) -> tuple[str, dict[str, str], int | float | None]:
-    """A measure's text in its three parts: name, parameters (as text), cutoff."""
+    """The three parts of the text of a measure: name, parameters (as text), cutoff."""
     form = _FORM.fullmatch(text)
     if form is None:
         raise MeasureError(
@@ -117,13 +117,13 @@ def split(text: str) -> tuple[str, dict[str, str], int | float | None]:
                 f"{text!r}: {part.strip()!r} is not a parameter; expected parameter=value, as in rel=2."
             )
         if key.strip() in parameters:
-            raise MeasureError(f"{text!r} gives {key.strip()!r} twice; keep one.")
+            raise MeasureError(f"{text!r} has the parameter {key.strip()!r} twice; keep one.")
         parameters[key.strip()] = value.strip()
     return name, parameters, None if cutoff is None else _number(cutoff, f"the cutoff of {text!r}")
 
 
 def find(name: str, text: str) -> tuple[Definition, Mapping[str, Any], int | float | None]:
-    """The definition a name stands for, what the name implies, and the cutoff it ends in, if any."""
+    """The definition that a name refers to, the parameters it implies, and the cutoff it ends in, if any."""
     known = names()
     if folded(name) in known:
         return *known[folded(name)], None
@@ -133,7 +133,7 @@ def find(name: str, text: str) -> tuple[Definition, Mapping[str, Any], int | flo
     everything = [alias for d in definitions().values() for alias in (d.name, *d.aliases)]
     stem = ending.group(1) if ending else name
     raise MeasureError(
-        f"there is no measure {name!r}.{did_you_mean(stem, everything)} `steelyard measures` lists them all."
+        f"unknown measure {name!r}.{did_you_mean(stem, everything)} `steelyard measures` lists all measures."
     )
 
 
@@ -152,7 +152,7 @@ def _text(name: str, parameters: tuple[tuple[str, Any], ...], cutoff: int | floa
 
 
 def _parts(text: str, separator: str) -> list[str]:
-    """The text cut at a separator, but not inside brackets."""
+    """The text split at a separator outside brackets."""
     parts, depth, start = [], 0, 0
     for place, character in enumerate(text):
         depth += (character in "({[") - (character in ")}]")
@@ -167,7 +167,7 @@ def _number(text: str, what: str) -> int | float:
     try:
         value = float(text)
     except ValueError:
-        several = " Name measures one by one: -m AP -m RR@10, or a list." if "," in text else ""
+        several = " Pass several measures as -m AP -m RR@10, or as a list." if "," in text else ""
         raise MeasureError(f"{what} is {text!r}; expected a number.{several}") from None
     return int(value) if value.is_integer() else value
 
@@ -198,16 +198,18 @@ def _cutoff(definition: Definition, cutoff: int | float | None) -> int | float |
 
 
 def _value(name: str, parameter: Parameter, value: Any) -> Any:
-    """A parameter's value, from text or as Python gives it, checked and hashable."""
+    """The value of a parameter, from text or a Python value, checked and hashable."""
     where = f"{name}({parameter.name}={as_text(value) if not isinstance(value, Mapping) else value})"
     if value is None or value == "None":
         if parameter.default is None:
             return None
-        raise MeasureError(f"{where}: expected {_wanted(parameter)}.")
+        raise MeasureError(f"{where}: expected {_expected(parameter)}.")
     if parameter.kind in ("choice", "gain") and isinstance(value, str) and not value.startswith("{"):
         if value in parameter.choices:
             return value
-        raise MeasureError(f"{where}: expected {_wanted(parameter)}.{did_you_mean(value, parameter.choices)}")
+        raise MeasureError(
+            f"{where}: expected {_expected(parameter)}.{did_you_mean(value, parameter.choices)}"
+        )
     if parameter.kind in ("gain", "weights"):
         pairs = _mapping(value, where)
         if parameter.kind == "weights":
@@ -216,24 +218,24 @@ def _value(name: str, parameter: Parameter, value: Any) -> Any:
     if parameter.kind == "flag":
         if isinstance(value, bool) or str(value).lower() in ("true", "false"):
             return str(value).lower() == "true"
-        raise MeasureError(f"{where}: expected {_wanted(parameter)}.")
+        raise MeasureError(f"{where}: expected {_expected(parameter)}.")
     if parameter.kind == "text":
         return str(value)
     if parameter.kind in ("number", "integer") and not isinstance(value, Mapping):
         number = _as_number(value, where)
         if parameter.kind == "integer" and number != int(number):
-            raise MeasureError(f"{where}: expected {_wanted(parameter)}.")
+            raise MeasureError(f"{where}: expected {_expected(parameter)}.")
         return int(number) if float(number).is_integer() else number
-    raise MeasureError(f"{where}: expected {_wanted(parameter)}.")
+    raise MeasureError(f"{where}: expected {_expected(parameter)}.")
 
 
-def _wanted(parameter: Parameter) -> str:
-    wanted = {"number": "a number", "integer": "a whole number", "flag": "True or False"}
+def _expected(parameter: Parameter) -> str:
+    kinds = {"number": "a number", "integer": "a whole number", "flag": "True or False"}
     if parameter.kind == "gain":
         return f"{', '.join(parameter.choices)}, or a table of gains as in {{1: 1, 2: 3}}"
     if parameter.kind == "weights":
         return "a table of weights as in {nDCG@10: 0.5, RR@10: 0.5}"
-    return " or ".join(parameter.choices) if parameter.choices else wanted.get(parameter.kind, "text")
+    return " or ".join(parameter.choices) if parameter.choices else kinds.get(parameter.kind, "text")
 
 
 def _mapping(value: Any, where: str) -> list[tuple[Any, Any]]:

@@ -1,7 +1,7 @@
-"""The registry: one entry is a measure's name, parameters, definition, laws, citation and code.
+"""The registry of measures: one entry has the name, parameters, definition, properties, citation and code of a measure.
 
-A measure is a function of an `Alignment` to one number a query, under one decorator. The grammar,
-the listing, `explain`, the dialects and the shared laws of the tests all read it from here.
+A measure is a function of an `Alignment` that returns one number per query, with the decorator `measure`. The
+grammar, the listing, `explain`, the dialects and the property tests all read the registry.
 """
 
 from __future__ import annotations
@@ -23,19 +23,13 @@ Need: TypeAlias = Literal["distractors", "not relevant", "unanswerable"]
 GainTable: TypeAlias = tuple[tuple[float, float], ...]
 Weights: TypeAlias = tuple[tuple[str, float], ...]
 
-FAMILIES = (
-    "binary",
-    "graded",
-    "diversity",
-    "user_models",
-    "trec",
-    "counts",
-)
+FAMILIES = ("binary", "graded", "diversity", "user_models", "trec", "sets", "counts")
+"""The modules of measures, in the order in which `steelyard measures` lists them."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a measure: what it may be, and what it is when not given."""
+    """One parameter of a measure: its kind, its choices and its default."""
 
     name: str
     default: Any
@@ -45,12 +39,12 @@ class Parameter:
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """A measure as registered. `low`, `high`, `ideal`, `empty` and `tail` are its laws.
+    """A measure as registered. `low`, `high`, `ideal`, `empty` and `tail` are properties that tests check.
 
-    `ideal` is the value of a perfect list (None where there is no such number), `empty` that of an
-    empty one, `tail` whether unjudged documents below all hits leave it as it is. `summary` is how
-    queries are summed up: mean, sum, geometric, or the name of a parameter that says it. `needs` is what
-    the judgments must hold for its value to say anything, beside relevant documents.
+    `ideal` is the value of a perfect list (None if there is no such number), `empty` that of an empty list, `tail`
+    whether unjudged documents below all hits leave the value unchanged. `summary` is how queries are aggregated: mean,
+    sum, geometric, or the name of a parameter that states it. `needs` is what the qrels must have, besides relevant
+    documents, for the value to be informative.
     """
 
     name: str
@@ -73,7 +67,7 @@ class Definition:
 
     @property
     def doc(self) -> str:
-        """The definition in words: the function's docstring."""
+        """The definition in words: the docstring of the function."""
         return cleandoc(self.function.__doc__ or "")
 
     @property
@@ -83,7 +77,7 @@ class Definition:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The function's parameters, read off its signature."""
+        """The parameters, read from the signature of the function."""
         return _parameters(self.function)
 
     def parameter(self, name: str) -> Parameter | None:
@@ -103,8 +97,8 @@ def measure(
 ) -> Callable[[Callable[..., Floats]], Callable[..., Floats]]:
     """Register a function of an Alignment as a measure.
 
-    Its keyword parameters are the measure's; one called `k` (or `r`) is the cutoff. `aliases` are
-    other names for it; a mapping gives the parameters that a name implies.
+    Its keyword parameters are those of the measure; `k` (or `r`) is the cutoff. `aliases` are other names; a mapping
+    gives the parameters that a name implies.
     """
 
     def register(function: Callable[..., Floats]) -> Callable[..., Floats]:
@@ -133,7 +127,7 @@ def expected(name: str) -> Callable[[Callable[..., Floats]], Callable[..., Float
 
 @cache
 def definitions() -> Mapping[str, Definition]:
-    """Every registered measure, by its own name, family by family."""
+    """Every registered measure by its name, family by family."""
     for family in FAMILIES:
         import_module(f"steelyard.measures.{family}")
     return dict(_DEFINITIONS)
@@ -148,7 +142,7 @@ def expectations() -> Mapping[str, Callable[..., Floats]]:
 
 @cache
 def names() -> Mapping[str, tuple[Definition, Mapping[str, Any]]]:
-    """Every name and alias, folded, with the measure and the parameters it stands for."""
+    """Every name and alias, normalised, with the measure and the parameters it implies."""
     found: dict[str, tuple[Definition, Mapping[str, Any]]] = {}
     for definition in definitions().values():
         for alias, implied in {definition.name: {}, **definition.aliases}.items():
@@ -160,7 +154,7 @@ def names() -> Mapping[str, tuple[Definition, Mapping[str, Any]]]:
 
 
 def folded(name: str) -> str:
-    """A name as it is matched: without regard to case, hyphens, underscores and blanks.
+    """A name as it is compared: without case, hyphens, underscores and blanks.
 
     >>> folded("Hit_Rate") == folded("hit-rate") == folded("HitRate")
     True

@@ -1,4 +1,4 @@
-"""trec_eval's own measures of ranked lists: relevant or not, judged or not."""
+"""Measures of ranked lists that only trec_eval has."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from steelyard.alignment.alignment import Alignment, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
-from steelyard.measures.binary import average_precision, precision, recall, share
+from steelyard.measures.binary import average_precision, share
 from steelyard.measures.graded import discount_of, gain_of
 from steelyard.measures.registry import GainTable, measure
-from steelyard.measures.user_models import rbp_weights
+from steelyard.measures.user_models import rbp_weights, running
 
 EPSILON = 1e-5
-"""What infAP adds to its counts, as trec_eval has it."""
+"""Added to the counts of infAP, as in trec_eval."""
 
 
 @measure(
@@ -44,7 +44,7 @@ def r_precision_multiple(a: Alignment, r: float, rel: float = 1) -> Floats:
     RprecMult@x = |relevant in the first c| / c, c = int(x R + 0.9)
 
     rel: the lowest grade that counts as relevant.
-    Fewer than c returned: divided by c all the same. Nothing relevant: 0.
+    Fewer than c retrieved: divided by c nevertheless. Nothing relevant: 0.
     """
     return precision_at(a, _raised(r * a.relevant(rel)), rel)
 
@@ -53,13 +53,13 @@ def r_precision_multiple(a: Alignment, r: float, rel: float = 1) -> Floats:
 def interpolated_precision(
     a: Alignment, r: float, rel: float = 1, rounding: Literal["nearest", "raised"] = "nearest"
 ) -> Floats:
-    """The best precision from a level of recall on.
+    """The highest precision at a level of recall or above.
 
     IPrec@r = the highest precision at any rank where at least c relevant documents are found
 
     rel: the lowest grade that counts as relevant.
-    rounding=nearest: c is r R rounded, halves up, as trec_eval 10 has it.
-    rounding=raised: c is int(r R + 0.9), as trec_eval 9 has it.
+    rounding=nearest: c is r R rounded, halves up, as in trec_eval 10.
+    rounding=raised: c is int(r R + 0.9), as in trec_eval 9.
     Fewer than c found: 0.
     """
     return _interpolated(a, [r], rel, rounding)[0]
@@ -78,8 +78,8 @@ def interpolated_average(
 
     points: the levels of recall, as in [0.25,0.5,0.75].
     rel: the lowest grade that counts as relevant.
-    rounding=nearest: a level of recall is rounded to documents, as trec_eval 10 has it.
-    rounding=raised: it is int(r R + 0.9) documents, as trec_eval 9 has it.
+    rounding=nearest: a level of recall is rounded to documents, as in trec_eval 10.
+    rounding=raised: it is int(r R + 0.9) documents, as in trec_eval 9.
     Nothing found: 0.
     """
     levels = _levels(points)
@@ -94,13 +94,13 @@ def interpolated_average(
     cites="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004",
 )
 def bpref(a: Alignment, rel: float = 1) -> Floats:
-    """How rarely judged non-relevant documents stand above relevant ones.
+    """How rarely judged non-relevant documents are ranked above relevant ones.
 
     Bpref = sum over the relevant documents found of 1 - min(m, R) / min(N, R), over R;
-    m is how many of the query's N judged non-relevant documents stand above it.
+    m of the N judged non-relevant documents of the query are above it.
 
     rel: the lowest grade that counts as relevant.
-    Unjudged documents do not count, nor do grades below 0: to trec_eval those are pooled, not judged.
+    Unjudged documents do not count, nor do grades below 0: to trec_eval they are pooled but unjudged.
     Nothing relevant, or none found: 0.
     """
     whole = a.relevant(rel)
@@ -119,10 +119,10 @@ def inferred_average_precision(a: Alignment, rel: float = 1) -> Floats:
     """Average precision inferred from judgments of a sample of the pool.
 
     infAP = sum over the relevant documents found of 1/k + (s + n + u)/k x (s + e)/(s + n + 2e), over R;
-    k is its rank; above it stand s relevant, n judged non-relevant and u pooled but unjudged; e = 0.00001.
+    k is its rank; above it are s relevant, n judged non-relevant and u pooled but unjudged; e = 0.00001.
 
     rel: the lowest grade that counts as relevant.
-    Grades below 0 are pooled but unjudged; a document not in the judgments was not pooled.
+    Grades below 0 are pooled but unjudged; a document that is not in the qrels was not pooled.
     Nothing relevant, or none found: 0.
     """
     relevant = a.grade >= rel
@@ -144,24 +144,24 @@ def inferred_average_precision(a: Alignment, rel: float = 1) -> Floats:
     cites="Robertson, On GMAP, and other transformations, CIKM 2006",
 )
 def geometric_average_precision(a: Alignment, rel: float = 1) -> Floats:
-    """Average precision, its geometric mean over queries.
+    """Average precision, with a geometric mean over queries.
 
     GMAP = exp(mean over queries of log(max(AP, 0.00001)))
 
     rel: the lowest grade that counts as relevant.
-    A query's own value is its AP.
+    The value of a query is its AP.
     """
     return average_precision(a, rel=rel)
 
 
 @measure("GMBpref", cutoff="none", summary="geometric", ideal=1.0)
 def geometric_bpref(a: Alignment, rel: float = 1) -> Floats:
-    """Bpref, its geometric mean over queries.
+    """Bpref, with a geometric mean over queries.
 
     GMBpref = exp(mean over queries of log(max(Bpref, 0.00001)))
 
     rel: the lowest grade that counts as relevant.
-    A query's own value is its Bpref.
+    The value of a query is its Bpref.
     """
     return bpref(a, rel)
 
@@ -175,7 +175,7 @@ def geometric_bpref(a: Alignment, rel: float = 1) -> Floats:
     cites="Robertson, On smoothing average precision, ECIR 2012",
 )
 def yaap(a: Alignment, rel: float = 1) -> Floats:
-    """Average precision as log odds, so that extremes average better.
+    """Average precision as log odds, which average better at the extremes.
 
     Yaap = log((1 + S) / (1 + R - S)), S the sum of precision at each relevant document found.
 
@@ -192,7 +192,7 @@ def binary_gain(a: Alignment, rel: float = 1) -> Floats:
     """Relevant documents, each discounted by the non-relevant ones above it.
 
     BinG = sum over the relevant documents found of 1 / log2(2 + m), over R;
-    m is how many documents above it are not relevant, judged or not.
+    m is the number of non-relevant documents above it, judged or not.
 
     rel: the lowest grade that counts as relevant.
     Nothing relevant, or none found: 0.
@@ -208,12 +208,12 @@ def binary_gain(a: Alignment, rel: float = 1) -> Floats:
     cutoff="none",
 )
 def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
-    """Rank-biased precision with each query's grades scaled to its highest.
+    """Rank-biased precision, with the grades of each query divided by its highest.
 
     ScaledRBP = (1 - p) x sum of gain x p^(rank - 1)
     gain = grade / max(1, the highest grade judged for the query)
 
-    p: the chance of going on to the next document, from 0 to below 1.
+    p: the probability of continuing to the next document, from 0 to below 1.
     Grades below 0 gain nothing. Empty list: 0.
     """
     highest = np.ones(a.size)
@@ -231,13 +231,13 @@ def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
     needs_relevant=False,
 )
 def unjudged_rbp(a: Alignment, p: float = 0.9) -> Floats:
-    """How far rank-biased precision could rise if all that is unjudged were relevant.
+    """How much rank-biased precision would rise if every unjudged document were relevant.
 
-    UnjudgedRBP = p^n + (1 - p) x sum of p^(rank - 1) over the unjudged documents of the n returned,
+    UnjudgedRBP = p^n + (1 - p) x sum of p^(rank - 1) over the unjudged ones of the n retrieved documents,
     which is 1 - (1 - p) x sum of p^(rank - 1) over the judged ones.
 
-    p: the chance of going on to the next document, from 0 to below 1.
-    Grades below 0 are not judged. Nothing unjudged in the list: 0, as trec_eval has it.
+    p: the probability of continuing to the next document, from 0 to below 1.
+    Grades below 0 count as unjudged. Nothing unjudged in the list: 0, as in trec_eval.
     """
     judged = a.grade >= 0
     known = a.per_query(np.where(judged, rbp_weights(a.rank, p), 0.0))
@@ -246,11 +246,11 @@ def unjudged_rbp(a: Alignment, p: float = 0.9) -> Floats:
 
 @measure("Unj", cutoff="required", better="less", tail=False, needs_relevant=False)
 def unjudged_share(a: Alignment, k: int) -> Floats:
-    """Share of k documents that came back in the first k and were not judged.
+    """Number of unjudged documents in the first k, divided by k.
 
     Unj@k = |unjudged in the first k| / k
 
-    Grades below 0 are not judged. Fewer than k returned: divided by k all the same.
+    Grades below 0 count as unjudged. Fewer than k retrieved: divided by k nevertheless.
     """
     return (a.returned(k) - a.per_query((a.grade >= 0) & a.within(k))) / k
 
@@ -261,7 +261,7 @@ def precision_at(a: Alignment, depth: Floats, rel: float) -> Floats:
 
 
 def _not_relevant(grade: Floats, rel: float) -> Bools:
-    """Judged and not relevant: trec_eval takes a grade below 0 as not judged."""
+    """Judged and not relevant: to trec_eval a grade below 0 is unjudged."""
     return (grade >= 0) & (grade < rel)
 
 
@@ -294,7 +294,7 @@ def _interpolated(a: Alignment, levels: list[float], rel: float, rounding: str) 
 def _best_from(query: Ints, precision: Floats, found: Ints) -> Floats:
     """The highest precision at each relevant document or any below it, query by query.
 
-    The larger of each value and the one `step` below, for steps 1, 2, 4 ...: no query sees another's.
+    The larger of each value and the one `step` below, for steps 1, 2, 4 ..., within one query.
     """
     best, step, deepest = precision, 1, int(found.max(initial=0))
     while step < deepest:
@@ -327,18 +327,18 @@ class _Ideal:
 
     @property
     def lengths(self) -> Ints:
-        """How many documents of each query gain something."""
+        """The number of documents of each query that gain something."""
         return np.diff(self.starts)
 
     def drops(self) -> tuple[Ints, Ints]:
-        """Where the gain drops: the query, and how many documents gain at least so much."""
+        """Where the gain drops: the query, and the number of documents with at least that gain."""
         ends = np.ones(len(self.query), dtype=bool)
         ends[:-1] = (self.query[1:] != self.query[:-1]) | (self.gain[1:] != self.gain[:-1])
         return self.query[ends], self.rank[ends]
 
     def through(self, values: Floats, query: Ints, rank: Ints) -> Floats:
         """The sum of a value over the first `rank` of a query's ideal list."""
-        totals = np.append(_running(values, self.rank - 1), 0.0)
+        totals = np.append(running(np.add, self.query, values), 0.0)
         reached = np.minimum(rank, self.lengths[query])
         return totals[np.where(reached > 0, self.starts[query] + reached - 1, len(values))]
 
@@ -353,21 +353,21 @@ class _Ideal:
 def ndcg_at_levels(
     a: Alignment, gain: Literal["linear", "exp", "binary"] | GainTable = "linear", rel: float = 1
 ) -> Floats:
-    """nDCG averaged over the depths at which the ideal list's gain drops.
+    """nDCG averaged over the depths at which the gain of the ideal list drops.
 
     Rndcg = mean of nDCG@c over those depths c (the number of documents that gain at least so much),
-    and over the whole list where more than one document came back past the last of them.
+    and over the whole list if more than one document was retrieved below the last of them.
 
     gain=linear: the grade itself; nothing for grades below 0.
     gain=exp: 2^grade - 1; nothing for grades below 0.
     gain=binary: 1 for every grade above 0.
-    gain={grade: gain}: as the table says; grades it leaves out gain themselves.
+    gain={grade: gain}: as in the table; a grade that is not in it gains itself.
     rel: a query with no grade this high scores 0; gains do not depend on it.
     Nothing relevant, nothing to gain, or an empty list: 0.
     """
     ideal = _ideal(a, gain)
     worth = ideal.gain * discount_of(ideal.rank, "log2")
-    dcg = _running(gain_of(a.grade, gain, None) * discount_of(a.rank, "log2"), _places(a))
+    dcg = running(np.add, a.query, gain_of(a.grade, gain, None) * discount_of(a.rank, "log2"))
     query, depth = ideal.drops()
     points = share(_found_through(a, dcg, query, depth), ideal.through(worth, query, depth))
     past = np.flatnonzero((ideal.lengths > 0) & (a.retrieved > ideal.lengths + 1))
@@ -395,13 +395,13 @@ def ndcg_at_relevant(a: Alignment, gain: Literal["linear", "exp", "binary"] | Ga
     gain=linear: the grade itself; nothing for grades below 0.
     gain=exp: 2^grade - 1; nothing for grades below 0.
     gain=binary: 1 for every grade above 0.
-    gain={grade: gain}: as the table says; grades it leaves out gain themselves.
+    gain={grade: gain}: as in the table; a grade that is not in it gains itself.
     Nothing to gain, or an empty list: 0.
     """
     gains = gain_of(a.grade, gain, None)
     ideal = _ideal(a, gain)
     worth = ideal.gain * discount_of(ideal.rank, "log2")
-    dcg = _running(gains * discount_of(a.rank, "log2"), _places(a))
+    dcg = running(np.add, a.query, gains * discount_of(a.rank, "log2"))
     points = np.where(gains > 0, share(dcg, ideal.through(worth, a.query, a.rank)), 0.0)
     everyone = np.arange(a.size)
     whole = share(
@@ -413,20 +413,20 @@ def ndcg_at_relevant(a: Alignment, gain: Literal["linear", "exp", "binary"] | Ga
 
 @measure("G", aliases=("normalized_gain",), cutoff="none")
 def normalised_gain(a: Alignment, gain: Literal["linear", "exp", "binary"] | GainTable = "linear") -> Floats:
-    """Gain of what was found, each document discounted by how far the list is behind the ideal.
+    """Gain of the documents found, each discounted by how far the list is behind the ideal.
 
-    G = sum over the documents found of gain / log2(2 + cost - got), over the ideal list's whole gain;
-    got is the gain down to the document, cost the ideal list's down to its rank, no rank costing less than 1.
+    G = sum over the documents found of gain / log2(2 + cost - got), over the whole gain of the ideal list;
+    got is the gain down to the document, cost that of the ideal list down to its rank, at least 1 per rank.
 
     gain=linear: the grade itself; nothing for grades below 0.
     gain=exp: 2^grade - 1; nothing for grades below 0.
     gain=binary: 1 for every grade above 0.
-    gain={grade: gain}: as the table says; grades it leaves out gain themselves.
-    Nothing to gain, or an empty list: 0. A perfect list scores 1 where no gain is between 0 and 1.
+    gain={grade: gain}: as in the table; a grade that is not in it gains itself.
+    Nothing to gain, or an empty list: 0. A perfect list scores 1 if no gain is between 0 and 1.
     """
     gains = gain_of(a.grade, gain, None)
     ideal = _ideal(a, gain)
-    got = _running(gains, _places(a))
+    got = running(np.add, a.query, gains)
     cost = ideal.through(np.maximum(ideal.gain, 1.0), a.query, a.rank)
     cost += np.maximum(a.rank - ideal.lengths[a.query], 0)
     everyone = np.arange(a.size)
@@ -442,134 +442,8 @@ def _ideal(a: Alignment, gain: Literal["linear", "exp", "binary"] | GainTable) -
     return _Ideal(query, rank[useful], best[useful], starts)
 
 
-def _places(a: Alignment) -> Ints:
-    """Each hit's place among its query's hits, 0 first."""
-    return np.arange(len(a.query)) - a.hit_starts[a.query]
-
-
-def _running(values: Floats, place: Ints) -> Floats:
-    """The sum of a value over each entry and those of its query above it.
-
-    Adds what stands 1, 2, 4 ... places above: no sum ever crosses from one query to another, so
-    nothing is lost to rounding however many queries there are.
-    """
-    total, step, deepest = values, 1, int(place.max(initial=0))
-    while step <= deepest:
-        total = total + np.where(place >= step, np.append(np.zeros(step), total[:-step]), 0.0)
-        step *= 2
-    return total
-
-
 def _found_through(a: Alignment, running: Floats, query: Ints, rank: Ints) -> Floats:
     """A running value of the hits, read at a rank of a query; 0 above its first hit."""
     depth = int(max(a.rank.max(initial=0), rank.max(initial=0))) + 1
     last = np.searchsorted(a.query * depth + a.rank, query * depth + rank, side="right") - 1
     return np.append(running, 0.0)[np.where(last >= a.hit_starts[query], last, len(running))]
-
-
-@measure("SetP", aliases=("exact_prec",), cutoff="none", tail=False)
-def set_precision(a: Alignment, rel: float = 1) -> Floats:
-    """Share of what came back that is relevant.
-
-    SetP = |relevant found| / |returned|
-
-    rel: the lowest grade that counts as relevant.
-    Empty list: 0.
-    """
-    return precision(a, rel=rel, denominator="retrieved")
-
-
-@measure("SetR", aliases=("set_recall", "exact_recall"), cutoff="none", ideal=1.0)
-def set_recall(a: Alignment, rel: float = 1) -> Floats:
-    """Share of what is relevant that came back.
-
-    SetR = |relevant found| / R
-
-    rel: the lowest grade that counts as relevant.
-    Nothing relevant, or an empty list: 0.
-    """
-    return recall(a, rel=rel)
-
-
-@measure("SetF", cutoff="none", tail=False, cites="van Rijsbergen, Information Retrieval, 1979")
-def set_f(a: Alignment, beta: float = 1, weight: float | None = None, rel: float = 1) -> Floats:
-    """Harmonic mean of SetP and SetR.
-
-    SetF = (1 + x) SetP SetR / (x SetP + SetR), x = beta^2
-
-    beta: how many times recall weighs precision.
-    weight: x itself, as trec_eval takes it; None: beta squared.
-    rel: the lowest grade that counts as relevant.
-    None found: 0.
-    """
-    p, r = set_precision(a, rel), set_recall(a, rel)
-    x = beta**2 if weight is None else weight
-    return share((1 + x) * p * r, x * p + r)
-
-
-@measure("SetAP", aliases=("set_map",), cutoff="none", tail=False)
-def set_average_precision(a: Alignment, rel: float = 1) -> Floats:
-    """Precision and recall of what came back, multiplied.
-
-    SetAP = |relevant found|^2 / (|returned| R)
-
-    rel: the lowest grade that counts as relevant.
-    Nothing relevant, or an empty list: 0.
-    """
-    return set_precision(a, rel) * set_recall(a, rel)
-
-
-@measure("SetRelativeP", aliases=("SetRelP", "set_relative_P"), cutoff="none", ideal=1.0, tail=False)
-def set_relative_precision(a: Alignment, rel: float = 1) -> Floats:
-    """Precision of what came back, over the most a list of that length can reach.
-
-    SetRelativeP = |relevant found| / min(|returned|, R)
-
-    rel: the lowest grade that counts as relevant.
-    Nothing relevant, or an empty list: 0.
-    """
-    return share(a.per_query(a.grade >= rel), np.minimum(a.relevant(rel), a.returned()))
-
-
-@measure("Utility", cutoff="none", low=-np.inf, high=np.inf, tail=False, needs_relevant=False)
-def utility(
-    a: Alignment,
-    found: float = 1,
-    wrong: float = -1,
-    missed: float = 0,
-    spared: float = 0,
-    documents: int = 0,
-    rel: float = 1,
-) -> Floats:
-    """What came back and what did not, each document worth what it is said to be.
-
-    Utility = found x |relevant, returned| + wrong x |not relevant, returned|
-    + missed x |relevant, not returned| + spared x |neither|
-
-    found: the worth of a relevant document that came back.
-    wrong: the worth of any other document that came back.
-    missed: the worth of a relevant document that did not come back.
-    spared: the worth of a document that is not relevant and did not come back.
-    documents: how many there are in all, for `spared`.
-    rel: the lowest grade that counts as relevant.
-    Empty list: missed x R + spared x (documents - R).
-    """
-    hits, whole, returned = a.per_query(a.grade >= rel), a.relevant(rel), a.returned()
-    return (
-        found * hits
-        + wrong * (returned - hits)
-        + missed * (whole - hits)
-        + spared * (documents + hits - returned - whole)
-    )
-
-
-@measure(
-    "NumNonrelJudgedRet", cutoff="none", summary="sum", better="neither", high=np.inf, needs_relevant=False
-)
-def num_nonrel_judged_ret(a: Alignment, rel: float = 1) -> Floats:
-    """Number of documents returned that were judged and are not relevant, summed over queries.
-
-    rel: the lowest grade that counts as relevant.
-    Grades below 0 are not judged, as trec_eval has it.
-    """
-    return a.per_query((a.grade >= 0) & (a.grade < rel))

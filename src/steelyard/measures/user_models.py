@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment, starts_of
+from steelyard.alignment.alignment import Alignment, starts_of, sums
 from steelyard.alignment.hits import Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import share
@@ -14,10 +14,10 @@ from steelyard.measures.graded import discount_of
 from steelyard.measures.registry import measure
 
 READ = 1000
-"""The rank at which the readers of INST and INSQ stop at the latest, as in cwl_eval."""
+"""The last rank that the users of INST and INSQ read, as in cwl_eval."""
 
 NEARLY = 1e-6
-"""Gains that add up to a goal but for this much have reached it."""
+"""Gains within this distance of a goal have reached it."""
 
 
 @measure(
@@ -26,12 +26,12 @@ NEARLY = 1e-6
     cites="Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009",
 )
 def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: float | None = None) -> Floats:
-    """Expected reciprocal rank: 1 / the rank at which a user who reads downwards is satisfied.
+    """Expected reciprocal rank: 1 / the rank at which a user who reads from the top is satisfied.
 
     ERR@k = sum over the first k of stop(rank) x product of (1 - stop) over the ranks above / rank
-    stop(rank) = (2^grade - 1) / 2^max_grade, the chance that the document there satisfies.
+    stop(rank) = (2^grade - 1) / 2^max_grade, the probability that the document there satisfies the user.
 
-    max_grade: the top of the grade scale; None: the highest grade in the judgments. Grades above count as it.
+    max_grade: the top of the grade scale; None: the highest grade in the qrels. Higher grades count as this one.
     Grades below 0 count as 0. Nothing relevant, or an empty list: 0.
     """
     stops = _stops(a, a.grade, max_grade)
@@ -51,7 +51,7 @@ def normalized_expected_reciprocal_rank(
 
     nERR@k = ERR@k / ERR@k of all judged documents, best first.
 
-    max_grade: the top of the grade scale; None: the highest grade in the judgments. Grades above count as it.
+    max_grade: the top of the grade scale; None: the highest grade in the qrels. Higher grades count as this one.
     Grades below 0 count as 0. Nothing relevant, or an empty list: 0.
     """
     query, rank, stops = a.best_first(_stops(a, a.judged.grade, max_grade))
@@ -73,16 +73,16 @@ def rank_biased_precision(
     rel: float = 1,
     gain: Literal["binary", "linear", "grade"] = "binary",
 ) -> Floats:
-    """Rank-biased precision: the gain of a user who goes on to the next document with chance p.
+    """Rank-biased precision: the gain of a user who continues to the next document with probability p.
 
     RBP@k = (1 - p) x sum of gain x p^(rank - 1) over the first k.
-    RBPResidual is how much the documents without a judgment could add.
+    RBPResidual is how much unjudged documents could add.
 
-    p: the chance of going on, from 0 to below 1.
+    p: the probability of continuing, from 0 to below 1.
     rel: the lowest grade that counts as relevant; documents graded below it gain nothing.
     gain=binary: 1 for a relevant document.
-    gain=linear: grade / the highest grade in the judgments, so that the value stays within 0 and 1.
-    gain=grade: the grade itself, as in ranx, so that the value may pass 1.
+    gain=linear: grade / the highest grade in the qrels, so that the value stays within 0 and 1.
+    gain=grade: the grade itself, as in ranx, so that the value may exceed 1.
     Nothing relevant, or an empty list: 0.
     """
     return a.per_query(np.where(a.within(k), rbp_gains(a, rel, gain) * rbp_weights(a.rank, p), 0.0))
@@ -97,20 +97,20 @@ def rank_biased_precision(
     cites="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27, 2008",
 )
 def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> Floats:
-    """What is unknown of RBP: the weight of the unjudged ranks and of all ranks below the list.
+    """Uncertainty of RBP: the weight of the unjudged ranks and of all ranks below the list.
 
     RBPResidual@k = 1 - (1 - p) x sum of p^(rank - 1) over the judged documents (and repeats) in the first k.
-    The RBP that full judgments would give lies between RBP and RBP + RBPResidual.
+    With complete judgments, RBP would be between RBP and RBP + RBPResidual.
 
-    p: the chance of going on, from 0 to below 1.
-    A document that comes again holds its rank and gains nothing, so that rank is known. Empty list: 1.
+    p: the probability of continuing, from 0 to below 1.
+    A repeated document keeps its rank and gains nothing, so this rank is known. Empty list: 1.
     """
     known = a.per_query(np.where(a.within(k), rbp_weights(a.rank, p), 0.0))
     return np.maximum(0.0, 1 - known - repeats_weight(a, k, p))
 
 
 def repeats_weight(a: Alignment, k: int | None, p: float) -> Floats:
-    """The attention that each query's repeats in the first k have, where they hold ranks."""
+    """The weight of the repeats of each query in the first k; 0 if repeats have no ranks."""
     if not a.repeats.held:
         return np.zeros(a.size)
     rank = a.repeats.rank
@@ -119,17 +119,17 @@ def repeats_weight(a: Alignment, k: int | None, p: float) -> Floats:
 
 
 def rbp_weights(rank: Ints, p: float) -> Floats:
-    """The share of a rank-biased reader's attention that each rank has."""
+    """The weight of each rank in rank-biased precision."""
     if not 0 <= p < 1:
         raise MeasureError(
-            f"p is {p}; expected the chance of reading on, from 0 to below 1, as in RBP(p=0.8)."
+            f"p is {p}; expected the probability of continuing, from 0 to below 1, as in RBP(p=0.8)."
         )
     weights: Floats = (1 - p) * np.power(float(p), rank - 1.0)
     return weights
 
 
 def rbp_gains(a: Alignment, rel: float, gain: Literal["binary", "linear", "grade"]) -> Floats:
-    """What each hit gains: from 0 to 1, unless it is the grade itself."""
+    """The gain of each hit: from 0 to 1, unless it is the grade itself."""
     if gain == "binary":
         return (a.grade >= rel).astype(np.float64)
     return np.where(a.grade >= rel, a.grade if gain == "grade" else scaled(a, 0.0, None), 0.0)
@@ -141,16 +141,16 @@ def rbp_gains(a: Alignment, rel: float, gain: Literal["binary", "linear", "grade
     cites="Bailey et al., User variability and IR system evaluation, SIGIR 2015",
 )
 def inst(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None = None) -> Floats:
-    """Gain per document read, by a user who wants T of it and reads on the less the more was found.
+    """Gain per document read, by a user who wants a gain of T and is less likely to continue the more was found.
 
     INST = sum of gain(rank) x W(rank) / sum of W(rank), over ranks 1 to 1000
     W(1) = 1, W(i + 1) = W(i) x ((i + T + T(i) - 1) / (i + T + T(i)))^2
-    T(i) = T less the gain of the first i
+    T(i) = T - the gain of the first i
     gain = (grade - min_rel) / (max_rel - min_rel), kept within 0 and 1.
 
     T: the gain the user wants, in documents of the highest grade; above 0.
     min_rel: the grade that gains nothing.
-    max_rel: the grade that gains 1; None: the highest grade in the judgments.
+    max_rel: the grade that gains 1; None: the highest grade in the qrels.
     Unjudged documents, and the ranks below a short list, gain nothing. Empty list: 0.
     """
     _check_goal(T)
@@ -166,7 +166,7 @@ def inst(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
     cites="Moffat, Scholer and Thomas, Models and metrics: IR evaluation as a user process, ADCS 2012",
 )
 def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None = None) -> Floats:
-    """Gain per document read, by a user who wants T of it and reads on the more surely the deeper.
+    """Gain per document read, by a user who wants a gain of T and is more likely to continue further down.
 
     INSQ = sum of gain(rank) x W(rank) / sum of W(rank), over ranks 1 to 1000
     W(rank) = 1 / (rank + 2T - 1)^2
@@ -174,7 +174,7 @@ def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
 
     T: the gain the user wants, in documents of the highest grade; above 0.
     min_rel: the grade that gains nothing.
-    max_rel: the grade that gains 1; None: the highest grade in the judgments.
+    max_rel: the grade that gains 1; None: the highest grade in the qrels.
     Unjudged documents, and the ranks below a short list, gain nothing. Empty list: 0.
     """
     _check_goal(T)
@@ -192,14 +192,14 @@ def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
 def bejeweled_player_model(
     a: Alignment, k: int, T: float = 1, min_rel: float = 0, max_rel: float | None = None
 ) -> Floats:
-    """Gain per document read, by a user who stops once T is gained, or after k documents.
+    """Gain per document read, by a user who stops at a gain of T, or after k documents.
 
-    BPM@k = gain of the first s / s; s = the first rank by which T is gained, or k if that comes first
+    BPM@k = gain of the first s / s; s = the first rank with a total gain of T, or k if that is smaller
     gain = (grade - min_rel) / (max_rel - min_rel), kept within 0 and 1.
 
     T: the gain the user wants, in documents of the highest grade; above 0.
     min_rel: the grade that gains nothing.
-    max_rel: the grade that gains 1; None: the highest grade in the judgments.
+    max_rel: the grade that gains 1; None: the highest grade in the qrels.
     Unjudged documents, and the ranks below a short list, gain nothing. Empty list: 0.
     """
     _check_goal(T)
@@ -224,8 +224,8 @@ def scaled_dcg(
 
     dcg=log2: discount(rank) = 1 / log2(rank + 1).
     min_rel: the grade that gains nothing.
-    max_rel: the grade that gains 1; None: the highest grade in the judgments.
-    It reaches 1 only where k documents of the highest grade exist. Empty list: 0.
+    max_rel: the grade that gains 1; None: the highest grade in the qrels.
+    It reaches 1 only if k documents of the highest grade exist. Empty list: 0.
     """
     worth = scaled(a, min_rel, max_rel) * discount_of(a.rank, dcg)
     whole = float(discount_of(np.arange(1, k + 1), dcg).sum())
@@ -241,26 +241,26 @@ def scaled_dcg(
     cites="Clarke, Vtyurina and Smucker, Assessing top-k preferences, TOIS 39(3), 2021",
 )
 def compatibility(a: Alignment, p: float = 0.95, normalize: bool = True) -> Floats:
-    """Compatibility: the rank-biased overlap of the list with the ideal list most like it.
+    """Compatibility: the rank-biased overlap of the list with the ideal list that is most similar to it.
 
     Compat = sum of p^(d-1) x overlap(d) / d over depths d / sum of p^(d-1)
     overlap(d) = |documents in the first d of both|; d from 1 to the length of the longer list.
-    The ideal list holds the documents graded above 0, best first; equal grades in the order they came back.
+    The ideal list contains the documents graded above 0, best first; equal grades in the order of the list.
 
-    p: the weight of each depth next to the one above it, from 0 to 1.
+    p: the weight of each depth relative to the one above it, from 0 to 1.
     normalize: divided by the overlap of the ideal list with itself, so that the ideal list scores 1.
     Nothing relevant, or an empty list: 0.
     """
     if not 0 <= p <= 1:
         raise MeasureError(f"p is {p}; expected a number from 0 to 1, as in Compat(p=0.95).")
-    stands = np.full(len(a.judged.grade), np.inf)
-    stands[a.doc] = a.rank
-    wanted = np.flatnonzero(a.judged.grade > 0)
-    wanted = wanted[np.lexsort((stands[wanted], -a.judged.grade[wanted], a.judged.query[wanted]))]
-    query = a.judged.query[wanted]
+    ranks = np.full(len(a.judged.grade), np.inf)
+    ranks[a.doc] = a.rank
+    relevant = np.flatnonzero(a.judged.grade > 0)
+    relevant = relevant[np.lexsort((ranks[relevant], -a.judged.grade[relevant], a.judged.query[relevant]))]
+    query = a.judged.query[relevant]
     size = np.bincount(query, minlength=a.size)
     place = np.arange(len(query)) - (np.cumsum(size) - size)[query] + 1
-    shared = np.maximum(place, stands[wanted])
+    shared = np.maximum(place, ranks[relevant])
     depth = np.maximum(a.retrieved, size)
 
     deepest = int(depth.max(initial=0))
@@ -269,21 +269,21 @@ def compatibility(a: Alignment, p: float = 0.95, normalize: bool = True) -> Floa
     to_the_end = through[depth[query]]
     never = deepest + 1.0
     above = through[np.minimum(shared, never).astype(np.int64) - 1]
-    overlap = _sums(query, np.where(shared < never, to_the_end - above, 0.0), a.size)
+    overlap = sums(query, np.where(shared < never, to_the_end - above, 0.0), a.size)
     if normalize:
-        return share(overlap, _sums(query, to_the_end - through[place - 1], a.size))
+        return share(overlap, sums(query, to_the_end - through[place - 1], a.size))
     return share(overlap, np.concatenate([[0.0], np.cumsum(weights)])[depth])
 
 
 @measure("Accuracy", tail=False, ideal=1.0, empty=np.nan)
 def accuracy(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
-    """The chance that a relevant document of the first k stands above one that is not relevant.
+    """Probability that a relevant document in the first k is ranked above a non-relevant one.
 
-    Accuracy@k = |pairs of the first k, relevant above not relevant| / |pairs of a relevant and another|
+    Accuracy@k = |pairs of the first k, relevant above not relevant| / |pairs of a relevant and a non-relevant one|
 
     rel: the lowest grade that counts as relevant; unjudged documents are not relevant.
-    Nothing but relevant documents in the first k: 1.
-    No relevant document there, or an empty list: not defined, and left out of the mean.
+    Only relevant documents in the first k: 1.
+    No relevant document there, or an empty list: undefined, and left out of the mean.
     """
     chosen = (a.grade >= rel) & a.within(k)
     found = a.per_query(chosen)
@@ -293,13 +293,13 @@ def accuracy(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
 
 
 def highest_grade(a: Alignment) -> float:
-    """The highest grade in the judgments; 0 where none is above it."""
+    """The highest grade in the qrels; 0 if none is above 0."""
     if a.judged.highest is None:
         return float(a.judged.grade.max(initial=0.0))
     if a.judged.highest != a.judged.highest:
         raise MeasureError(
-            "the highest grade of the documents that came back is not known where the run is read in parts, "
-            "as Spark does; say the top of the scale, as in ERR(max_grade=3)."
+            "the highest grade of the retrieved documents is unknown if the run is read in parts, as on Spark; "
+            "state the highest grade of the scale, as in ERR(max_grade=3)."
         )
     return max(a.judged.highest, 0.0)
 
@@ -307,9 +307,7 @@ def highest_grade(a: Alignment) -> float:
 def scaled(a: Alignment, min_rel: float, max_rel: float | None) -> Floats:
     """The grades of the hits on a scale from 0 to 1; grades below 0 count as 0."""
     if max_rel is not None and max_rel <= min_rel:
-        raise MeasureError(
-            f"max_rel is {max_rel} and min_rel is {min_rel}; expected max_rel to be the higher."
-        )
+        raise MeasureError(f"max_rel is {max_rel} and min_rel is {min_rel}; expected max_rel to be higher.")
     top = highest_grade(a) if max_rel is None else max_rel
     if top <= min_rel:
         return np.zeros(len(a.grade))
@@ -318,7 +316,7 @@ def scaled(a: Alignment, min_rel: float, max_rel: float | None) -> Floats:
 
 
 def _stops(a: Alignment, grades: Floats, max_grade: float | None) -> Floats:
-    """The chance that a document of each grade satisfies."""
+    """The probability that a document of each grade satisfies the user."""
     if max_grade is not None and max_grade <= 0:
         raise MeasureError(f"max_grade is {max_grade}; expected the highest grade of the scale, above 0.")
     top = highest_grade(a) if max_grade is None else max_grade
@@ -327,15 +325,18 @@ def _stops(a: Alignment, grades: Floats, max_grade: float | None) -> Floats:
 
 
 def _satisfied(query: Ints, rank: Ints, stops: Floats, size: int) -> Floats:
-    """The mean of 1 / rank where a reader of each list stops. Lists are sorted by query and rank."""
+    """The expected value of 1 / the rank at which the user stops. Lists are sorted by query and rank."""
     passed = running(np.multiply, query, 1 - stops)
     arriving = np.ones(len(query))
     arriving[1:] = np.where(query[1:] == query[:-1], passed[:-1], 1.0)
-    return _sums(query, stops * arriving / rank, size)
+    return sums(query, stops * arriving / rank, size)
 
 
 def running(combine: np.ufunc, query: Ints, values: Floats) -> Floats:
-    """The sum or product of each entry and those of its query before it; entries are sorted by query."""
+    """The running sum or product of the entries of each query; entries are sorted by query.
+
+    Combines entries 1, 2, 4 ... places apart and never crosses queries, so that rounding errors do not add up.
+    """
     result: Floats = values.copy()
     entry = np.arange(len(query))
     place = entry - np.searchsorted(query, query)
@@ -351,7 +352,7 @@ def _inst_sums(query: Ints, rank: Floats, gains: Floats, T: float, size: int) ->
     """Per query the sum of gain x W and the sum of W, over ranks 1 to READ.
 
     Between two gains the factors of W telescope: with c = T + T(i), from rank a to rank b it falls by
-    ((a + c - 1) / (b - 1 + c))^2, and W of the ranks between adds up to a difference of zeta(2, .).
+    ((a + c - 1) / (b - 1 + c))^2, and the W of the ranks between them sum to a difference of zeta(2, .).
     """
     from scipy.special import zeta
 
@@ -370,11 +371,7 @@ def _inst_sums(query: Ints, rank: Floats, gains: Floats, T: float, size: int) ->
     reached = np.full(size, float(READ))
     reached[query[first]] = rank[first]
     before = 4 * T**2 * (zeta(2, 2 * T) - zeta(2, reached + 2 * T))
-    return _sums(query, gains * weight, size), before + _sums(query, between, size)
-
-
-def _sums(query: Ints, values: Floats, size: int) -> Floats:
-    return np.bincount(query, weights=values, minlength=size).astype(np.float64)
+    return sums(query, gains * weight, size), before + sums(query, between, size)
 
 
 def _check_goal(T: float) -> None:

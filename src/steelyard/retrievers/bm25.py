@@ -168,7 +168,7 @@ def _portable_postings(documents: Iterable[Sequence[str]]) -> Postings:
 
     def terms_of(tokens: Sequence[str]) -> Iterable[int]:
         if not isinstance(tokens, (list, tuple)):
-            raise TypeError("a tokenizer must give a list of tokens")
+            raise TypeError("a tokenizer must return a list of tokens")
         lengths.append(len(tokens))
         return map(numbers.__getitem__, tokens)
 

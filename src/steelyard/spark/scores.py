@@ -96,7 +96,7 @@ class SparkScores:
             notes.insert(0, unknown_documents_note(tally.returned, tally.known))
         below = Levels.of(self.measures, self.plan.options.rel).note(counts["below_rel"], tally.lowest_grade)
         notes += [below] if below else []
-        notes += [*out_of_reach(tally.longest, self.measures), *tally.held.unmet(self.measures)]
+        notes += [*out_of_reach(tally.longest, self.measures), *tally.held.notes(self.measures)]
         return Coverage(**counts, policies=self.plan.options, notes=tuple(notes))
 
     def to_scores(self) -> Scores:
@@ -160,7 +160,7 @@ class SparkScores:
             kind, text = tally.error
             raise getattr(errors, kind, errors.SteelyardError)(text)
         if tally.repeated is not None:
-            raise repeat_error(tally.counts["repeated"], *tally.repeated[1:])
+            raise repeat_error(tally.counts["repeated"], [tally.repeated[1:]])
         if plan.options.missing == "error" and tally.absent:
             absent = [query for _, query in tally.absent]
             raise missing_error(absent, tally.counts["missing"], tally.counts["queries"], self.name)

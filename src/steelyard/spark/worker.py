@@ -19,7 +19,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.coverage import Levels, coverage_of, lowest_positive_grade
 from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
 from steelyard.evaluation import deepest_cutoff, query_values
-from steelyard.measures.compute import Held
+from steelyard.measures.compute import QrelsTraits
 from steelyard.qrels import Qrels, disagreement
 from steelyard.run import Run
 from steelyard.spark.plan import Task
@@ -45,7 +45,7 @@ class Tally:
 
     counts: dict[str, int] = field(default_factory=dict)
     longest: int = 0
-    held: Held = field(default_factory=Held)
+    held: QrelsTraits = field(default_factory=QrelsTraits)
     lowest_grade: float = math.inf
     faults: dict[Kind, Fault] = field(default_factory=dict)
     absent: list[tuple[int, str]] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Tally:
         return cls(
             counts=read["counts"],
             longest=read["longest"],
-            held=Held(**read["held"]),
+            held=QrelsTraits(**read["held"]),
             lowest_grade=read["lowest_grade"],
             faults={Kind(int(kind)): Fault(**fault) for kind, fault in read["faults"].items()},
             absent=[(place, query) for place, query in read["absent"]],
@@ -156,7 +156,7 @@ def measured(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
         Tally(
             counts=coverage.counts(),
             longest=int(a.retrieved.max(initial=0)),
-            held=Held.of(a, task.wanted),
+            held=QrelsTraits.of(a, task.wanted),
             lowest_grade=lowest_positive_grade(a),
             absent=list(compress(asked, (~a.answered).tolist()))[:SHOWN_PROBLEMS],
             judged=asked[:SHOWN_QUERIES],
