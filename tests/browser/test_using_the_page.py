@@ -53,7 +53,9 @@ def test_sorting_the_leaderboard(page, opened):
         assert head.get_attribute("aria-sort") == "ascending"
         assert order(tab)[0] == "random"
         tab.locator("#board th[data-sort='Confusion@3'] button").click()
-        assert order(tab)[0] == "random", "where lower is better, the first click sorts the lowest value first"
+        assert order(tab)[0] == "random", (
+            "where lower is better, the first click sorts the lowest value first"
+        )
         tab.locator("#board th[data-sort=run] button").click()
         assert order(tab) == ["bm25-l", "bm25-okapi", "random"]
 
