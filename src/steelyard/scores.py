@@ -47,7 +47,7 @@ class Inputs:
 
     @classmethod
     def of(cls, source: Any, qrels: Qrels, run: Any) -> Inputs:
-        """From what the caller passed and the qrels made of it; a mapping or frame of a run is not kept."""
+        """From the qrels and the run as they were passed, and the qrels read from them; a mapping or frame of a run is not kept."""
         known = run if isinstance(run, Run) else _file(run)
         return cls(_file(source) or qrels, known)
 
@@ -66,20 +66,20 @@ def known_by(source: Any) -> dict[str, Any] | None:
     return None if file is None else {"file": file.name, "bytes": file.size}
 
 
-def _file(given: Any) -> File | None:
-    if not isinstance(given, (str, Path)):
+def _file(source: Any) -> File | None:
+    if not isinstance(source, (str, Path)):
         return None
-    path = Path(given)
+    path = Path(source)
     return File(path.name, path.stat().st_size if path.is_file() else None)
 
 
 def versions() -> dict[str, str]:
     """The versions of Steelyard, numpy and, where it was loaded, polars."""
-    made = {"steelyard": __version__}
+    data = {"steelyard": __version__}
     for name in ("numpy", "polars"):
         if name in sys.modules:
-            made[name] = str(sys.modules[name].__version__)
-    return made
+            data[name] = str(sys.modules[name].__version__)
+    return data
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +164,8 @@ class Scores:
 
         means = [key for key, m in self.measures.items() if averaged(m)]
         rows = [list(self.measures).index(key) for key in means]
-        found = mean_intervals(self.matrix[rows], level=level, seed=seed) if rows else []
-        known = {key: (float(low), float(high)) for key, (low, high) in zip(means, found, strict=True)}
+        ends = mean_intervals(self.matrix[rows], level=level, seed=seed) if rows else []
+        known = {key: (float(low), float(high)) for key, (low, high) in zip(means, ends, strict=True)}
         return {key: known.get(key) for key in self.measures}
 
     @cached_property
@@ -184,7 +184,7 @@ class Scores:
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """As in the JSON of `evaluate`, one run's part."""
-        made: dict[str, Any] = {
+        data: dict[str, Any] = {
             "name": self.name,
             "means": {key: _plain(value) for key, value in self.means.items()},
             "intervals": {
@@ -197,21 +197,21 @@ class Scores:
             "measures": {key: measure.spelled for key, measure in self.measures.items()},
         }
         if self.inputs is not None:
-            made["inputs"] = self.inputs.to_dict()
+            data["inputs"] = self.inputs.to_dict()
         if per_query:
             rows = self.matrix.T.tolist()
-            made["per_query"] = {
+            data["per_query"] = {
                 query: dict(zip(self.measures, map(_plain, row), strict=True))
                 for query, row in zip(self.queries, rows, strict=True)
             }
-        return made
+        return data
 
     def to_json(self, per_query: bool = False) -> str:
         """The JSON of `evaluate` for this run alone."""
         import json
 
-        made = {"steelyard": __version__, "versions": versions(), "dialect": self.dialect}
-        return json.dumps({**made, "runs": [self.to_dict(per_query)]}, indent=1)
+        data = {"steelyard": __version__, "versions": versions(), "dialect": self.dialect}
+        return json.dumps({**data, "runs": [self.to_dict(per_query)]}, indent=1)
 
     def __repr__(self) -> str:
         labels = self.labels

@@ -135,6 +135,15 @@ def test_rows_per_cutoff(qrels, runs):
     assert third["P"][0] == sy.evaluate(qrels, runs["good"], "P@3")["P@3"]
 
 
+def test_cutoffs_may_be_repeated_or_empty_and_must_be_whole_numbers(qrels, runs):
+    repeated = sy.compare(qrels, runs, ["P"], at=[3, 3])
+    assert repeated.to_dict() == sy.compare(qrels, runs, ["P"], at=[3]).to_dict()
+    assert sy.compare(qrels, runs, ["P@3"], at=[]).to_dict() == sy.compare(qrels, runs, ["P@3"]).to_dict()
+    for cutoff in (0, 1.5, "3", True):
+        with pytest.raises(PolicyError, match="a cutoff of `at` is .*; expected a whole number, 1 or more"):
+            sy.compare(qrels, runs, ["P"], at=[cutoff])
+
+
 def test_groups_never_contradict_the_pairs(qrels):
     runs = {f"r{i}": noisy(qrels, 1.0 + i / 4, i) for i in range(6)}
     result = sy.compare(qrels, runs, ["nDCG@10", "AP", "RR"])

@@ -35,14 +35,14 @@ class LeaderboardRow:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `compare`; `k` and `composite` are null where there are none."""
-        made: dict[str, Any] = {"rank": self.rank, "run": self.run, "k": self.k, COMPOSITE: None}
-        made |= {key: None if value != value else value for key, value in self.means.items()}
-        made |= {"group": self.group, "rank_low": self.rank_low, "rank_high": self.rank_high}
-        made["intervals"] = {
+        data: dict[str, Any] = {"rank": self.rank, "run": self.run, "k": self.k, COMPOSITE: None}
+        data |= {key: None if value != value else value for key, value in self.means.items()}
+        data |= {"group": self.group, "rank_low": self.rank_low, "rank_high": self.rank_high}
+        data["intervals"] = {
             key: None if pair is None or pair[0] != pair[0] else list(pair)
             for key, pair in self.intervals.items()
         }
-        return made
+        return data
 
 
 def order_of(table: ScoreTable) -> list[int]:
@@ -91,9 +91,9 @@ class Verdict(str):
     tied: tuple[str, ...]
 
     def __new__(cls, headline: str, detail: str = "", tied: Sequence[str] = ()) -> Verdict:
-        made = super().__new__(cls, f"{headline} {detail}".rstrip())
-        made.headline, made.tied = headline, tuple(tied)
-        return made
+        verdict = super().__new__(cls, f"{headline} {detail}".rstrip())
+        verdict.headline, verdict.tied = headline, tuple(tied)
+        return verdict
 
     @property
     def detail(self) -> str:

@@ -67,7 +67,7 @@ class ListComparison:
 
     @property
     def verdict(self) -> str:
-        """What can be said without qrels."""
+        """What is known without qrels."""
         if not self.tested:
             return NO_QRELS
         least = min(self.tested, key=lambda pair: pair.overlap)

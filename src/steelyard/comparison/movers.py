@@ -101,7 +101,7 @@ def movers_by_run(
     column = table.columns[0]
     values = table.of(column.key)
     base = table.runs.index(baseline)
-    found = []
+    by_run = []
     for run, name in enumerate(table.runs):
         if run == base:
             continue
@@ -111,7 +111,7 @@ def movers_by_run(
         chosen = [*lost[:most].tolist(), *won[:most].tolist()]
         queries = _movers(table, column.key, (run, base), lists(name), chosen)
         cut = len(lost[:most])
-        found.append(
+        by_run.append(
             RunMovers(
                 run=name,
                 baseline=baseline,
@@ -122,7 +122,7 @@ def movers_by_run(
                 won=tuple(queries[cut:]),
             )
         )
-    return found
+    return by_run
 
 
 def _movers(

@@ -261,7 +261,7 @@ class Comparison:
 
     def to_dict(self, movers: int = 0) -> dict[str, Any]:
         """As in the JSON of `compare`; with `movers`, that many of the queries that every run lost and won by most."""
-        made: dict[str, Any] = {
+        data: dict[str, Any] = {
             "steelyard": __version__,
             "dialect": self.dialect,
             "baseline": self.plan.baseline,
@@ -287,12 +287,12 @@ class Comparison:
             "notes": [each.to_dict() for each in self.notes],
         }
         if self.failed:
-            made["failed"] = dict(self.failed)
+            data["failed"] = dict(self.failed)
         if self.slices:
-            made["slices"] = [cut.to_dict() for cut in self.slices]
+            data["slices"] = [cut.to_dict() for cut in self.slices]
         if movers:
-            made["movers"] = [each.to_dict() for each in self.movers_by_run(movers)]
-        return made
+            data["movers"] = [each.to_dict() for each in self.movers_by_run(movers)]
+        return data
 
     def _inputs(self) -> dict[str, Any]:
         """What identifies the qrels and each run, where that is cheap to compute."""

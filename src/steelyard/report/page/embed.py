@@ -54,7 +54,7 @@ def embedded_json(data: Any) -> str:
     '{"text":"\\\\u003c/script\\\\u003e\\\\u003cb\\\\u003e\\\\u0026"}'
     """
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return _ESCAPED.sub(lambda found: _UNSAFE.get(found[0]) or f"\\u{ord(found[0]):04x}", text)
+    return _ESCAPED.sub(lambda match: _UNSAFE.get(match[0]) or f"\\u{ord(match[0]):04x}", text)
 
 
 def packed(values: Any, kind: str) -> str:
@@ -72,7 +72,7 @@ def visible(text: str) -> str:
     >>> visible("a\\x00b")
     'a␀b'
     """
-    return _CONTROLS.sub(lambda found: "\u2421" if found[0] == "\x7f" else chr(0x2400 + ord(found[0])), text)
+    return _CONTROLS.sub(lambda match: "\u2421" if match[0] == "\x7f" else chr(0x2400 + ord(match[0])), text)
 
 
 def page_script() -> str:
