@@ -146,7 +146,7 @@ def scores_of(
         absent = list(compress(a.queries, (~a.answered).tolist()))
         raise missing_error(absent, coverage.missing, a.size, aligned.name)
     queries, matrix = query_values(a, measures, options)
-    return Scores(aligned.name, dialect.name, measures, queries, matrix, coverage, inputs)
+    return Scores(aligned.name, dialect.name, measures, queries, matrix, coverage, inputs, a)
 
 
 def query_values(a: Alignment, measures: Mapping[str, Measure], options: Options) -> tuple[list[str], Floats]:

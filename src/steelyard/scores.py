@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from steelyard.alignment.hits import Floats
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Bools, Floats
 from steelyard.coverage import Coverage
 from steelyard.errors import MeasureError, did_you_mean
 from steelyard.measures.compute import averaged, summary
@@ -99,6 +100,7 @@ class Scores:
     matrix: Floats
     coverage: Coverage
     inputs: Inputs | None = None
+    lists: Alignment | None = None
 
     def __getitem__(self, measure: str | Measure) -> float:
         return self.means[key_of(measure, self.measures)]
@@ -148,6 +150,55 @@ class Scores:
 
         columns = {key: pl.Series(row) for key, row in zip(self.measures, self.matrix, strict=True)}
         return pl.DataFrame({"query_id": pl.Series(list(self.queries), dtype=pl.String), **columns})
+
+    def judged(self, measure: str | Measure) -> float:
+        """The share of judged documents among those above the measure's cutoff, averaged over queries.
+
+        >>> import steelyard as sy
+        >>> sy.evaluate({"q": {"a": 1}}, {"q": ["a", "b"]}, ["P@2"]).judged("P@2")
+        0.5
+        """
+        from steelyard.measures.bounds import judged_share
+
+        a = self._known_lists()
+        shares = judged_share(self.measures[key_of(measure, self.measures)], a)[
+            a.answered & (a.retrieved > 0)
+        ]
+        return float(shares.mean()) if len(shares) else float("nan")
+
+    def bounds(self, measure: str | Measure) -> tuple[float, float]:
+        """The lowest and the highest mean that any grading of the unjudged documents could give.
+
+        >>> import steelyard as sy
+        >>> sy.evaluate({"q": {"a": 1}}, {"q": ["a", "b"]}, ["P@2"]).bounds("P@2")
+        (0.5, 1.0)
+        """
+        from dataclasses import replace
+
+        from steelyard.measures.bounds import bounds
+
+        a, parsed = self._known_lists(), self.measures[key_of(measure, self.measures)]
+        found, kept = bounds(parsed, a), self._kept(a)
+        found = replace(
+            found,
+            low=found.low[kept],
+            high=found.high[kept],
+            exact=found.exact[kept],
+            undefined=found.undefined[kept],
+        )
+        return found.summary(parsed)
+
+    def _known_lists(self) -> Alignment:
+        if self.lists is None:
+            raise MeasureError(
+                "the lists of this run are not known: its scores were not computed by evaluate() here."
+            )
+        return self.lists
+
+    def _kept(self, a: Alignment) -> Bools:
+        """The queries of the lists that have a value."""
+        own = set(self.queries)
+        return np.array([query in own for query in a.queries], dtype=bool)
 
     def interval(
         self, measure: str | Measure, level: float = 0.95, draws: int | None = None, seed: int = 0
