@@ -45,6 +45,8 @@ def evaluate(
     dialect: str | Dialect = "steelyard",
     name: str | None = None,
     roll_up: Any = None,
+    predicted: Any = None,
+    pool: Any = None,
     **options: Unpack[OptionKeywords],
 ) -> Scores:
     """Evaluate a run.
@@ -55,6 +57,9 @@ def evaluate(
     name: the name of the run.
     roll_up: evaluate a run of chunks at the level of their documents: a mapping of chunk to document, a function,
     the chunks, or a RollUp.
+    predicted: judgments predicted by a model, for the queries of `qrels` and for others. The result is then a
+    prediction-powered estimate, valid if the queries of `qrels` were drawn at random; `pool` is the Pool that
+    records this.
 
     Options (None: the dialect's own value)
     missing: queries that are not in the run: "zero", "skip" or "error".
@@ -76,7 +81,14 @@ def evaluate(
     judged = Qrels.of(qrels)
     run = readable_again(run)
     aligned = with_unknown_documents(align(judged, run, chosen.ordering, name), judged, run)
-    return scores_of(aligned, named, dialect, chosen, Inputs.of(qrels, judged, run))
+    scores = scores_of(aligned, named, dialect, chosen, Inputs.of(qrels, judged, run))
+    if predicted is None:
+        return scores
+    from steelyard.predicted import judge_of, predicted_scores
+
+    other = Qrels.of(predicted)
+    by_model = scores_of(align(other, run, chosen.ordering, name), named, dialect, chosen)
+    return predicted_scores(scores, judged, by_model, judge_of(predicted), pool)
 
 
 def prepare(

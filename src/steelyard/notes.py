@@ -247,6 +247,37 @@ def _scored(count: int, policy: str) -> str:
     return worded(count, "scores 0", "score 0")
 
 
+# Predicted judgments
+
+
+@_wording("predicted-judgments", "warning")
+def _predicted_judgments(judge: str) -> str:
+    return f"estimated from human judgments and from judgments predicted by {judge}"
+
+
+@_wording("predictions-worth", "info")
+def _predictions_worth(n: int, others: int, effective: float) -> str:
+    if effective <= n * 1.005:
+        return f"the predictions do not help: the estimate is that of the {counted(n, 'human-judged query', 'human-judged queries')}"
+    return (
+        f"with predictions for {counted(others, 'other query', 'other queries')}, the "
+        f"{counted(n, 'human-judged query counts', 'human-judged queries count')} like {effective:.0f}"
+    )
+
+
+@_wording("not-a-random-sample", "warning")
+def _not_a_random_sample(count: int) -> str:
+    return (
+        f"the interval is valid only if the {counted(count, 'human-judged query was', 'human-judged queries were')} drawn at "
+        "random; no pool records that (steelyard pool --queries N draws queries)"
+    )
+
+
+@_wording("no-predictions", "warning")
+def _no_predictions(count: int, examples: tuple[str, ...]) -> str:
+    return f"{counted(count, 'human-judged query has', 'human-judged queries have')} no predicted judgments and {worded(count, 'is', 'are')} left out ({', '.join(examples)})"
+
+
 # Unjudged documents
 
 

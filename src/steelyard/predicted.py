@@ -1,0 +1,185 @@
+"""Few human judgments and many predicted ones: prediction-powered estimates of means and differences.
+
+A query's value is known by human judgments for some queries, and by predicted judgments (of a model) for these and
+for others. The estimate uses the predictions for the other queries and the human judgments to correct their bias
+(Angelopoulos et al. 2023). It is valid only if the human-judged queries were drawn at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.alignment.hits import Floats
+from steelyard.errors import InputError
+from steelyard.measures.compute import averaged
+from steelyard.measures.grammar import Measure
+from steelyard.notes import Note, by_severity, note
+from steelyard.qrels import Qrels
+from steelyard.scores import Scores, key_of
+from steelyard.statistics.prediction_powered import PredictionPowered, prediction_powered
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedScores(Scores):
+    """Scores estimated from few human judgments and many predicted ones.
+
+    `means` and `interval` are prediction-powered estimates; `human` and `predicted` are the scores by either kind of
+    judgments alone. `per_query` has the human value (null where a query has none) and the predicted one.
+    """
+
+    human: Scores | None = None
+    predicted: Scores | None = None
+    judge: str = ""
+    about: tuple[Note, ...] = field(default=())
+
+    @cached_property
+    def estimates(self) -> dict[str, PredictionPowered]:
+        """The estimate of every measure that is a mean over queries."""
+        return self._estimated(0.95)
+
+    def _estimated(self, level: float) -> dict[str, PredictionPowered]:
+        found: dict[str, PredictionPowered] = {}
+        for key, measure in self.measures.items():
+            if averaged(measure):
+                human, predicted = self._rows(key)
+                low, high = measure.definition.low, measure.definition.high
+                bounds = (low, high) if np.isfinite(low) and np.isfinite(high) else None
+                (found[key],) = prediction_powered([human], [predicted], bounds, level)
+        return found
+
+    def _rows(self, key: str) -> tuple[Floats, Floats]:
+        """The human values of all queries, NaN where there is none, and the predicted ones."""
+        assert self.human is not None
+        assert self.predicted is not None
+        return human_values(self.human, self.predicted, key), self.predicted.values(key)
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """The estimate of each measure; NaN for measures that are not means over queries."""
+        return {
+            key: self.estimates[key].estimate if key in self.estimates else float("nan")
+            for key in self.measures
+        }
+
+    def interval(
+        self, measure: str | Measure, level: float = 0.95, draws: int | None = None, seed: int = 0
+    ) -> tuple[float, float]:
+        """The interval of the estimate."""
+        found = self._estimated(level)[key_of(measure, self.measures)]
+        return found.low, found.high
+
+    def intervals(self, level: float = 0.95, seed: int = 0) -> dict[str, tuple[float, float] | None]:
+        """The interval of every estimate; None for measures that are not means over queries."""
+        found = self._estimated(level)
+        return {key: (found[key].low, found[key].high) if key in found else None for key in self.measures}
+
+    @cached_property
+    def per_query(self) -> pl.DataFrame:
+        """A polars frame: query_id, then for each measure its human value and its predicted one."""
+        import polars as pl
+
+        columns: dict[str, pl.Series] = {}
+        for key in self.measures:
+            human, predicted = self._rows(key)
+            columns |= {key: pl.Series(human).fill_nan(None), f"{key} predicted": pl.Series(predicted)}
+        return pl.DataFrame({"query_id": pl.Series(list(self.queries), dtype=pl.String), **columns})
+
+    @property
+    def notes(self) -> list[Note]:
+        """What a reader should know, the most serious first: whose labels these are, and what they add."""
+        return by_severity([*self.about, *self.coverage.all_notes()])
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """As in the JSON of `evaluate`, with the judge and the estimates."""
+        made = super().to_dict(per_query)
+        made["predicted"] = {
+            "judge": self.judge,
+            "estimates": {
+                key: {
+                    "n": found.n,
+                    "N": found.N,
+                    "lambda": found.lambda_,
+                    "effective_n": found.effective_n,
+                    "human": found.human_estimate,
+                    "human_interval": [found.human_low, found.human_high],
+                }
+                for key, found in self.estimates.items()
+            },
+            "notes": [str(each) for each in self.about],
+        }
+        return made
+
+    def __repr__(self) -> str:
+        return "\n".join([super().__repr__(), *(f"  {each}." for each in self.about)])
+
+
+def human_values(human: Scores, predicted: Scores, key: str) -> Floats:
+    """The human value of every query that has predictions, NaN where it has none."""
+    known = dict(zip(human.queries, human.values(key).tolist(), strict=True))
+    return np.array([known.get(query, np.nan) for query in predicted.queries])
+
+
+def judged_alone(scores: Scores, qrels: Qrels) -> Scores:
+    """The scores of the queries that have a judgment: others are not judged, which is not the same as 0."""
+    from dataclasses import replace
+
+    judged = {qrels.judged.query_ids[number] for number in np.unique(qrels.doc_query).tolist()}
+    kept = [place for place, query in enumerate(scores.queries) if query in judged]
+    queries = [scores.queries[place] for place in kept]
+    return replace(scores, queries=queries, matrix=scores.matrix[:, kept])
+
+
+def predicted_scores(
+    human: Scores, qrels: Qrels, predicted: Scores, judge: str, pool: Any = None
+) -> PredictedScores:
+    """The scores of a run by human and by predicted judgments, as one estimate."""
+    human = judged_alone(human, qrels)
+    absent = [query for query in human.queries if query not in set(predicted.queries)]
+    if len(absent) == len(human.queries):
+        raise InputError("no human-judged query has predicted judgments; check that the two belong together.")
+    made = PredictedScores(
+        predicted.name,
+        predicted.dialect,
+        predicted.measures,
+        predicted.queries,
+        predicted.matrix,
+        predicted.coverage,
+        predicted.inputs,
+        human=human,
+        predicted=predicted,
+        judge=judge,
+    )
+    first = next(iter(made.estimates.values()), None)
+    notes = [note("predicted-judgments", judge=judge)]
+    if first is not None:
+        notes.append(note("predictions-worth", n=first.n, others=first.N, effective=first.effective_n))
+    if not drawn_at_random(human.queries, pool):
+        notes.append(note("not-a-random-sample", count=len(human.queries)))
+    if absent:
+        notes.append(note("no-predictions", count=len(absent), examples=absent[:3]))
+    object.__setattr__(made, "about", tuple(notes))
+    return made
+
+
+def drawn_at_random(queries: Sequence[str], pool: Any) -> bool:
+    """Whether a pool records that these queries were drawn at random."""
+    sampled = getattr(getattr(pool, "settings", None), "sampled_queries", None)
+    return sampled is not None and set(queries) <= set(sampled)
+
+
+def judge_of(predicted: Any) -> str:
+    """The name of whoever predicted the judgments."""
+    judges = getattr(predicted, "judges", None)
+    if judges:
+        return ", ".join(judges)
+    from pathlib import Path
+
+    return Path(predicted).stem if isinstance(predicted, (str, Path)) else "a model"

@@ -1,0 +1,90 @@
+"""evaluate(predicted=): few human judgments and many predicted ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import steelyard as sy
+from steelyard.judging.pool import pool
+from steelyard.predicted import PredictedScores
+
+
+@pytest.fixture(scope="module")
+def data():
+    """60 queries with 10 documents: true grades, a run, and predictions that are too generous."""
+    random = np.random.default_rng(4)
+    truth, predicted, run = {}, {}, {}
+    for number in range(60):
+        query = f"q{number}"
+        hard = random.random()
+        grades = (random.random(10) < 0.2 + 0.5 * hard).astype(int)
+        noise = (random.random(10) < 0.1).astype(int)
+        truth[query] = {f"d{doc}": int(grade) for doc, grade in enumerate(grades)}
+        predicted[query] = {f"d{doc}": int(max(g, n)) for doc, (g, n) in enumerate(zip(grades, noise, strict=True))}
+        run[query] = {f"d{doc}": float(random.random() + 0.5 * grade) for doc, grade in enumerate(grades)}
+    return truth, predicted, run
+
+
+def test_the_estimate_corrects_the_bias_of_the_predictions(data):
+    truth, predicted, run = data
+    human = {query: truth[query] for query in list(truth)[:25]}
+    scores = sy.evaluate(human, run, ["P@5"], predicted=predicted)
+    assert isinstance(scores, PredictedScores)
+    complete = sy.evaluate(truth, run, ["P@5"])["P@5"]
+    biased = sy.evaluate(predicted, run, ["P@5"])["P@5"]
+    assert abs(scores["P@5"] - complete) < abs(biased - complete)
+    low, high = scores.interval("P@5")
+    assert low < complete < high
+    found = scores.estimates["P@5"]
+    assert (found.n, found.N) == (25, 35)
+    assert found.effective_n > 25
+    assert high - low < found.human_high - found.human_low
+
+
+def test_the_judge_and_the_sample_are_reported(data):
+    truth, predicted, run = data
+    human = {query: truth[query] for query in list(truth)[:20]}
+    labels = [
+        {"query_id": query, "doc_id": doc, "grade": grade, "judge": "gpt"}
+        for query, grades in predicted.items()
+        for doc, grade in grades.items()
+    ]
+    scores = sy.evaluate(human, run, ["P@5"], predicted=sy.Judgments(labels))
+    codes = {each.code for each in scores.notes}
+    assert {"predicted-judgments", "predictions-worth", "not-a-random-sample"} <= codes
+    assert "predicted by gpt" in str(scores)
+    assert scores.to_dict()["predicted"]["judge"] == "gpt"
+
+
+def test_a_pool_that_drew_the_queries_needs_no_warning(data):
+    truth, predicted, run = data
+    drawn = pool({"run": run}, queries=20, seed=1)
+    human = {query: truth[query] for query in drawn.settings.sampled_queries}
+    scores = sy.evaluate(human, run, ["P@5"], predicted=predicted, pool=drawn)
+    assert "not-a-random-sample" not in {each.code for each in scores.notes}
+
+
+def test_per_query_has_both_values(data):
+    truth, predicted, run = data
+    scores = sy.evaluate({"q1": truth["q1"]} | {q: truth[q] for q in list(truth)[:8]}, run, ["P@5"], predicted=predicted)
+    frame = scores.per_query
+    assert frame.columns == ["query_id", "P@5", "P@5 predicted"]
+    assert frame.height == 60
+    assert frame["P@5"].null_count() == 52
+
+
+def test_useless_predictions_leave_the_human_estimate(data):
+    truth, _, run = data
+    random = np.random.default_rng(0)
+    useless = {query: {doc: int(random.integers(0, 2)) for doc in grades} for query, grades in truth.items()}
+    human = {query: truth[query] for query in list(truth)[:25]}
+    scores = sy.evaluate(human, run, ["RR"], predicted=useless)
+    alone = sy.evaluate(human, run, ["RR"])["RR"]
+    assert scores["RR"] == pytest.approx(alone, abs=0.03)
+
+
+def test_predictions_for_other_queries_only_are_refused(data):
+    truth, predicted, run = data
+    with pytest.raises(sy.InputError, match="no human-judged query has predicted judgments"):
+        sy.evaluate({"q0": truth["q0"]}, run, ["P@5"], predicted={q: predicted[q] for q in list(predicted)[5:]})
