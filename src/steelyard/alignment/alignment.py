@@ -327,7 +327,7 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
     not understand goes to the careful readers, which say what is wrong where something is.
     """
     hits: Hits | None = None
-    label, notes = name, qrels.notes
+    label, notes = name, tuple(map(str, qrels.notes))
     if isinstance(run, (str, Path)):
         path = Path(run)
         hits = scan_file(path, qrels.judged, ordering) if path.is_file() else None
@@ -336,7 +336,7 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
         hits = scan_mapping(run, qrels.judged, ordering)
     if hits is None:
         held = Run.of(run, name=name)
-        label, notes = held.name, notes + held.notes
+        label, notes = held.name, notes + tuple(map(str, held.notes))
         hits = _scan_held(held, qrels.judged, ordering)
     return Aligned(join(qrels, hits), label or "run", hits.run_only_queries, hits.run_only_examples, notes)
 
