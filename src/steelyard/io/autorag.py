@@ -80,8 +80,10 @@ def read_dataset(
     from steelyard.datasets.dataset import assemble
 
     folder = path if path.is_dir() else path.parent
-    queries, judged = _read_queries(path if path.is_file() else _only(folder, qa, "qa"))
-    documents = _read_corpus(_only(folder, corpus, "corpus"))
+    qa_file = path if path.is_file() else _only(folder, qa, "qa")
+    corpus_file = _only(folder, corpus, "corpus")
+    queries, judged = _read_queries(qa_file)
+    documents = _read_corpus(corpus_file)
     name = folder.resolve().name if path.is_dir() else path.stem
     return assemble(name, documents, queries, Qrels(judged), unjudged)
 

@@ -17,7 +17,7 @@ from steelyard.io.columns import check_roles
 from steelyard.io.files import bare_name, find_file, listing, required_file, run_name
 from steelyard.io.limits import check_every_query, check_ids
 from steelyard.io.text import Source, bad_lines, line_blocks
-from steelyard.io.white_space import comment_notes, finite, frame_columns, number, shown, split_columns
+from steelyard.io.white_space import Rows, comment_notes, finite, frame_columns, number, shown
 from steelyard.notes import note
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
@@ -89,8 +89,8 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     )
     if len(first) != 3:
         return trec.read_qrels(source, columns)
-    found = split_columns(source.path, 3, _check_short_qrels, _EXPECTED_QRELS)
-    rows = zip(*found.columns, strict=True)
+    found = Rows(source.path, 3, _check_short_qrels, _EXPECTED_QRELS)
+    rows = [fields for _, batch in found for fields in batch]
     qrels = Qrels.from_rows(
         [(query.decode(), doc.decode(), float(grade), None) for query, doc, grade in rows]
     )

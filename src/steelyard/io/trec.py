@@ -9,7 +9,7 @@ a document judged for none is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,13 +29,12 @@ from steelyard.io.limits import (
 )
 from steelyard.io.text import Source
 from steelyard.io.white_space import (
-    Columns,
+    Rows,
     comment_notes,
     finite,
     frame_columns,
     number,
     shown,
-    split_columns,
 )
 from steelyard.native import kernel
 from steelyard.notes import note
@@ -188,25 +187,49 @@ def check_qrels(fields: list[bytes]) -> str | None:
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels; judgments repeated with the same grade are merged, those that disagree are an error."""
     check_roles(columns, (), "a TREC qrels file")
-    found = split_columns(source.path, 4, check_qrels, EXPECTED_QRELS)
-    qrels, repeats = _merged(found)
-    qrels.notes += found.notes()
+    rows = Rows(source.path, 4, check_qrels, EXPECTED_QRELS)
+    judged: dict[bytes, dict[str, float]] = {}
+    iterations: set[bytes] = set()
+    repeats = 0
+    disagreements: list[str] = []
+    for lines, batch in rows:
+        queries, middle, docs, grades = zip(*batch, strict=True)
+        iterations.update(middle)
+        for row, grade, first in _add_batch(judged, queries, docs, grades):
+            repeats += 1
+            if grade != first:
+                disagreements.append(
+                    f"line {lines[row]:,}: query {queries[row].decode()!r}, document {docs[row].decode()!r}: "
+                    f"graded {grade:g}, and before {first:g}"
+                )
+    if disagreements:
+        raise InputError(
+            problem_report(
+                f"{counted(len(disagreements), 'judgment disagrees', 'judgments disagree')} with an earlier one "
+                "of the same query and document:",
+                disagreements,
+                "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'.",
+            )
+        )
+    qrels = Qrels({query.decode(): documents for query, documents in judged.items()})
+    qrels.notes += rows.notes()
     if repeats:
         qrels.notes += (note("judgments-merged", count=repeats),)
-    iterations = set(found.columns[1])
     if len(iterations) > 1:
         some = sorted(value.decode() for value in iterations)[:3]
         qrels.notes += (note("iterations-ignored", count=len(iterations), values=some),)
     return qrels
 
 
-def _merged(found: Columns) -> tuple[Qrels, int]:
-    """The qrels of the columns, and the number of judgments that repeat an earlier one."""
-    queries, _, docs, grades = found.columns
+def _add_batch(
+    judged: dict[bytes, dict[str, float]],
+    queries: Sequence[bytes],
+    docs: Sequence[bytes],
+    grades: Sequence[bytes],
+) -> Iterator[tuple[int, float, float]]:
+    """Add judgments; those that repeat an earlier one are yielded: the row, its grade and the earlier one."""
     values = {grade: float(grade) for grade in set(grades)}
     names = b"\n".join(docs).decode().split("\n")
-    judged: dict[bytes, dict[str, float]] = {}
-    repeated: list[int] = []
     end = 0
     for query, group in groupby(queries):
         start, end = end, end + len(list(group))
@@ -216,26 +239,11 @@ def _merged(found: Columns) -> tuple[Qrels, int]:
             continue
         documents = judged.setdefault(query, {})
         for row in range(start, end):
+            grade = values[grades[row]]
             if names[row] in documents:
-                repeated.append(row)
+                yield row, grade, documents[names[row]]
             else:
-                documents[names[row]] = values[grades[row]]
-    disagree = [
-        f"line {found.line(row):,}: query {queries[row].decode()!r}, document {names[row]!r}: "
-        f"graded {values[grades[row]]:g}, and before {judged[queries[row]][names[row]]:g}"
-        for row in repeated
-        if values[grades[row]] != judged[queries[row]][names[row]]
-    ]
-    if disagree:
-        raise InputError(
-            problem_report(
-                f"{counted(len(disagree), 'judgment disagrees', 'judgments disagree')} with an earlier one "
-                "of the same query and document:",
-                disagree,
-                "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'.",
-            )
-        )
-    return Qrels({query.decode(): documents for query, documents in judged.items()}), len(repeated)
+                documents[names[row]] = grade
 
 
 def qrels_bytes(qrels: Qrels) -> bytes:
@@ -270,12 +278,13 @@ def has_subtopics(rows: list[list[bytes]]) -> bool:
 def read_diversity_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels, each subtopic a target of its topic."""
     check_roles(columns, (), "a TREC qrels file")
-    found = split_columns(source.path, 4, check_qrels, _EXPECTED_DIVERSITY)
+    found = Rows(source.path, 4, check_qrels, _EXPECTED_DIVERSITY)
     rows: list[Row] = []
-    for query, subtopic, doc, grade in zip(*found.columns, strict=True):
-        value = float(grade)
-        target = None if subtopic == b"0" and value <= 0 else subtopic.decode()
-        rows.append((query.decode(), doc.decode(), value, target))
+    for _, batch in found:
+        for query, subtopic, doc, grade in batch:
+            value = float(grade)
+            target = None if subtopic == b"0" and value <= 0 else subtopic.decode()
+            rows.append((query.decode(), doc.decode(), value, target))
     qrels = Qrels.from_rows(rows)
     repeats = len(rows) - len({(query, doc, target) for query, doc, _, target in rows})
     qrels.notes += found.notes()

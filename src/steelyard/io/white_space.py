@@ -8,7 +8,7 @@ check of a line: batches that pass as a whole are not checked line by line.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,36 +26,11 @@ if TYPE_CHECKING:
 Check: TypeAlias = "Callable[[list[bytes]], str | None]"
 """From the fields of a line to what is wrong with them; None if nothing is."""
 
-BATCH = 1 << 14
+BATCH = 1 << 10
 """Lines that are split at once."""
 _LOOK = 1 << 18
 _BLANK, _END = ord(" "), ord("\n")
 _TABS = bytes.maketrans(b" \r\x0b\x0c", b"\t\t\t\t")
-
-
-@dataclass
-class Columns:
-    """The fields of a file: one list per column. `skipped` are the lines without a row, `comments` their number."""
-
-    columns: Sequence[list[bytes]]
-    skipped: list[int] = field(default_factory=list)
-    comments: int = 0
-
-    def __len__(self) -> int:
-        return len(self.columns[0])
-
-    def line(self, row: int) -> int:
-        """The number of a row's line."""
-        line = row + 1
-        for skipped in self.skipped:
-            if skipped > line:
-                break
-            line += 1
-        return line
-
-    def notes(self) -> tuple[Note, ...]:
-        """The note on comment lines, if there are any."""
-        return comment_notes(self.comments)
 
 
 def comment_notes(comments: int) -> tuple[Note, ...]:
@@ -94,26 +69,67 @@ def shown(text: bytes) -> str:
     return repr(shortened(text.decode(errors="replace")))
 
 
-def split_columns(path: Path, width: int, check: Check, expected: str) -> Columns:
-    """The fields of every line: `width` of them, the last one a finite number, or an error by `check`."""
-    found = Columns([[] for _ in range(width)])
-    problems: list[tuple[int, str]] = []
-    finite_fields: set[bytes] = set()
-    before = 0
-    for block in line_blocks(path):
-        lines = block.removesuffix(b"\n").split(b"\n")
-        plain = b"#" not in block
-        for start in range(0, len(lines), BATCH):
-            rows = list(map(bytes.split, lines[start : start + BATCH]))
-            if not (plain and {width}.issuperset(map(len, rows)) and _all_finite(rows, finite_fields)):
-                rows = _checked_rows(rows, before + start, check, found, problems)
-            for column, values in zip(found.columns, zip(*rows, strict=True), strict=False):
-                column.extend(values)
-        before += len(lines)
-    if problems:
-        raise bad_lines(path, problems, expected)
-    _refuse_empty(path, len(found), found.comments, expected)
-    return found
+@dataclass
+class Rows:
+    """The fields of every line of a file: `width` of them, the last one a finite number, or an error by `check`.
+
+    Iterating gives batches: the numbers of the lines, and the fields of each. When a line was wrong,
+    the error is raised after the last batch, with all such lines.
+    """
+
+    path: Path
+    width: int
+    check: Check
+    expected: str
+    comments: int = 0
+
+    def __iter__(self) -> Iterator[tuple[Sequence[int], list[list[bytes]]]]:
+        problems: list[tuple[int, str]] = []
+        finite_fields: set[bytes] = set()
+        before, total = 0, 0
+        for block in line_blocks(self.path):
+            lines = block.removesuffix(b"\n").split(b"\n")
+            hashes = b"#" in block
+            for start in range(0, len(lines), BATCH):
+                rows = list(map(bytes.split, lines[start : start + BATCH]))
+                first = before + start + 1
+                numbers: Sequence[int] = range(first, first + len(rows))
+                regular = {self.width}.issuperset(map(len, rows)) and not (hashes and _has_comment(rows))
+                if not (regular and _all_finite(rows, finite_fields)):
+                    numbers, rows = self._checked(rows, first, problems)
+                total += len(rows)
+                if rows:
+                    yield numbers, rows
+            before += len(lines)
+        if problems:
+            raise bad_lines(self.path, problems, self.expected)
+        _refuse_empty(self.path, total, self.comments, self.expected)
+
+    def _checked(
+        self, rows: list[list[bytes]], first: int, problems: list[tuple[int, str]]
+    ) -> tuple[list[int], list[list[bytes]]]:
+        """The rows that pass the check, without comments and blank lines, and their line numbers."""
+        numbers: list[int] = []
+        kept: list[list[bytes]] = []
+        for line, fields in enumerate(rows, start=first):
+            if not fields:
+                continue
+            if fields[0].startswith(b"#"):
+                self.comments += 1
+            elif (problem := self.check(fields)) is None:
+                numbers.append(line)
+                kept.append(fields)
+            else:
+                problems.append((line, problem))
+        return numbers, kept
+
+    def notes(self) -> tuple[Note, ...]:
+        """The note on comment lines, once all rows are read, if there are any."""
+        return comment_notes(self.comments)
+
+
+def _has_comment(rows: list[list[bytes]]) -> bool:
+    return any(row[0].startswith(b"#") for row in rows)
 
 
 def _all_finite(rows: list[list[bytes]], known: set[bytes]) -> bool:
@@ -123,23 +139,6 @@ def _all_finite(rows: list[list[bytes]], known: set[bytes]) -> bool:
         return False
     known |= new
     return True
-
-
-def _checked_rows(
-    rows: list[list[bytes]], before: int, check: Check, found: Columns, problems: list[tuple[int, str]]
-) -> list[list[bytes]]:
-    """The rows that pass the check. Lines without a row are counted, lines with a problem reported."""
-    kept: list[list[bytes]] = []
-    for line, fields in enumerate(rows, start=before + 1):
-        comment = bool(fields) and fields[0].startswith(b"#")
-        if not fields or comment:
-            found.skipped.append(line)
-            found.comments += comment
-        elif (problem := check(fields)) is None:
-            kept.append(fields)
-        else:
-            problems.append((line, problem))
-    return kept
 
 
 def frame_columns(
