@@ -12,8 +12,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from steelyard.alignment.hits import Ints
-from steelyard.checks import is_whole
-from steelyard.errors import InputError, did_you_mean
+from steelyard.checks import is_whole, unknown_name, whole_number
+from steelyard.errors import InputError
 from steelyard.ids import kind_of
 
 Tokenizer = Callable[[str], Sequence[Any]]
@@ -133,7 +133,7 @@ class Fixed:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _check_tokens("fixed", self.tokens)
+        whole_number("fixed: tokens", self.tokens, 1)
         if not is_whole(self.overlap, 0) or self.overlap >= self.tokens:
             raise InputError(
                 f"fixed: overlap is {self.overlap!r}; expected 0 to {self.tokens - 1}, below tokens."
@@ -173,7 +173,7 @@ class Sentence:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _check_tokens("sentence", self.tokens)
+        whole_number("sentence: tokens", self.tokens, 1)
 
     @property
     def label(self) -> str:
@@ -202,7 +202,7 @@ class Recursive:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _check_tokens("recursive", self.tokens)
+        whole_number("recursive: tokens", self.tokens, 1)
 
     @property
     def label(self) -> str:
@@ -272,11 +272,6 @@ def chunk_documents(documents: Mapping[str, str], chunker: Chunker) -> list[Chun
     ]
 
 
-def _check_tokens(who: str, tokens: int) -> None:
-    if not is_whole(tokens, 1):
-        raise InputError(f"{who}: tokens is {tokens!r}; expected a whole number, 1 or more.")
-
-
 def _trimmed(text: str, start: int, end: int) -> Span:
     """The span without white space at its ends."""
     inside = text[start:end]
@@ -331,16 +326,12 @@ def chunker(spec: str | Mapping[str, Any] | Chunker) -> Chunker:
         raise InputError(f"a chunker is one name with its settings; got {sorted(map(str, spec))}.")
     name, settings = (spec, {}) if isinstance(spec, str) else next(iter(spec.items()))
     if name not in _KNOWN:
-        raise InputError(
-            f"unknown chunker {name!r}; expected one of {', '.join(_KNOWN)}.{did_you_mean(str(name), _KNOWN)}"
-        )
+        raise InputError(unknown_name("chunker", name, _KNOWN))
     if not isinstance(settings or {}, Mapping):
         raise InputError(f"the settings of {name} are {settings!r}; expected `setting: value` pairs.")
     allowed = list(inspect.signature(_KNOWN[name]).parameters)
     for key in settings or {}:
         if key not in allowed:
-            raise InputError(
-                f"{name}: unknown setting {key!r}; expected one of {', '.join(allowed)}.{did_you_mean(str(key), allowed)}"
-            )
+            raise InputError(f"{name}: {unknown_name('setting', key, allowed)}")
     found: Chunker = _KNOWN[name](**(settings or {}))
     return found

@@ -15,6 +15,7 @@ from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Orde
 from steelyard.alignment.mappings import scan_mapping
 from steelyard.errors import InputError
 from steelyard.io.files import run_name
+from steelyard.notes import Note
 from steelyard.qrels import Qrels, Targets
 from steelyard.run import Run
 
@@ -317,7 +318,7 @@ class Aligned:
     name: str
     run_only_queries: int
     run_only_examples: tuple[str, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -> Aligned:
@@ -327,7 +328,7 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
     not understand goes to the careful readers, which say what is wrong where something is.
     """
     hits: Hits | None = None
-    label, notes = name, tuple(map(str, qrels.notes))
+    label, notes = name, qrels.notes
     if isinstance(run, (str, Path)):
         path = Path(run)
         hits = scan_file(path, qrels.judged, ordering) if path.is_file() else None
@@ -336,7 +337,7 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
         hits = scan_mapping(run, qrels.judged, ordering)
     if hits is None:
         held = Run.of(run, name=name)
-        label, notes = held.name, notes + tuple(map(str, held.notes))
+        label, notes = held.name, notes + held.notes
         hits = _scan_held(held, qrels.judged, ordering)
     return Aligned(join(qrels, hits), label or "run", hits.run_only_queries, hits.run_only_examples, notes)
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from steelyard.checks import unknown_name
 from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
 from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
 from steelyard.errors import InputError, did_you_mean
@@ -39,9 +40,7 @@ def read_dataset(
 ) -> Dataset:
     """Read a dataset with the reader of its format; with `judged=False`, without qrels in files of their own."""
     if format is not None and format not in _READERS:
-        raise InputError(
-            f"unknown dataset format {format!r}; expected one of {', '.join(_READERS)}.{did_you_mean(format, _READERS)}"
-        )
+        raise InputError(unknown_name("dataset format", format, _READERS))
     if isinstance(source, str) and source == "demo" and format is None:
         return _read_demo(options)
     if isinstance(source, str) and (source.startswith(IR_DATASETS) or format == "ir_datasets"):

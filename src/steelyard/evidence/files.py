@@ -10,6 +10,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from steelyard.checks import unknown_name
 from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.conditions import Alternative
 from steelyard.evidence.evidence import Evidence
@@ -60,10 +61,7 @@ def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) ->
         content = _content(Source(path))
         known = format or _format_of(content)
         if known not in _READERS:
-            raise InputError(
-                f"unknown evidence format {known!r}; expected one of {', '.join(_READERS)}."
-                f"{did_you_mean(known, _READERS)}"
-            )
+            raise InputError(unknown_name("evidence format", known, _READERS))
         module, _, name = _READERS[known].partition(":")
         reader: Callable[..., Evidence] = getattr(import_module(module), name)
         taken = list(signature(reader).parameters)[1:]

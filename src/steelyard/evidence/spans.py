@@ -227,7 +227,9 @@ def _retrieved(
     kept = found["start"].is_not_null().to_numpy()
     found = found.filter(pl.col("start").is_not_null())
     doc = np.array([relevant.code_of(name) for name in found["doc_id"].to_list()], dtype=np.int64)
-    parts = relevant.placed(found["query"].to_numpy(), doc, found["start"].to_numpy(), found["end"].to_numpy())
+    parts = relevant.placed(
+        found["query"].to_numpy(), doc, found["start"].to_numpy(), found["end"].to_numpy()
+    )
     return _Retrieved(parts, found["rank"].to_numpy(), through[kept]), unknown
 
 

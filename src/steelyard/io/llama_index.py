@@ -39,7 +39,7 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 def _parts(source: Source) -> list[Mapping[str, Any]]:
     """The three objects of the file."""
     content = source.json
-    parts = [content.get(name) if isinstance(content, dict) else None for name in PARTS]
+    parts: list[Any] = [content.get(name) if isinstance(content, dict) else None for name in PARTS]
     missing = [name for name, part in zip(PARTS, parts, strict=True) if not isinstance(part, dict)]
     if missing:
         raise InputError(

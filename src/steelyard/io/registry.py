@@ -9,7 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from steelyard.errors import InputError, did_you_mean
+from steelyard.checks import unknown_name
+from steelyard.errors import InputError
 from steelyard.io.files import bare_name
 
 Kind: TypeAlias = Literal["run", "qrels"]
@@ -170,9 +171,7 @@ def format_named(name: str, kind: Kind, doing: Literal["reads", "writes"]) -> Fo
     found = next((entry for entry in FORMATS if entry.name == name), None)
     able = [entry.name for entry in FORMATS if kind in getattr(entry, doing)]
     if found is None:
-        raise InputError(
-            f"unknown format {name!r}; expected one of {', '.join(able)}.{did_you_mean(name, able)}"
-        )
+        raise InputError(unknown_name("format", name, able))
     if kind not in getattr(found, doing):
         verb = doing.removesuffix("s")
         raise InputError(f"format {name!r} cannot {verb} {plural(kind)}; these can: {', '.join(able)}.")

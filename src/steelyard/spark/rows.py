@@ -14,7 +14,7 @@ from steelyard.errors import SHOWN_PROBLEMS, InputError
 from steelyard.io import frames
 from steelyard.io.columns import find_name
 from steelyard.io.frames import not_ids_error
-from steelyard.notes import note
+from steelyard.notes import Note, note
 from steelyard.qrels import disagreement_error, grade_error
 
 
@@ -104,7 +104,7 @@ class Table:
 
     frame: Any
     names: Mapping[str, str]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     def column(self, role: str) -> Any:
         """The column of a role as it is."""
@@ -137,7 +137,7 @@ class Table:
 def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> Table:
     """The frame with its columns found by their usual names, or as named; `roles` may name some."""
     names: dict[str, str] = {}
-    notes: list[str] = []
+    notes: list[Note] = []
     for role, named in roles.items():
         found = find_name(frame.columns, role, named, required=role in ("query_id", "doc_id"))
         if found is None:
@@ -148,7 +148,7 @@ def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> Table:
             if kind not in (*_WHOLE, *_TEXT, "void"):
                 raise not_ids_error(found, role, kind)
             if kind in _WHOLE and role != "target":
-                notes.append(str(note("ids-are-numbers", role=role)))
+                notes.append(note("ids-are-numbers", role=role))
         elif kind not in (*_NUMBERS, *_TEXT):
             raise InputError(f"{what}: column {found!r} ({role}) holds {kind}; expected numbers.")
     return Table(frame, names, tuple(notes))
