@@ -96,17 +96,23 @@ def test_records_with_names_of_their_own():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"q1": {"targets": [["a"]], "distractor": ["x"]}}, "no part 'distractor'.*Did you mean distractors"),
+        (
+            {"q1": {"targets": [["a"]], "distractor": ["x"]}},
+            "unknown part 'distractor'.*Did you mean distractors",
+        ),
         ({"q1": [{"a": 3}, {}]}, "target 2 is a dict; expected a non-empty list"),
         ({"q1": [{"a": 3}, {"c": -1}]}, "'c' has a grade below 0, and a distractor satisfies no target"),
         ({"q1": [{"a": "high"}]}, "document 'a': grade 'high' is not a finite number"),
         ({"q1": [{"doc_id": "a", "grade": 3}]}, "target 1 has the names of a record"),
         ({"q1": [{"doc": 7, "grade": 3}]}, "target 1 has the names of a record"),
         ({"q1": {"targets": [["a"]], "distractors": "x"}}, "distractors is a str; expected a list"),
-        ({"q1": {"targets": [["a"]], "distractors": ["a"]}}, "'a' is among targets and among distractors"),
+        (
+            {"q1": {"targets": [["a"]], "distractors": ["a"]}},
+            "'a' is listed under targets and under distractors",
+        ),
         ({"q1": {"targets": [[]], "distractors": []}}, "target 1 is a list; expected a non-empty list"),
         ({"q1": {"relevant": [{"doc": "a"}]}}, "is a dict; expected text"),
-        ([], "the list of judgments holds no records"),
+        ([], "there are no records"),
         ([{"qid": "q1", "targets": [["a"]]}, {"qid": "q2", "doc_id": "z"}], "record 2: 'doc_id'"),
         ([{"qid": "q1", "relevant": ["a"]}, {"qid": "q2", "doc_id": "z"}], "record 2: 'doc_id'"),
         ([{"qid": "q1", "targets": [["a"]], "distractor": ["x"]}], "'distractor' Did you mean distractors"),

@@ -15,18 +15,19 @@ from typing import Any
 from steelyard.errors import InputError, SteelyardError, did_you_mean
 
 
-def is_whole(value: Any, low: int) -> bool:
+def is_whole(value: Any, low: int | None = None) -> bool:
     """Whether a value is a whole number, `low` or more.
 
-    >>> is_whole(3, 1), is_whole(0, 1), is_whole(2.0, 1), is_whole(True, 1)
-    (True, False, False, False)
+    >>> is_whole(3, 1), is_whole(0, 1), is_whole(-7), is_whole(2.0), is_whole(True)
+    (True, False, True, False, False)
     """
     if isinstance(value, bool):
         return False
     try:
-        return operator.index(value) >= low
+        number = operator.index(value)
     except TypeError:
         return False
+    return low is None or number >= low
 
 
 def whole_number(

@@ -1,4 +1,4 @@
-"""Chunkers: texts cut into chunks by characters, tokens, sentences or headings."""
+"""Chunkers: texts split into chunks by tokens, sentences or separators, and the tokenizers that count."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from steelyard.alignment.hits import Ints
-from steelyard.checks import is_whole
-from steelyard.errors import InputError, did_you_mean
+from steelyard.checks import is_whole, unknown_name, whole_number
+from steelyard.errors import InputError
 from steelyard.ids import kind_of
 
 Tokenizer = Callable[[str], Sequence[Any]]
-"""From a text to its tokens: texts, or numbers that are only counted."""
+"""From a text to its tokens: strings, or numbers that are only starts."""
 
 _WORD = re.compile(r"\S+")
 
 
 def tokenizer_of(tokenizer: str | Tokenizer) -> Tokenizer:
-    """'whitespace', 'tiktoken' (or 'tiktoken:' and an encoding), or the callable as it is.
+    """'whitespace', 'tiktoken' (or 'tiktoken:' and an encoding), or a callable unchanged.
 
     >>> list(tokenizer_of("whitespace")("two words"))
     ['two', 'words']
@@ -35,7 +35,7 @@ def tokenizer_of(tokenizer: str | Tokenizer) -> Tokenizer:
     name, _, encoding = str(tokenizer).partition(":")
     if name != "tiktoken":
         raise InputError(
-            f"there is no tokenizer {tokenizer!r}; expected 'whitespace', 'tiktoken', 'tiktoken:ENCODING' or a callable."
+            f"unknown tokenizer {tokenizer!r}; expected 'whitespace', 'tiktoken', 'tiktoken:ENCODING' or a callable."
         )
     try:
         import tiktoken
@@ -65,7 +65,7 @@ def token_counts(texts: Mapping[str, str], tokenizer: str | Tokenizer = "whitesp
 
 
 def token_starts(text: str, tokenizer: str | Tokenizer = "whitespace") -> Ints:
-    """Where every token begins. A callable's tokens must be pieces of the text, in its order.
+    """Where every token starts. The tokens of a callable must be pieces of the text, in its order.
 
     >>> token_starts("two  words").tolist()
     [0, 5]
@@ -77,11 +77,11 @@ def token_starts(text: str, tokenizer: str | Tokenizer = "whitespace") -> Ints:
     for token in tokenizer_of(tokenizer)(text):
         if not isinstance(token, str):
             raise InputError(
-                f"the tokenizer gives {kind_of(token)}; expected pieces of the text, to know where they stand."
+                f"the tokenizer returns {kind_of(token)}; expected pieces of the text, to know where they are."
             )
         found = text.find(token, place)
         if found < 0:
-            # A tokenizer that cuts inside a character gives a piece that is no text: it stands where the last one ended.
+            # A tokenizer that splits a character returns a piece that is not in the text: it starts where the last one ended.
             starts.append(min(place, max(0, len(text) - 1)))
             continue
         starts.append(found)
@@ -89,8 +89,8 @@ def token_starts(text: str, tokenizer: str | Tokenizer = "whitespace") -> Ints:
     return np.array(starts, dtype=np.int64)
 
 
-Stretch: TypeAlias = tuple[int, int]
-"""Where a chunk begins and ends in its text, end exclusive."""
+Span: TypeAlias = tuple[int, int]
+"""Where a chunk starts and ends in its text, end exclusive."""
 
 _SENTENCE_END = re.compile(r"""[.!?]+["'”’)\]]*\s+|[。！？]+["'”’）」』]*|\n\s*\n\s*""")
 _SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
@@ -98,7 +98,7 @@ _SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
 
 @dataclass(frozen=True)
 class Chunk:
-    """A stretch of a document: `documents[doc_id][start:end] == text`."""
+    """A part of a document: `documents[doc_id][start:end] == text`."""
 
     chunk_id: str
     doc_id: str
@@ -108,22 +108,22 @@ class Chunk:
 
 
 class Chunker(Protocol):
-    """Anything that cuts a text into stretches."""
+    """Anything that splits a text into spans."""
 
     @property
     def label(self) -> str:
-        """The name its rows have in a table."""
+        """Its name in tables."""
 
-    def stretches(self, text: str) -> list[Stretch]:
-        """Where its chunks begin and end, in the order of the text."""
+    def spans(self, text: str) -> list[Span]:
+        """Where its chunks start and end, in the order of the text."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Windows of so many tokens; each begins `overlap` tokens before the last one ended.
+    """Windows of `tokens` tokens; each starts `overlap` tokens before the end of the last one.
 
     >>> text = "one two three four five"
-    >>> [text[a:b] for a, b in Fixed(tokens=2, overlap=1).stretches(text)]
+    >>> [text[a:b] for a, b in Fixed(tokens=2, overlap=1).spans(text)]
     ['one two', 'two three', 'three four', 'four five']
     """
 
@@ -133,7 +133,7 @@ class Fixed:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _check_tokens("fixed", self.tokens)
+        whole_number("fixed: tokens", self.tokens, 1)
         if not is_whole(self.overlap, 0) or self.overlap >= self.tokens:
             raise InputError(
                 f"fixed: overlap is {self.overlap!r}; expected 0 to {self.tokens - 1}, below tokens."
@@ -144,10 +144,10 @@ class Fixed:
         """`fixed-200`, or `fixed-200/20` with an overlap of 20."""
         return self.name or f"fixed-{self.tokens}" + (f"/{self.overlap}" if self.overlap else "")
 
-    def stretches(self, text: str) -> list[Stretch]:
-        """The windows; the last one is shorter where the text ends, and none only repeats the one before."""
+    def spans(self, text: str) -> list[Span]:
+        """The windows; the last one may be shorter, and none only repeats the one before."""
         starts = token_starts(text, self.tokenizer)
-        cuts: list[Stretch] = []
+        cuts: list[Span] = []
         for first in range(0, len(starts), self.tokens - self.overlap):
             last = first + self.tokens
             end = int(starts[last]) if last < len(starts) else len(text)
@@ -159,12 +159,12 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Sentence:
-    """Whole sentences, so many that a chunk stays within `tokens`; a longer sentence is a chunk of its own.
+    """Whole sentences, as many as fit into `tokens`; a longer sentence is a chunk of its own.
 
     A sentence ends at . ! or ? before white space, at their full-width forms, and at an empty line.
 
     >>> text = "One is short. Two is short. Three is the last one."
-    >>> [text[a:b] for a, b in Sentence(tokens=6).stretches(text)]
+    >>> [text[a:b] for a, b in Sentence(tokens=6).spans(text)]
     ['One is short. Two is short.', 'Three is the last one.']
     """
 
@@ -173,27 +173,27 @@ class Sentence:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _check_tokens("sentence", self.tokens)
+        whole_number("sentence: tokens", self.tokens, 1)
 
     @property
     def label(self) -> str:
         """`sentence-100`."""
         return self.name or f"sentence-{self.tokens}"
 
-    def stretches(self, text: str) -> list[Stretch]:
-        """Sentences, put together as far as the tokens allow."""
+    def spans(self, text: str) -> list[Span]:
+        """Sentences, joined as long as they fit."""
         ends = [match.end() for match in _SENTENCE_END.finditer(text)]
-        return _gathered(text, _between(text, ends), self.tokens, self.tokenizer)
+        return _joined(text, _between(text, ends), self.tokens, self.tokenizer)
 
 
 @dataclass(frozen=True)
 class Recursive:
-    """Cut at the coarsest separator; what is still longer than `tokens`, at the next; then put together.
+    """Split at the coarsest separator; pieces longer than `tokens` at the next one; then joined as long as they fit.
 
-    Separators: an empty line, a line, sentence ends, semicolon, comma, blank. A word is never cut.
+    Separators: an empty line, a line end, sentence ends, semicolon, comma, space. A word is never split.
 
     >>> text = "One line here.\\n\\nAnother, which is longer.\\nEnd."
-    >>> [text[a:b] for a, b in Recursive(tokens=4).stretches(text)]
+    >>> [text[a:b] for a, b in Recursive(tokens=4).spans(text)]
     ['One line here.', 'Another, which is longer.', 'End.']
     """
 
@@ -202,22 +202,22 @@ class Recursive:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        _check_tokens("recursive", self.tokens)
+        whole_number("recursive: tokens", self.tokens, 1)
 
     @property
     def label(self) -> str:
         """`recursive-200`."""
         return self.name or f"recursive-{self.tokens}"
 
-    def stretches(self, text: str) -> list[Stretch]:
+    def spans(self, text: str) -> list[Span]:
         """The pieces that fit, coarse before fine."""
-        counted = token_starts(text, self.tokenizer)
+        starts = token_starts(text, self.tokenizer)
         return [
-            _trimmed(text, a, b) for a, b in self._split(text, 0, len(text), counted, 0) if text[a:b].strip()
+            _trimmed(text, a, b) for a, b in self._split(text, 0, len(text), starts, 0) if text[a:b].strip()
         ]
 
-    def _split(self, text: str, start: int, end: int, counted: Any, level: int) -> Iterator[Stretch]:
-        if _count(counted, start, end) <= self.tokens or level == len(_SEPARATORS):
+    def _split(self, text: str, start: int, end: int, starts: Any, level: int) -> Iterator[Span]:
+        if _count(starts, start, end) <= self.tokens or level == len(_SEPARATORS):
             yield start, end
             return
         separator = _SEPARATORS[level]
@@ -227,23 +227,23 @@ class Recursive:
             cuts.append(place + len(separator))
             place = text.find(separator, place + len(separator), end)
         pieces = [piece for piece in zip(cuts, [*cuts[1:], end], strict=True) if piece[0] < piece[1]]
-        held: Stretch | None = None
+        joined: Span | None = None
         for a, b in pieces:
-            if held is not None and _count(counted, held[0], b) <= self.tokens:
-                held = (held[0], b)
+            if joined is not None and _count(starts, joined[0], b) <= self.tokens:
+                joined = (joined[0], b)
                 continue
-            if held is not None:
-                yield from self._split(text, *held, counted, level + 1)
-            held = (a, b)
-        if held is not None:
-            yield from self._split(text, *held, counted, level + 1)
+            if joined is not None:
+                yield from self._split(text, *joined, starts, level + 1)
+            joined = (a, b)
+        if joined is not None:
+            yield from self._split(text, *joined, starts, level + 1)
 
 
 @dataclass(frozen=True)
 class Whole:
-    """Every document one chunk.
+    """Every document is one chunk.
 
-    >>> Whole().stretches("All of it.")
+    >>> Whole().spans("All of it.")
     [(0, 10)]
     """
 
@@ -254,13 +254,13 @@ class Whole:
         """`whole`."""
         return self.name or "whole"
 
-    def stretches(self, text: str) -> list[Stretch]:
-        """The text from its first to its last character."""
+    def spans(self, text: str) -> list[Span]:
+        """The whole text."""
         return [(0, len(text))] if text else []
 
 
 def chunk_documents(documents: Mapping[str, str], chunker: Chunker) -> list[Chunk]:
-    """Every document's chunks, called document#number; an empty document has none.
+    """The chunks of every document, with ids document#number; an empty document has none.
 
     >>> chunk_documents({"d": "one two three"}, Fixed(tokens=2))[1]
     Chunk(chunk_id='d#2', doc_id='d', start=8, end=13, text='three')
@@ -268,43 +268,38 @@ def chunk_documents(documents: Mapping[str, str], chunker: Chunker) -> list[Chun
     return [
         Chunk(f"{doc}#{number}", doc, start, end, text[start:end])
         for doc, text in documents.items()
-        for number, (start, end) in enumerate(chunker.stretches(text), start=1)
+        for number, (start, end) in enumerate(chunker.spans(text), start=1)
     ]
 
 
-def _check_tokens(who: str, tokens: int) -> None:
-    if not is_whole(tokens, 1):
-        raise InputError(f"{who}: tokens is {tokens!r}; expected a whole number, 1 or more.")
-
-
-def _trimmed(text: str, start: int, end: int) -> Stretch:
-    """The stretch without white space at its ends."""
+def _trimmed(text: str, start: int, end: int) -> Span:
+    """The span without white space at its ends."""
     inside = text[start:end]
     left = len(inside) - len(inside.lstrip())
     return start + left, end - (len(inside) - len(inside.rstrip()))
 
 
-def _between(text: str, cuts: Sequence[int]) -> list[Stretch]:
+def _between(text: str, cuts: Sequence[int]) -> list[Span]:
     bounds = [0, *cuts, len(text)]
     return [(a, b) for a, b in pairwise(bounds) if text[a:b].strip()]
 
 
-def _count(counted: Any, start: int, end: int) -> int:
-    """How many tokens begin in a stretch."""
-    first, last = np.searchsorted(counted, [start, end])
+def _count(starts: Any, start: int, end: int) -> int:
+    """How many tokens start in a span."""
+    first, last = np.searchsorted(starts, [start, end])
     return int(last - first)
 
 
-def _gathered(text: str, pieces: Sequence[Stretch], tokens: int, tokenizer: str | Tokenizer) -> list[Stretch]:
-    """Neighbouring pieces put together as long as they stay within the tokens."""
-    counted = token_starts(text, tokenizer)
-    made: list[Stretch] = []
+def _joined(text: str, pieces: Sequence[Span], tokens: int, tokenizer: str | Tokenizer) -> list[Span]:
+    """Adjacent pieces joined as long as they fit into `tokens`."""
+    starts = token_starts(text, tokenizer)
+    joined: list[Span] = []
     for start, end in pieces:
-        if made and _count(counted, made[-1][0], end) <= tokens:
-            made[-1] = (made[-1][0], end)
+        if joined and _count(starts, joined[-1][0], end) <= tokens:
+            joined[-1] = (joined[-1][0], end)
         else:
-            made.append((start, end))
-    return [_trimmed(text, start, end) for start, end in made]
+            joined.append((start, end))
+    return [_trimmed(text, start, end) for start, end in joined]
 
 
 _KNOWN: dict[str, type[Any]] = {"fixed": Fixed, "sentence": Sentence, "recursive": Recursive, "whole": Whole}
@@ -316,13 +311,13 @@ def chunker_names() -> list[str]:
 
 
 def chunker(spec: str | Mapping[str, Any] | Chunker) -> Chunker:
-    """A chunker from its name, from {name: settings} as YAML has it, or as it is.
+    """A chunker by name, from {name: settings} as in YAML, or unchanged.
 
     >>> chunker({"fixed": {"tokens": 200, "overlap": 20}}).label
     'fixed-200/20'
     """
     if not isinstance(spec, (str, Mapping)):
-        if not hasattr(spec, "stretches") or not hasattr(spec, "label"):
+        if not hasattr(spec, "spans") or not hasattr(spec, "label"):
             raise InputError(
                 f"{spec!r} is not a chunker; expected a name ({', '.join(_KNOWN)}), or {{name: settings}}."
             )
@@ -331,16 +326,12 @@ def chunker(spec: str | Mapping[str, Any] | Chunker) -> Chunker:
         raise InputError(f"a chunker is one name with its settings; got {sorted(map(str, spec))}.")
     name, settings = (spec, {}) if isinstance(spec, str) else next(iter(spec.items()))
     if name not in _KNOWN:
-        raise InputError(
-            f"there is no chunker {name!r}.{did_you_mean(str(name), _KNOWN)} Known: {', '.join(_KNOWN)}."
-        )
+        raise InputError(unknown_name("chunker", name, _KNOWN))
     if not isinstance(settings or {}, Mapping):
         raise InputError(f"the settings of {name} are {settings!r}; expected `setting: value` pairs.")
     allowed = list(inspect.signature(_KNOWN[name]).parameters)
     for key in settings or {}:
         if key not in allowed:
-            raise InputError(
-                f"{name}: no setting {key!r}.{did_you_mean(str(key), allowed)} It has: {', '.join(allowed)}."
-            )
-    made: Chunker = _KNOWN[name](**(settings or {}))
-    return made
+            raise InputError(f"{name}: {unknown_name('setting', key, allowed)}")
+    found: Chunker = _KNOWN[name](**(settings or {}))
+    return found

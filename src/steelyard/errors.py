@@ -7,6 +7,7 @@ what was expected and what to do. The command line prints it and exits with 2.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from os import PathLike
 
 
 class SteelyardError(Exception):
@@ -14,7 +15,19 @@ class SteelyardError(Exception):
 
 
 class InputError(SteelyardError):
-    """A file, frame or mapping that is not what it should be."""
+    """A file, frame or mapping that cannot be used; `path` is the file, where the input is one.
+
+    >>> print(InputError("line 3: 5 columns; expected 4.", "qrels.txt"))
+    qrels.txt: line 3: 5 columns; expected 4.
+    """
+
+    def __init__(self, message: str, path: PathLike[str] | str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+
+    def __str__(self) -> str:
+        return self.message if self.path is None else f"{self.path}: {self.message}"
 
 
 class FixedColumnsError(InputError):

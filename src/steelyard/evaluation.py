@@ -75,7 +75,7 @@ def evaluate(
     """
     dialect, chosen, named = prepare(measures, dialect, options)
     if roll_up is not None:
-        from steelyard.evidence.chunks import RollUp
+        from steelyard.evidence.rollup import RollUp
 
         run = (roll_up if isinstance(roll_up, RollUp) else RollUp(roll_up))(Run.of(run, name))
     judged = Qrels.of(qrels)

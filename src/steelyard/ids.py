@@ -1,10 +1,11 @@
-"""Ids are text. Whole numbers are taken as their digits, so that 7 in a frame meets "7" in a file."""
+"""Ids are text. Whole numbers are read as their digits, so that 7 in a frame matches "7" in a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from steelyard.checks import is_whole
 from steelyard.errors import InputError
 
 
@@ -17,22 +18,20 @@ def text_ids(ids: Iterable[Any], what: str, where: str, unique: bool = False) ->
     listed = list(ids)
     if set(map(type, listed)) <= {str}:
         return listed
-    from numbers import Integral
-
     for value in listed:
-        if not isinstance(value, (str, Integral)) or isinstance(value, bool):
+        if not isinstance(value, str) and not is_whole(value):
             raise InputError(
                 f"{where}: {what} {value!r} is {kind_of(value)}; expected text (or a whole number)."
             )
     as_text = [str(value) for value in listed]
     if unique and len(set(as_text)) != len(as_text):
         twice = next(text for text in as_text if as_text.count(text) > 1)
-        raise InputError(f"{where}: {what} {twice!r} comes as text and as a number; keep one of them.")
+        raise InputError(f"{where}: {what} {twice!r} occurs as text and as a number; keep one of them.")
     return as_text
 
 
 def kind_of(value: object) -> str:
-    """What a value is, for a message.
+    """The type of a value, for a message.
 
     >>> kind_of(None), kind_of(3.5)
     ('nothing (None)', 'a float')

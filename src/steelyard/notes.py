@@ -7,7 +7,7 @@ values of a note, never at its text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -149,11 +149,6 @@ def _no_such_grade(level: float, measures: tuple[str, ...]) -> str:
 
 
 # Alignment
-
-
-@_wording("several-tags", "info")
-def _several_tags(count: int, tags: tuple[str, ...]) -> str:
-    return f"{count:,} tags in one file ({', '.join(tags)}, ...): named after the first"
 
 
 # Coverage of an evaluation
@@ -399,3 +394,264 @@ def _missing_values(count: int, policy: str, first: str) -> str:
 def _repetitions(count: int, column: str, averaged: bool) -> str:
     what = f"{counted(count, 'repetition')} of each query (column {column!r})"
     return f"{what}: averaged before testing" if averaged else f"{what}: each is a block of its own"
+
+
+# io: files and frames of runs and qrels
+
+
+@_wording("ids-are-numbers", "info")
+def _ids_are_numbers(role: str) -> str:
+    return f"{role} holds numbers, which were read as text"
+
+
+@_wording("ranks-ignored", "warning")
+def _ranks_ignored(column: str, queries: int) -> str:
+    return (
+        f"the column {column!r} gives another order than the scores in {counted(queries, 'query', 'queries')}: "
+        f"the scores were used (rank={column} uses the ranks)"
+    )
+
+
+@_wording("no-grades", "info")
+def _no_grades() -> str:
+    return "no column holds grades: every document listed was read as relevant, grade 1"
+
+
+@_wording("queries-numbered", "info")
+def _queries_numbered() -> str:
+    return (
+        "no column holds a query id: queries were numbered from 0, in the order of the file "
+        "(query_id=... names a column)"
+    )
+
+
+@_wording("comments-skipped", "info")
+def _comments_skipped(count: int) -> str:
+    return f"{counted(count, 'comment line')} (#) skipped"
+
+
+@_wording("several-tags", "info")
+def _several_tags(count: int, tags: Sequence[str]) -> str:
+    return f"{count:,} tags in one file ({', '.join(tags)}, ...): the run is named after the first"
+
+
+@_wording("iterations-ignored", "info")
+def _iterations_ignored(count: int, values: Sequence[str]) -> str:
+    return (
+        f"column 2 has {count:,} values ({', '.join(values)}, ...) and was not used; "
+        "format='trec-diversity' (--qrels-format trec-diversity) reads it as subtopics"
+    )
+
+
+@_wording("read-as-subtopics", "info")
+def _read_as_subtopics() -> str:
+    return "column 2 was read as subtopics: some documents are judged under several"
+
+
+@_wording("three-columns", "info")
+def _three_columns() -> str:
+    return "three columns without a header: these may be ranks or grades"
+
+
+@_wording("three-columns-are-qrels", "info")
+def _three_columns_are_qrels() -> str:
+    return "three columns without a header were read as query, document, grade"
+
+
+@_wording("beir-header-with-fractions", "warning")
+def _beir_header_with_fractions() -> str:
+    return "the header is that of BEIR qrels, but the scores are not whole numbers"
+
+
+@_wording("lists-of-ids", "info")
+def _lists_of_ids() -> str:
+    return "lists of ids may be ranked lists or relevant documents"
+
+
+@_wording("fractions-as-in-a-run", "info")
+def _fractions_as_in_a_run() -> str:
+    return "the numbers are not whole, as in a run"
+
+
+@_wording("holds-run-and-qrels", "info")
+def _holds_run_and_qrels() -> str:
+    return "the file holds a run and qrels"
+
+
+@_wording("read-as", "info")
+def _read_as(kind: str, other: str) -> str:
+    names = {"run": "a run", "qrels": "qrels"}
+    return f"read as {names[kind]}, as requested; the file could also be {names[other]}"
+
+
+@_wording("list-is-one-target", "info")
+def _list_is_one_target() -> str:
+    return "a retrieval_gt that is one list, or one id, was read as one target, as in AutoRAG"
+
+
+@_wording("relevant-not-in-corpus", "warning")
+def _relevant_not_in_corpus(count: int, document: str) -> str:
+    are = counted(count, "relevant document is", "relevant documents are")
+    return f"{are} not in the file's corpus (as {document!r})"
+
+
+@_wording("judged-queries-without-text", "info")
+def _judged_queries_without_text(count: int) -> str:
+    return f"{counted(count, 'judged query has', 'judged queries have')} no text in the file"
+
+
+@_wording("mteb-selected", "info")
+def _mteb_selected(**levels: str) -> str:
+    return "read " + ", ".join(f"{level} {name!r}" for level, name in levels.items())
+
+
+@_wording("empty-queries-dropped", "info")
+def _empty_queries_dropped(count: int, queries: Sequence[str]) -> str:
+    were = counted(count, "query without documents was", "queries without documents were")
+    return f"{were} dropped ({', '.join(map(repr, queries))}{', ...' if count > len(queries) else ''})"
+
+
+@_wording("scores-dropped", "warning")
+def _scores_dropped(format: str) -> str:
+    return f"{format} has no column for scores: the order is kept, the scores are not"
+
+
+@_wording("scores-made-from-ranks", "info")
+def _scores_made_from_ranks() -> str:
+    return "the run has no scores: each list was given the scores n, n - 1, ... 1, which keep its order"
+
+
+@_wording("seconds-dropped", "warning")
+def _seconds_dropped(format: str) -> str:
+    return f"{format} cannot hold the seconds of each query"
+
+
+# datasets
+
+
+@_wording("split-chosen", "info")
+def _split_chosen(split: str, others: Sequence[str]) -> str:
+    return f"the qrels of split {split!r} were read; there are also {', '.join(others)} (split=...)"
+
+
+@_wording("unjudged-queries-dropped", "info")
+def _unjudged_queries_dropped(count: int) -> str:
+    return f"{counted(count, 'query', 'queries')} without judgments dropped (unjudged='keep' keeps them)"
+
+
+@_wording("unanswerable-queries", "info")
+def _unanswerable_queries(count: int) -> str:
+    return f"{counted(count, 'query', 'queries')} read as having no relevant document"
+
+
+@_wording("facts-are-corpus", "info")
+def _facts_are_corpus() -> str:
+    return "no articles beside the questions: the evidence facts are the corpus"
+
+
+@_wording("articles-missing", "warning")
+def _articles_missing(count: int) -> str:
+    names = counted(count, "piece of evidence names", "pieces of evidence name")
+    return f"{names} an article that is not in the corpus"
+
+
+@_wording("documents-numbered", "info")
+def _documents_numbered() -> str:
+    return "no column holds ids: documents have the numbers of their rows, from 0"
+
+
+@_wording("rows-merged", "info")
+def _rows_merged(count: int) -> str:
+    repeat = counted(count, "row repeats", "rows repeat")
+    return f"{repeat} the text of an earlier one and {worded(count, 'is', 'are')} the same document"
+
+
+# evidence
+
+
+@_wording("grade-0-dropped", "info")
+def _grade_0_dropped(count: int) -> str:
+    return (
+        f"{counted(count, 'judgment')} of grade 0 (judged, not relevant) {worded(count, 'is', 'are')} not evidence "
+        f"and {worded(count, 'was', 'were')} dropped"
+    )
+
+
+@_wording("spans-split", "info")
+def _spans_split(count: int, overlap: str) -> str:
+    are = counted(
+        count,
+        "span is split by chunk boundaries and counts",
+        "spans are split by chunk boundaries and count",
+    )
+    return f"{are} by overlap={overlap}"
+
+
+@_wording("facts-not-found", "warning")
+def _facts_not_found(count: int, where: str, facts: Sequence[str]) -> str:
+    what = "this fact" if count == 1 else f"these {count:,} facts"
+    more = f", and {count - len(facts):,} more" if count > len(facts) else ""
+    return f"{what} cannot be found by any retriever, being in no {where}: {', '.join(facts)}{more}"
+
+
+@_wording("facts-split", "warning")
+def _facts_split(count: int) -> str:
+    return (
+        f"{counted(count, 'fact is', 'facts are')} in a document but in no chunk: a chunk boundary "
+        f"splits {worded(count, 'it', 'them')}"
+    )
+
+
+@_wording("targets-not-found", "warning")
+def _targets_not_found(count: int) -> str:
+    are = counted(
+        count,
+        "target is satisfied by no chunk; it stays",
+        "targets are satisfied by no chunk; they stay",
+    )
+    return f"{are} in the qrels, under a placeholder, and {worded(count, 'counts', 'count')} as not found"
+
+
+@_wording("chunks-overlap", "info")
+def _chunks_overlap(count: int, chunks: int) -> str:
+    return (
+        f"{count:,} of {counted(chunks, 'chunk')} {worded(count, 'overlaps', 'overlap')} an earlier one; "
+        "a target found twice counts once"
+    )
+
+
+@_wording("distractors-not-found", "info")
+def _distractors_not_found(count: int, distractors: int) -> str:
+    return (
+        f"{count:,} of {counted(distractors, 'distractor')} {worded(count, 'is', 'are')} in no chunk "
+        "and cannot mislead"
+    )
+
+
+@_wording("relevant-with-distractor", "info")
+def _relevant_with_distractor(count: int) -> str:
+    return (
+        f"{counted(count, 'chunk holds', 'chunks hold')} a distractor and a target of the same query; "
+        f"{worded(count, 'it counts', 'they count')} as relevant"
+    )
+
+
+@_wording("queries-without-span", "info")
+def _queries_without_span(count: int, queries: int) -> str:
+    have = worded(count, "has no span and is", "have no span and are")
+    return f"{count:,} of {counted(queries, 'query', 'queries')} {have} left out"
+
+
+@_wording("queries-not-in-run", "warning")
+def _queries_not_in_run(count: int) -> str:
+    return f"{counted(count, 'query is not in the run and counts', 'queries are not in the run and count')} 0"
+
+
+@_wording("retrieved-chunks-unknown", "warning")
+def _retrieved_chunks_unknown(count: int) -> str:
+    are = counted(
+        count,
+        "retrieved chunk is not among the chunks and counts",
+        "retrieved chunks are not among the chunks and count",
+    )
+    return f"{are} as no text"

@@ -1,212 +1,37 @@
-"""The forms in which judgments are given from Python: grades, relevant ids, targets, or lists by what they are."""
+"""Qrels: the judged documents of each query, their grades, and the targets they satisfy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, compress, repeat
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats, Ints, JudgedDocs
-from steelyard.errors import InputError, did_you_mean, problem_report
-from steelyard.ids import kind_of, text_ids
+from steelyard.errors import InputError, problem_report
+from steelyard.ids import text_ids
+from steelyard.io.objects import flatten, plain_form, rows_of
 from steelyard.native import kernel
-from steelyard.wording import counted, worded
+from steelyard.notes import Note
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
 
 Row: TypeAlias = tuple[str, str, float, "str | None"]
-"""Query, document, grade, target (None: the document is its own)."""
-
-PARTS = {"targets": 1.0, "relevant": 1.0, "not_relevant": 0.0, "distractors": -1.0}
-"""The names under which one query's documents may be listed, and the grade that each stands for."""
-
-_LISTS = (list, tuple, set, frozenset)
-
-
-def flatten(values: Sequence[Any]) -> tuple[list[str], bytes, bytes | None] | None:
-    """The documents of all queries end to end, where each query's begin, and their grades, if they have any.
-
-    None where a query is judged by anything but a dict of finite numbers or a list of different ids,
-    or lists stand beside dicts.
-    """
-    kinds = set(map(type, values))
-    doc_ids: list[Any] = (
-        list(chain.from_iterable(values)) if kinds <= {dict} or kinds <= {list, tuple} else [None]
-    )
-    if not set(map(type, doc_ids)) <= {str}:
-        return None
-    starts = np.cumsum([0, *map(len, values)], dtype=np.int64).tobytes()
-    if kinds != {dict}:
-        repeats = sum(map(len, map(set, values))) != len(doc_ids)
-        return None if repeats else (doc_ids, starts, None)
-    grades = list(chain.from_iterable(map(dict.values, values)))
-    if not set(map(type, grades)) <= {int, float}:
-        return None
-    try:
-        array = np.array(grades, dtype=np.float64)
-    except OverflowError:
-        return None
-    return (doc_ids, starts, array.tobytes()) if np.isfinite(array).all() else None
-
-
-def rows_of(query_ids: Sequence[str], values: Sequence[Any]) -> list[Row]:
-    """Judgment rows of a mapping whose queries are judged in different forms."""
-    rows: list[Row] = []
-    for query, value in zip(query_ids, values, strict=True):
-        where = f"the judgments of query {query!r}"
-        if isinstance(value, Mapping) and any(isinstance(part, _LISTS) for part in value.values()):
-            rows += _rows_of_parts(query, value, where)
-        elif isinstance(value, Mapping):
-            ids = text_ids(value, "document id", where)
-            rows += zip(repeat(query), ids, _grades(ids, list(value.values())), repeat(None))
-        elif isinstance(value, _LISTS):
-            if any(not isinstance(item, (str, int)) for item in value):
-                rows += _target_rows(query, value, where)
-            else:
-                rows += [(query, doc, 1.0, None) for doc in text_ids(value, "document id", where)]
-        else:
-            raise InputError(
-                f"{where} are {kind_of(value)}; expected a mapping of document id to grade, "
-                "a list of relevant ids, a list of lists or of mappings to grades (targets), or lists under "
-                "targets, relevant, not_relevant and distractors."
-            )
-    return rows
-
-
-def _rows_of_parts(query: str, parts: Mapping[Any, Any], where: str) -> list[Row]:
-    """Judgment rows of a query whose documents are listed by what they are to it."""
-    rows: list[Row] = []
-    place: dict[str, str] = {}
-    for part, listed in parts.items():
-        if part not in PARTS:
-            raise InputError(
-                f"{where}: there is no part {part!r}; expected lists under {', '.join(PARTS)}."
-                f"{did_you_mean(str(part), PARTS)}"
-            )
-        if not isinstance(listed, _LISTS):
-            raise InputError(f"{where}: {part} is {kind_of(listed)}; expected a list of document ids.")
-        if part == "targets":
-            found = _target_rows(query, [[one] if isinstance(one, str) else one for one in listed], where)
-        else:
-            ids = text_ids(listed, "document id", f"{where}, {part}")
-            found = [(query, doc, PARTS[part], None) for doc in ids]
-        for _, doc, _, _ in found:
-            if place.setdefault(doc, part) != part:
-                raise InputError(
-                    f"{where}: document {doc!r} is among {place[doc]} and among {part}; keep one of them."
-                )
-        rows += found
-    return rows
-
-
-def _target_rows(query: str, groups: Iterable[Any], where: str) -> list[Row]:
-    """Judgment rows of targets: each a list of ids, or a mapping of ids to the grades at which they satisfy it."""
-    rows: list[Row] = []
-    for number, group in enumerate(groups, start=1):
-        place = f"{where}, target {number}"
-        if not isinstance(group, (Mapping, *_LISTS)) or not group:
-            raise InputError(
-                f"{where}: target {number} is {kind_of(group)}; expected a non-empty list of document ids, "
-                "as in [['a', 'b'], ['c']]: (a or b) and c; or of grades, as in [{'a': 3, 'b': 1}, {'c': 2}]."
-            )
-        if isinstance(group, Mapping):
-            _refuse_record(group, place)
-            ids = text_ids(group, "document id", place, unique=True)
-            grades = _grades(ids, list(group.values()))
-            misleading = next((doc for doc, grade in zip(ids, grades, strict=True) if grade < 0), None)
-            if misleading is not None:
-                raise InputError(
-                    f"{place}: document {misleading!r} has a grade below 0, and a distractor satisfies no target; "
-                    "list it apart: {'targets': [..], 'distractors': [..]}."
-                )
-        else:
-            ids = list(dict.fromkeys(text_ids(group, "document id", place)))
-            grades = [1.0] * len(ids)
-        rows += zip(repeat(query), ids, grades, repeat(str(number)))
-    return rows
-
-
-def _refuse_record(group: Mapping[Any, Any], place: str) -> None:
-    """An error for a record where grades by document id are expected: its names would be taken for ids."""
-    from steelyard.io.columns import is_record
-
-    if is_record(group):
-        raise InputError(
-            f"{place} has the names of a record ({', '.join(map(str, group))}); expected grades by document id, "
-            "as in {'a': 3, 'b': 1}. Records are one list: Qrels([{'query_id': 'q1', 'doc_id': 'a', 'grade': 3}])."
-        )
-
-
-def _grades(doc_ids: Sequence[str], given: Sequence[Any]) -> list[float]:
-    """The grades as floats; an error names the document whose grade is not a finite number."""
-    try:
-        grades = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        grades = np.full(len(given), np.nan)
-    if grades.shape != (len(given),) or not np.all(np.isfinite(grades)):
-        for doc, grade in zip(doc_ids, given, strict=True):
-            if not isinstance(grade, (int, float, np.number)) or not np.isfinite(grade):
-                raise InputError(f"judgment of document {doc!r}: grade {grade!r} is not a finite number.")
-    return list(map(float, grades))
-
-
-def relevant_in_words(grades: Floats) -> str:
-    """How many judgments are relevant; where some are below 1, from which on measures count, that is said.
-
-    >>> relevant_in_words(np.array([0.0, 1.0, 2.0])), relevant_in_words(np.array([0.5, 0.2, 1.0]))
-    ('2 relevant', '1 relevant, 2 graded above 0 but below 1 (relevant with rel=0.2)')
-    """
-    faint = grades[(grades > 0) & (grades < 1)]
-    told = f"{int(np.sum(grades >= 1)):,} relevant"
-    if len(faint):
-        told += f", {len(faint):,} graded above 0 but below 1 (relevant with rel={float(faint.min()):g})"
-    return told
-
-
-def grade_error(query: str, doc: str, grade: float) -> InputError:
-    """A grade that is not a finite number."""
-    return InputError(
-        f"judgment of document {doc!r} for query {query!r}: grade {grade} is not a finite number."
-    )
-
-
-def merged_note(repeats: int) -> str:
-    """The note on judgments that came more than once and agree."""
-    merged = worded(repeats, "was merged", "were merged")
-    return f"{counted(repeats, 'judgment')} came again with the same grade and {merged}"
-
-
-def disagreement(query: str, doc: str, target: str | None, first: float, later: float) -> str:
-    """One judgment that disagrees with an earlier one, in words."""
-    about = f" (target {target!r})" if target is not None else ""
-    return f"query {query!r}, document {doc!r}{about}: graded {first:g} and {later:g}"
-
-
-def disagreement_error(total: int, disagreements: Sequence[str]) -> InputError:
-    """Judgments that disagree with earlier ones: how many, and the first of them in words."""
-    return InputError(
-        problem_report(
-            f"{counted(total, 'judgment disagrees', 'judgments disagree')} with an earlier one of the same "
-            "query and document:",
-            disagreements,
-            "Keep one grade for each, or give each its own target.",
-            total=total,
-        )
-    )
+"""A judgment: query, document, grade, target (None: the document is its own target)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Targets:
-    """Which judged document satisfies which target: one entry of `doc`, `target`, `grade` a pair.
+    """Which judged document satisfies which target: `doc`, `target` and `grade` have one entry per pair.
 
-    `doc` counts in JudgedDocs.doc_ids; `query` and `name` are one entry a target.
+    `doc` is a position in JudgedDocs.doc_ids; `query` and `name` have one entry per target.
     """
 
     doc: Ints
@@ -217,9 +42,9 @@ class Targets:
 
 
 class Qrels:
-    """Judgments: from a mapping, records, a frame (polars, pandas, pyarrow) or, with `Qrels.read`, a file.
+    """Qrels from a mapping, records, a frame (polars, pandas, pyarrow) or, with `Qrels.read`, a file.
 
-    Named tuples with such fields (ir_measures' Qrel) are records too, and ranx's Qrels are taken as they are.
+    Named tuples (ir_measures' Qrel) are records too, and ranx's Qrels are also accepted.
 
     >>> Qrels({"q1": {"d1": 2, "d9": -1}})            # grades; negative is a distractor
     Qrels: 1 query, 2 judgments, 1 relevant
@@ -235,7 +60,8 @@ class Qrels:
     Qrels: 1 query, 1 judgment, 1 relevant, 1 target
 
     The columns of a frame, and the fields of records, are found by their usual names (query_id, qid,
-    doc_id, docno, grade, relevance, target, ...); name them to insist: `Qrels(frame, doc_id="passage")`.
+    doc_id, docno, grade, relevance, target, ...), or named: `Qrels(frame, doc_id="passage")`. `notes`
+    reports what was merged, ignored or converted.
     """
 
     def __init__(
@@ -247,14 +73,12 @@ class Qrels:
         grade: str | None = None,
         target: str | None = None,
     ) -> None:
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[Note, ...] = ()
         if isinstance(source, Qrels):
             self.__dict__.update(source.__dict__)
             return
         columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
         if not isinstance(source, Mapping):
-            from steelyard.io.records import plain_form
-
             source = plain_form(source)
         if isinstance(source, Mapping):
             self._from_mapping(source)
@@ -262,20 +86,20 @@ class Qrels:
             from steelyard.io.records import qrels_of_records
 
             named = {role: name for role, name in columns.items() if name is not None}
-            self.__dict__.update(qrels_of_records(source, "the list of judgments", named).__dict__)
+            self.__dict__.update(qrels_of_records(source, named).__dict__)
         else:
-            from steelyard.io.columns import judgment_frame
+            from steelyard.io.frames import qrels_frame
 
-            frame, self.notes = judgment_frame(source, columns)
+            frame, self.notes = qrels_frame(source, columns)
             self._from_frame(frame)
 
     @classmethod
     def read(cls, path: str | Path, format: str | None = None, **columns: str) -> Qrels:
-        """Read a file; the format is found from its content unless `format` insists on one."""
+        """Read a file; the format is detected from the content unless `format` names one."""
         if format is None and not columns:
-            from steelyard.io.clean_qrels import read_clean_qrels
+            from steelyard.io.trec import read_regular_qrels
 
-            if (found := read_clean_qrels(Path(path))) is not None:
+            if (found := read_regular_qrels(Path(path))) is not None:
                 qrels = cls({})
                 qrels._judged, qrels._grades = found
                 return qrels
@@ -285,9 +109,9 @@ class Qrels:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row], query_ids: Sequence[str] = ()) -> Qrels:
-        """Judgments from rows of query, document, grade, target (None: the document is its own).
+        """Qrels from rows of query, document, grade, target (None: the document is its own target).
 
-        `query_ids` names the queries, those without a judgment too; by default those of the rows.
+        `query_ids` names the queries, including those without a judgment; by default those of the rows.
 
         >>> Qrels.from_rows([("q1", "d1", 1, "a"), ("q1", "d2", 1, "a")])
         Qrels: 1 query, 2 judgments, 2 relevant, 1 target
@@ -298,7 +122,7 @@ class Qrels:
 
     @classmethod
     def of(cls, source: Any, **columns: str) -> Qrels:
-        """A Qrels as it is; a path read; anything else made into one, its columns named as in Qrels()."""
+        """Qrels unchanged; a path read; anything else passed to Qrels(), with columns named as there."""
         if isinstance(source, Qrels):
             return source
         if isinstance(source, (str, Path)):
@@ -306,31 +130,31 @@ class Qrels:
         return cls(source, **columns)
 
     def write(self, path: str | Path, format: str | None = None) -> None:
-        """Write a file, in the format its name asks for (.trec, .tsv, .json, .parquet, ...) or `format`."""
+        """Write a file, in the format of its suffix (.trec, .tsv, .json, .parquet, ...) or `format`."""
         from steelyard.io import write_qrels
 
         write_qrels(self, Path(path), format)
 
     def without_empty(self) -> Qrels:
-        """The same without the queries that no document is judged for, which a TREC file cannot hold.
+        """The same without the queries that have no judged document, which a TREC file cannot hold.
 
         >>> Qrels({"q1": ["d1"], "q2": []}).without_empty()
         Qrels: 1 query, 1 judgment, 1 relevant
         """
-        kept, held = Qrels({}), np.diff(self._judged.starts) > 0
-        query_ids = list(compress(self._judged.query_ids, held.tolist()))
-        starts = self._judged.starts[np.append(True, held)]
+        kept, filled = Qrels({}), np.diff(self._judged.starts) > 0
+        query_ids = list(compress(self._judged.query_ids, filled.tolist()))
+        starts = self._judged.starts[np.append(True, filled)]
         kept._judged = JudgedDocs(query_ids, starts, self._judged.doc_ids)
         kept._grades, kept.notes = self._grades, self.notes
         if self._explicit is not None:
-            place = np.cumsum(held) - 1
+            place = np.cumsum(filled) - 1
             kept._explicit = replace(self._explicit, query=place[self._explicit.query])
         return kept
 
-    # Three ways in, one set of columns.
+    # From a mapping, a frame or rows to one set of columns
 
     def _from_mapping(self, source: Mapping[Any, Any]) -> None:
-        query_ids = text_ids(source, "query id", "the judgments", unique=True)
+        query_ids = text_ids(source, "query id", "the qrels", unique=True)
         values = list(source.values())
         native = kernel()
         flat = flatten(values) if native is None else native.flatten(values)
@@ -394,7 +218,7 @@ class Qrels:
         explicit = any(target is not None for _, _, target in pairs)
         self._explicit = _targets(pairs, pair_doc, pair_grade, query_ids) if explicit else None
 
-    # What evaluation reads.
+    # For evaluation
 
     @property
     def judged(self) -> JudgedDocs:
@@ -408,7 +232,7 @@ class Qrels:
 
     @cached_property
     def targets(self) -> Targets:
-        """Which document satisfies which target. Flat judgments: each relevant document is its own."""
+        """Which document satisfies which target. Without targets, each relevant document is its own."""
         if self._explicit is not None:
             return self._explicit
         relevant = np.flatnonzero(self._grades > 0)
@@ -428,14 +252,14 @@ class Qrels:
 
     @property
     def has_targets(self) -> bool:
-        """Whether the judgments name targets, beyond each relevant document being its own."""
+        """Whether the qrels name targets, rather than each relevant document being its own."""
         return self._explicit is not None
 
-    # What users read.
+    # For users
 
     @property
     def queries(self) -> list[str]:
-        """The query ids, in the order they came."""
+        """The query ids, in the order of the input."""
         return list(self._judged.query_ids)
 
     @cached_property
@@ -468,7 +292,7 @@ class Qrels:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the content: the same judgments, whatever file they came from, have the same one."""
+        """A hash of the content, independent of the file it came from."""
         import hashlib
 
         digest = hashlib.sha256()
@@ -490,7 +314,7 @@ class Qrels:
         return digest.hexdigest()[:16]
 
     def query_fingerprints(self) -> dict[str, str]:
-        """A short hash of each query's judgments: which of them changed between two sets.
+        """A short hash of each query's judgments, to see which changed between two qrels.
 
         >>> before, after = Qrels({"q1": ["a"], "q2": ["b"]}), Qrels({"q2": ["b", "c"], "q1": ["a"]})
         >>> one, other = before.query_fingerprints(), after.query_fingerprints()
@@ -518,7 +342,9 @@ class Qrels:
         """How many documents are judged, over all queries."""
         return len(self._judged.doc_ids)
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """How many queries, judgments, relevant documents and targets there are."""
         parts = [
             counted(len(self._judged.query_ids), "query", "queries"),
             counted(len(self), "judgment"),
@@ -526,7 +352,10 @@ class Qrels:
         ]
         if self.has_targets:
             parts.append(counted(len(self.targets.name), "target"))
-        return f"Qrels: {', '.join(parts)}"
+        return ", ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"Qrels: {self.summary}"
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -544,7 +373,7 @@ def _targets(
     pair_grade: Floats,
     query_ids: Sequence[str],
 ) -> Targets:
-    """The named targets; a relevant document without one is its own."""
+    """The named targets; a relevant document without one is its own target."""
     code: dict[tuple[str, str], int] = {}
     kept: list[int] = []
     target: list[int] = []
@@ -560,4 +389,43 @@ def _targets(
         grade=pair_grade[kept],
         query=np.array([place[query] for query, _ in code], dtype=np.int64),
         name=[name for _, name in code],
+    )
+
+
+def relevant_in_words(grades: Floats) -> str:
+    """How many judgments are relevant, and how many are above 0 but below 1, where measures start to count.
+
+    >>> relevant_in_words(np.array([0.0, 1.0, 2.0])), relevant_in_words(np.array([0.5, 0.2, 1.0]))
+    ('2 relevant', '1 relevant, 2 graded above 0 but below 1 (relevant with rel=0.2)')
+    """
+    faint = grades[(grades > 0) & (grades < 1)]
+    text = f"{int(np.sum(grades >= 1)):,} relevant"
+    if len(faint):
+        text += f", {len(faint):,} graded above 0 but below 1 (relevant with rel={float(faint.min()):g})"
+    return text
+
+
+def grade_error(query: str, doc: str, grade: float) -> InputError:
+    """A grade that is not a finite number."""
+    return InputError(
+        f"judgment of document {doc!r} for query {query!r}: grade {grade} is not a finite number."
+    )
+
+
+def disagreement(query: str, doc: str, target: str | None, first: float, later: float) -> str:
+    """One judgment that disagrees with an earlier one, for a message."""
+    about = f" (target {target!r})" if target is not None else ""
+    return f"query {query!r}, document {doc!r}{about}: graded {first:g} and {later:g}"
+
+
+def disagreement_error(total: int, disagreements: Sequence[str]) -> InputError:
+    """Judgments that disagree with earlier ones: their number, and the first of them."""
+    return InputError(
+        problem_report(
+            f"{counted(total, 'judgment disagrees', 'judgments disagree')} with an earlier one of the same "
+            "query and document:",
+            disagreements,
+            "Keep one grade for each, or give each its own target.",
+            total=total,
+        )
     )

@@ -50,7 +50,7 @@ def test_chunks_are_slices_that_cover_the_text(text: str, cutter: Any) -> None:
 
 @given(texts, st.integers(2, 9), st.integers(0, 8))
 @settings(deadline=None)
-def test_fixed_windows_overlap_by_so_many_words(text: str, tokens: int, overlap: int) -> None:
+def test_fixed_windows_overlap(text: str, tokens: int, overlap: int) -> None:
     overlap = min(overlap, tokens - 1)
     words = text.split()
     made = [chunk.text.split() for chunk in chunk_documents({"d": text}, Fixed(tokens, overlap))]
@@ -61,7 +61,7 @@ def test_fixed_windows_overlap_by_so_many_words(text: str, tokens: int, overlap:
 
 def test_sentences_are_not_cut() -> None:
     text = 'He asked: "Why?" Nobody knew. 終わり。 次。\n\nA heading\n\nThe end!'
-    made = [text[a:b] for a, b in Sentence(tokens=1).stretches(text)]
+    made = [text[a:b] for a, b in Sentence(tokens=1).spans(text)]
     assert made == ['He asked: "Why?"', "Nobody knew.", "終わり。", "次。", "A heading", "The end!"]
 
 
@@ -70,7 +70,7 @@ def test_whole_and_empty_documents() -> None:
     assert [(chunk.chunk_id, chunk.text) for chunk in chunks] == [("a#1", " all \n")]
 
 
-def test_a_tokenizer_of_ones_own() -> None:
+def test_a_custom_tokenizer() -> None:
     def pieces(text: str) -> list[str]:
         return re.findall(r"\w{1,3}", text)
 
@@ -85,8 +85,14 @@ def test_a_tokenizer_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("fixt", "there is no chunker 'fixt'. Did you mean fixed"),
-        ({"fixed": {"token": 5}}, "no setting 'token'. Did you mean tokens"),
+        (
+            "fixt",
+            "unknown chunker 'fixt'; expected one of fixed, sentence, recursive, whole. Did you mean fixed",
+        ),
+        (
+            {"fixed": {"token": 5}},
+            "unknown setting 'token'; expected one of tokens, overlap, tokenizer, name. Did you mean token",
+        ),
         ({"fixed": {"tokens": 0}}, "tokens is 0"),
         ({"fixed": {"tokens": 5, "overlap": 5}}, "overlap is 5; expected 0 to 4"),
         ({"sentence": {"tokens": 0}}, "sentence: tokens is 0"),
@@ -96,13 +102,13 @@ def test_a_tokenizer_of_ones_own() -> None:
         (7, "7 is not a chunker"),
     ],
 )
-def test_chunkers_that_do_not_exist(spec: Any, said: str) -> None:
+def test_unknown_chunkers_and_settings(spec: Any, said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
         chunker(spec)
 
 
-def test_tokenizers_that_do_not_exist() -> None:
-    with pytest.raises(InputError, match="there is no tokenizer 'bpe'"):
+def test_unknown_tokenizers() -> None:
+    with pytest.raises(InputError, match="unknown tokenizer 'bpe'"):
         token_counts({"d": "x"}, "bpe")
-    with pytest.raises(InputError, match="the tokenizer gives a int"):
+    with pytest.raises(InputError, match="the tokenizer returns a int"):
         token_starts("x", lambda text: [1])

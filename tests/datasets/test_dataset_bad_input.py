@@ -1,4 +1,4 @@
-"""Files that are not what they should be: which file, which line, what was expected."""
+"""Wrong files: the error names the file, the line and what was expected."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def make(
         ('{"_id": "d2", "text": "x", "links": "d1"}', "links is a str; expected a list of document ids"),
         ('{"_id": "d2", "text": "x", "links": [null]}', "a link is nothing (None); expected text"),
         ('{"_id": "d2", "text": "x", "group": ["g"]}', "group is a list; expected text"),
-        ('{"_id": "d2", "text": "\\ud800"}', "holds half of a surrogate pair"),
-        ('{"_id": "d2", "text": "x", "text": "y"}', "the name 'text' comes twice in one object"),
+        ('{"_id": "d2", "text": "\\ud800"}', "holds half of a surrogate pair, which is not a character"),
+        ('{"_id": "d2", "text": "x", "text": "y"}', "the name 'text' occurs twice in one JSON object"),
         ("[" * 100_000, "nested too deep"),
     ],
 )
-def test_a_line_that_is_no_document(tmp_path: Path, line: str, problem: str) -> None:
+def test_a_wrong_line_of_the_corpus(tmp_path: Path, line: str, problem: str) -> None:
     make(tmp_path, corpus=f"{GOOD_CORPUS}\n{line}\n")
     with pytest.raises(InputError) as caught:
         Dataset.read(tmp_path)
     text = str(caught.value)
     assert text.startswith(f"{tmp_path / 'corpus.jsonl'}: 1 line is not as expected:\n  line 3: {problem}")
-    assert text.endswith('Expected one document a line, as {"_id": "d1", "title": "...", "text": "..."}.')
+    assert text.endswith('Expected one document per line, as {"_id": "d1", "title": "...", "text": "..."}.')
 
 
 def test_all_wrong_lines_are_counted_and_ten_shown(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_all_wrong_lines_are_counted_and_ten_shown(tmp_path: Path) -> None:
         ("", "empty"),
     ],
 )
-def test_judgments_that_cannot_be_read(tmp_path: Path, qrels: str, problem: str) -> None:
+def test_qrels_that_cannot_be_read(tmp_path: Path, qrels: str, problem: str) -> None:
     make(tmp_path, qrels=qrels)
     with pytest.raises(InputError) as caught:
         Dataset.read(tmp_path)
@@ -86,7 +86,7 @@ def test_judgments_that_cannot_be_read(tmp_path: Path, qrels: str, problem: str)
 
 def test_empty_and_undecodable_files(tmp_path: Path) -> None:
     make(tmp_path, corpus="\n\n")
-    with pytest.raises(InputError, match=r"corpus\.jsonl is empty. Expected one document a line"):
+    with pytest.raises(InputError, match=r"corpus\.jsonl: the file is empty. Expected one document per line"):
         Dataset.read(tmp_path)
     make(tmp_path)
     (tmp_path / "corpus.jsonl").write_bytes('{"_id": "d1", "text": "café"}\n'.encode("latin-1"))
@@ -94,33 +94,36 @@ def test_empty_and_undecodable_files(tmp_path: Path) -> None:
         Dataset.read(tmp_path)
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_missing_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such folder or file"):
         Dataset.read(tmp_path / "gone")
-    with pytest.raises(InputError, match="in no layout that is known.*It holds nothing"):
+    with pytest.raises(InputError, match="unknown layout.*The folder holds nothing"):
         Dataset.read(tmp_path)
     (tmp_path / "corpus.jsonl").write_text(GOOD_CORPUS)
-    with pytest.raises(InputError, match=r"no judgments: expected qrels.tsv.*It holds corpus.jsonl"):
+    with pytest.raises(
+        InputError, match=r"there are no qrels: expected qrels.tsv.*The folder holds corpus.jsonl"
+    ):
         Dataset.read(tmp_path)
     (tmp_path / "qrels.tsv").write_text(GOOD_QRELS)
     (tmp_path / "querys.jsonl").write_text(GOOD_QUERIES)
     with pytest.raises(
-        InputError, match=r"has no queries.jsonl; it holds corpus.jsonl, qrels.tsv, querys.jsonl"
+        InputError, match=r"there is no queries.jsonl; the folder holds corpus.jsonl, qrels.tsv, querys.jsonl"
     ):
         Dataset.read(tmp_path)
-    with pytest.raises(InputError, match="one file of a JSONL trio: name its folder"):
+    with pytest.raises(InputError, match="one file of a dataset in BEIR's layout; name its folder"):
         Dataset.read(tmp_path / "corpus.jsonl")
     (tmp_path / "data.bin").write_bytes(b"?")
-    with pytest.raises(InputError, match="its name does not say what it is"):
+    with pytest.raises(InputError, match=r"unknown suffix '\.bin'; name the format"):
         Dataset.read(tmp_path / "data.bin")
 
 
 def test_formats_and_options_that_do_not_exist(tmp_path: Path) -> None:
     make(tmp_path)
-    with pytest.raises(InputError, match=r"no dataset format 'bier'.*Did you mean beir\?"):
+    with pytest.raises(InputError, match=r"unknown dataset format 'bier'.*Did you mean beir\?"):
         Dataset.read(tmp_path, format="bier")
     with pytest.raises(
-        InputError, match=r"a beir dataset has no option 'splits'; it has split.*Did you mean split\?"
+        InputError,
+        match=r"a beir dataset has no option 'splits'; its options are split.*Did you mean split\?",
     ):
         Dataset.read(tmp_path, splits="dev")
     with pytest.raises(InputError, match=r"a beir dataset has no option 'seed'"):
@@ -133,10 +136,10 @@ def test_formats_and_options_that_do_not_exist(tmp_path: Path) -> None:
 
 def test_autorag_tables_without_their_columns(tmp_path: Path) -> None:
     pl.DataFrame({"qid": ["q"], "query": ["?"], "gt": [["d"]]}).write_parquet(tmp_path / "qa.parquet")
-    with pytest.raises(InputError, match=r"has no corpus.parquet: name the file \(corpus=...\)"):
+    with pytest.raises(InputError, match=r"there is no corpus.parquet; name the file \(corpus=...\)"):
         Dataset.read(tmp_path)
     pl.DataFrame({"doc_id": ["d"], "contents": ["x"]}).write_parquet(tmp_path / "corpus.parquet")
-    with pytest.raises(InputError, match=r"has no column 'retrieval_gt'; expected qid, query, retrieval_gt"):
+    with pytest.raises(InputError, match=r"no column 'retrieval_gt'; expected qid, query, retrieval_gt"):
         Dataset.read(tmp_path)
     pl.DataFrame({"qid": ["q"], "query": ["?"], "retrieval_gt": [[1]]}).write_parquet(tmp_path / "qa.parquet")
     with pytest.raises(InputError, match="row 1: a int among the ids"):
@@ -155,7 +158,7 @@ def test_autorag_tables_without_their_columns(tmp_path: Path) -> None:
         Dataset.read(tmp_path)
 
 
-def test_autorag_empty_targets_are_no_target(tmp_path: Path) -> None:
+def test_autorag_empty_targets_are_dropped(tmp_path: Path) -> None:
     truth = [[["a", "b"], []], [[]], None, [["", "c"]]]
     frame = pl.DataFrame({"qid": [1, 2, 3, 4], "query": ["?"] * 4, "retrieval_gt": truth})
     frame.write_parquet(tmp_path / "qa.parquet")
@@ -172,7 +175,7 @@ def test_autorag_empty_targets_are_no_target(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ({"queries": {}, "corpus": {}}, "holds no object 'relevant_docs'"),
+        ({"queries": {}, "corpus": {}}, "there is no object 'relevant_docs'"),
         ({"queries": {"q": 1}, "corpus": {"d": "x"}, "relevant_docs": {}}, "query 'q': a int, not its text"),
         (
             {"queries": {"q": "?"}, "corpus": {"d": "x"}, "relevant_docs": {"q": "d"}},
@@ -181,7 +184,7 @@ def test_autorag_empty_targets_are_no_target(tmp_path: Path) -> None:
         ({"queries": {"q": "?"}, "corpus": {"": "x"}, "relevant_docs": {}}, "the id of a document is empty"),
     ],
 )
-def test_llama_index_json_that_is_none(tmp_path: Path, content: object, problem: str) -> None:
+def test_wrong_llama_index_json(tmp_path: Path, content: object, problem: str) -> None:
     path = tmp_path / "dataset.json"
     path.write_text(json.dumps(content))
     with pytest.raises(InputError) as caught:
@@ -193,14 +196,14 @@ def test_llama_index_json_that_is_none(tmp_path: Path, content: object, problem:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ([], "holds an empty list"),
+        ([], "MultiHopRAG.json: an empty list"),
         (["question"], "entry 1: a str, not an object"),
         ([{"question": "?"}], "entry 1: query is nothing (None), not text"),
         ([{"query": "?", "evidence_list": ["fact"]}], "entry 1: evidence_list is not a list of objects"),
         ([{"query": "?", "evidence_list": [{"url": "u"}]}], "entry 1: a piece of evidence has no fact"),
     ],
 )
-def test_multihop_json_that_is_none(tmp_path: Path, content: object, problem: str) -> None:
+def test_wrong_multihop_json(tmp_path: Path, content: object, problem: str) -> None:
     path = tmp_path / "MultiHopRAG.json"
     path.write_text(json.dumps(content))
     with pytest.raises(InputError) as caught:
@@ -221,7 +224,7 @@ def test_ms_marco_lines_of_another_width(tmp_path: Path) -> None:
     ]
 
 
-def test_mappings_that_are_no_corpus() -> None:
+def test_wrong_mappings() -> None:
     with pytest.raises(InputError, match="document 'd1' is a int; expected its text"):
         Corpus.of({"d1": 3})
     with pytest.raises(InputError, match="text is a int; expected text"):

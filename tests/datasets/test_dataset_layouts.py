@@ -1,4 +1,4 @@
-"""Every layout that Dataset.read knows, in the small."""
+"""Every layout that Dataset.read knows, on small examples."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_records_keep_what_they_have(trio: Path) -> None:
     assert dict(dataset.queries) == {"q1": "weighing", "q2": "rowing", "q3": "mooring"}
     assert dataset.queries.column("type") == {"q1": "easy", "q2": "hard"}
     assert dataset.qrels.frame.rows() == [("q1", "d1", 2, "x"), ("q2", "2", 1, "2"), ("q2", "d3", -1, None)]
-    with pytest.raises(InputError, match=r"no column 'typ'; they have type. Did you mean type\?"):
+    with pytest.raises(InputError, match=r"no column 'typ'; their columns: type. Did you mean type\?"):
         dataset.queries.column("typ")
 
 
@@ -65,18 +65,18 @@ def test_splits(trio: Path) -> None:
     (trio / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq2\t2\t1\nq3\td3\t1\n")
     test = Dataset.read(trio)
     assert list(test.queries) == ["q1"]
-    assert test.notes == (
-        "judgments of split 'test' read; there are also train (split=...)",
-        "2 queries without judgments left out (unjudged='keep' keeps them)",
-    )
+    assert list(map(str, test.notes)) == [
+        "the qrels of split 'test' were read; there are also train (split=...)",
+        "2 queries without judgments dropped (unjudged='keep' keeps them)",
+    ]
     assert list(Dataset.read(trio, split="train").queries) == ["q2", "q3"]
     assert list(Dataset.read(trio, split="train", unjudged="keep").queries) == ["q1", "q2", "q3"]
     with pytest.raises(
-        InputError, match=r"no judgments of split 'trian'; it has test, train. Did you mean train\?"
+        InputError, match=r"no qrels for split 'trian'; the splits are test, train. Did you mean train\?"
     ):
         Dataset.read(trio, split="trian")
     (trio / "qrels" / "test.tsv").rename(trio / "qrels" / "dev.tsv")
-    with pytest.raises(InputError, match=r"judgments of dev, train and none of test: say which"):
+    with pytest.raises(InputError, match=r"there are qrels for dev, train and none for test; select one"):
         Dataset.read(trio)
 
 
@@ -101,7 +101,7 @@ def test_compressed_files(trio: Path, ending: str) -> None:
     assert Dataset.read(trio) == plain
 
 
-def test_a_header_alone_is_no_judgments(trio: Path) -> None:
+def test_a_header_alone_is_empty_qrels(trio: Path) -> None:
     (trio / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n")
     dataset = Dataset.read(trio)
     assert (len(dataset.qrels), len(dataset.queries)) == (0, 3)
@@ -140,7 +140,7 @@ def test_multihop_rag_articles_are_found_by_url_and_by_title(tmp_path: Path) -> 
         ("1", None),
         ("2", "http://c"),
     ]
-    assert dataset.notes[0] == "1 piece of evidence name an article that is not there"
+    assert str(dataset.notes[0]) == "1 piece of evidence names an article that is not in the corpus"
     assert dataset == Dataset.read(tmp_path / "MultiHopRAG.json")
 
 
@@ -175,9 +175,9 @@ def test_ms_marco(tmp_path: Path) -> None:
     (tmp_path / "queries.train.tsv").write_text("12\tnever judged\n")
     (tmp_path / "qrels.train.tsv").write_text("12\t0\t0\t1\n")
     assert dict(Dataset.read(tmp_path, split="train").queries) == {"12": "never judged"}
-    with pytest.raises(InputError, match=r"qrels of dev\.small, train: say which \(split=...\)"):
+    with pytest.raises(InputError, match=r"there are qrels for dev\.small, train; select one \(split=...\)"):
         Dataset.read(tmp_path)
-    with pytest.raises(InputError, match=r"no qrels of split 'dev'; it has dev\.small, train"):
+    with pytest.raises(InputError, match=r"no qrels for split 'dev'; the splits are dev\.small, train"):
         Dataset.read(tmp_path, split="dev")
 
 
@@ -196,7 +196,7 @@ class TestTable:
         path.write_text(text)
         return path
 
-    def test_rest_is_what_has_no_other_part(self, tmp_path: Path) -> None:
+    def test_rest_is_every_column_without_another_role(self, tmp_path: Path) -> None:
         path = self.write(
             tmp_path, "id,ask,answer,note,wrong,kind\na,how,by hand,,\"['b']\",x\nb,why,because,indeed,,y\n"
         )
@@ -210,7 +210,7 @@ class TestTable:
             ("b-1", "b", 1, "b"),
         ]
 
-    def test_cells_are_joined_as_asked(self, tmp_path: Path) -> None:
+    def test_cells_are_joined_by_the_separator(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, "id,q1,q2,text\na,x,,\nb,,y,t\n")
         dataset = Dataset.read(path, queries=["q1", "q2"], document="all", empty="nan", separator=" | ")
         assert dict(dataset.corpus) == {"a": "a | x | nan | nan", "b": "b | nan | y | t"}
@@ -223,10 +223,10 @@ class TestTable:
         dataset = Dataset.read(path, queries="question", document="context")
         assert dict(dataset.corpus) == {"0": "same", "2": "other"}
         assert dict(dataset.queries) == {"0-1": "first?", "0-2": "second?", "2-1": "third?"}
-        assert dataset.notes == (
+        assert list(map(str, dataset.notes)) == [
             "no column holds ids: documents have the numbers of their rows, from 0",
-            "1 row with the text of an earlier one are the same document",
-        )
+            "1 row repeats the text of an earlier one and is the same document",
+        ]
 
     def test_a_column_may_name_the_relevant_documents(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, 'id,ask,text,gold\na,x,A,"[[""b"", ""c""], [""a""]]"\nb,,B,\nc,,C,\n')
@@ -249,10 +249,10 @@ class TestTable:
         (finding,) = dataset.findings
         assert (finding.kind, finding.items) == ("relevant-distractor", (("a-1", "a"),))
 
-    def test_what_cannot_be_mapped(self, tmp_path: Path) -> None:
+    def test_wrong_options_and_cells(self, tmp_path: Path) -> None:
         path = self.write(tmp_path, 'id,ask,text,wrong\na,x,A,"[\'b\'"\n,y,B,"{\'b\'}]"\nc,z,C,"[b]"\n')
         with pytest.raises(
-            InputError, match=r"say which columns hold queries \(queries=...\). Its columns are id, ask"
+            InputError, match=r"name the columns that hold queries \(queries=...\). The columns are id, ask"
         ):
             Dataset.read(path)
         with pytest.raises(InputError, match=r"no column 'asks' \(queries\).*Did you mean ask\?"):
@@ -263,7 +263,7 @@ class TestTable:
             Dataset.read(path, queries="ask", distractors="wrong")
         assert "2 rows not as expected" in str(caught.value)
         assert "row 2: id (id) is empty" in str(caught.value)
-        assert "row 3: a cell does not spell a list: '[b]'" in str(caught.value)
+        assert "row 3: a cell does not hold a list: '[b]'" in str(caught.value)
 
 
 class Doc(NamedTuple):
@@ -344,14 +344,14 @@ def test_ir_datasets_by_id(monkeypatch: pytest.MonkeyPatch) -> None:
         Dataset.read("ir_datasets:toy/test")
 
 
-def test_a_folder_whose_judgments_are_elsewhere(trio: Path, tmp_path: Path) -> None:
-    (trio / "qrels.tsv").write_text("not a table of judgments\n")
+def test_a_folder_whose_qrels_are_elsewhere(trio: Path, tmp_path: Path) -> None:
+    (trio / "qrels.tsv").write_text("not a qrels table\n")
     bare = Dataset.read(trio, judged=False)
     assert (len(bare.queries), len(bare.qrels)) == (3, 0)
     (trio / "named.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
-    assert len(Dataset.read(trio, judged=False, qrels="named.tsv").qrels) == 1, "what is named is read"
+    assert len(Dataset.read(trio, judged=False, qrels="named.tsv").qrels) == 1, "a file that is named is read"
     (tmp_path / "collection.tsv").write_text("0\tA passage.\n")
     (tmp_path / "queries.tsv").write_text("7\twhat?\n")
     assert list(Dataset.read(tmp_path, judged=False, format="msmarco").queries) == ["7"]
-    with pytest.raises(InputError, match="has no qrels.tsv"):
+    with pytest.raises(InputError, match="there is no qrels.tsv"):
         Dataset.read(tmp_path, format="msmarco")

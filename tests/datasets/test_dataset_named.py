@@ -13,7 +13,7 @@ from steelyard.errors import InputError
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the reader stands: a dataset in data/, judgments in it and beside it."""
+    """The working folder: a dataset in data/, qrels in it and beside it."""
     data = tmp_path / "data"
     data.mkdir()
     (data / "corpus.jsonl").write_text('{"_id": "a", "text": "one"}\n{"_id": "b", "text": "two"}\n')
@@ -32,9 +32,7 @@ def judged(dataset: Dataset) -> list[str]:
 @pytest.mark.parametrize(
     ("qrels", "docs"), [("inside.tsv", ["a"]), ("outside.tsv", ["b"])], ids=["in the dataset", "beside"]
 )
-def test_judgments_of_a_name_of_their_own_are_looked_for_in_the_dataset_first(
-    folder: Path, qrels: str, docs: list[str]
-) -> None:
+def test_named_qrels_are_searched_in_the_dataset_first(folder: Path, qrels: str, docs: list[str]) -> None:
     assert judged(dataset_named({"path": "data", "qrels": qrels}, folder)) == docs
     assert judged(dataset_named(f"{{path: data, qrels: {qrels}}}", folder)) == docs
 
@@ -48,7 +46,10 @@ def test_a_folder_called_demo_is_not_the_demo(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ("{path: data, qrels: absent.tsv}", "has no absent.tsv; it holds corpus.jsonl, inside.tsv"),
+        (
+            "{path: data, qrels: absent.tsv}",
+            "there is no absent.tsv; the folder holds corpus.jsonl, inside.tsv",
+        ),
         ("{qrels: inside.tsv}", "expected demo, ir_datasets:ID, a path, or a path with options"),
         ("{path: data", "is not YAML"),
         ("{path: data, qrel: inside.tsv}", "no option 'qrel'.*Did you mean qrels"),
@@ -56,6 +57,6 @@ def test_a_folder_called_demo_is_not_the_demo(folder: Path) -> None:
         ("absent", "there is no such folder or file"),
     ],
 )
-def test_what_is_no_dataset_is_told(folder: Path, named: object, said: str) -> None:
+def test_wrong_names_are_reported(folder: Path, named: object, said: str) -> None:
     with pytest.raises(InputError, match=said):
         dataset_named(named, folder)

@@ -1,4 +1,4 @@
-"""Datasets as they are in the wild: counts known in advance, and what validation finds in them."""
+"""Real datasets: counts known in advance, and the findings of validation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from steelyard.datasets import Dataset, validate_dataset
 from steelyard.errors import InputError
+from steelyard.notes import note
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -78,7 +79,7 @@ def test_what_to_do_with_unjudged_queries_is_a_setting() -> None:
     assert (len(kept.queries), len(kept.qrels.queries)) == (500, 429)
     assert (len(dropped.queries), len(dropped.qrels.queries)) == (429, 429)
     assert (len(unanswerable.queries), len(unanswerable.qrels.queries)) == (500, 500)
-    assert "71 queries without judgments left out" in dropped.notes[-1]
+    assert dropped.notes[-1] == note("unjudged-queries-dropped", count=71)
 
 
 def test_validation_finds_what_is_odd_in_cranfield() -> None:
@@ -143,7 +144,7 @@ def test_real_data_survives_writing(name: str, tmp_path: Path) -> None:
     assert after.qrels == before.qrels
 
 
-def test_multihop_rag_json_is_read_as_its_trio(tmp_path: Path) -> None:
+def test_multihop_rag_json_equals_its_beir_layout(tmp_path: Path) -> None:
     trio = Dataset.read(folder("multihop-rag"), unjudged="unanswerable")
     facts = {doc: (trio.corpus.titles[doc], text) for doc, text in trio.corpus.texts.items()}
     judged: dict[str, list[str]] = {query: [] for query in trio.queries}
@@ -159,7 +160,7 @@ def test_multihop_rag_json_is_read_as_its_trio(tmp_path: Path) -> None:
     ]
     (tmp_path / "MultiHopRAG.json").write_text(json.dumps(questions), encoding="utf-8")
     read = Dataset.read(tmp_path)
-    assert read.notes[0] == "no articles beside the questions: the evidence facts are the corpus"
+    assert read.notes[0] == note("facts-are-corpus")
     assert dict(read.corpus) == dict(trio.corpus)
     assert dict(read.queries) == dict(trio.queries)
     assert read.qrels.fingerprint == trio.qrels.fingerprint

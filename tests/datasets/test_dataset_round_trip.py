@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.datasets import Corpus, Dataset, Queries
-from steelyard.datasets.corpus import PackedIds, PackedTexts
+from steelyard.datasets.packed import PackedIds, PackedTexts
 from steelyard.errors import InputError
 from steelyard.qrels import Qrels
 
@@ -94,7 +94,7 @@ def test_writing_twice_gives_the_same_bytes_and_a_folder_is_made(tmp_path: Path)
         assert (tmp_path / "a/b" / file).read_bytes() == (tmp_path / "c" / file).read_bytes()
     assert Dataset.read(tmp_path / "c").fingerprint == dataset.fingerprint
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be made a folder"):
+    with pytest.raises(InputError, match="the folder cannot be created"):
         dataset.write(tmp_path / "file")
 
 
@@ -150,7 +150,7 @@ def test_packed_ids_are_found_and_repeats_known(ids: list[str]) -> None:
     assert packed.repeats() == expected
 
 
-def test_ids_with_equal_hashes_are_told_apart() -> None:
+def test_ids_with_equal_hashes_are_distinguished() -> None:
     # These two have the same CRC-32.
     ids = PackedIds.of(["plumless", "buckeroo"])
     assert isinstance(ids, PackedIds)

@@ -1,4 +1,4 @@
-"""validate_dataset reports every problem at once, and near-duplicates are found as comparing every pair finds them."""
+"""validate_dataset reports every problem at once; near-duplicates are those that comparing every pair finds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.datasets import Dataset, near_duplicates, validate_dataset
-from steelyard.datasets.checks import shingles
+from steelyard.datasets.duplicates import shingles
 from steelyard.errors import InputError
 
 LONG = "the lift at the upper station is closed for repair from monday until the first of may"
@@ -65,7 +65,7 @@ def test_a_sound_dataset_has_nothing_to_report() -> None:
     assert validate_dataset(Dataset.of({"d1": LONG}, {"q1": "open?"}, {"q1": ["d1"]})) == []
 
 
-def test_distractors_of_another_target_are_found_in_judgments_made_by_hand() -> None:
+def test_distractors_of_another_target_are_found() -> None:
     from steelyard.qrels import Qrels
 
     qrels = Qrels.from_rows([("q1", "d1", 1, "a"), ("q1", "d1", -1, "b")])

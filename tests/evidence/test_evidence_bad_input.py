@@ -1,4 +1,4 @@
-"""Evidence and chunks that are not what they should be: refused with what is wrong, where, and what to do."""
+"""Wrong evidence and chunks: the error names what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.errors import InputError
+from steelyard.notes import note
 
 BOOK = "The balance weighs gold."
 SPAN = sy.Evidence({"q": [{"doc_id": "book", "start": 4, "end": 11}]})
@@ -21,7 +22,7 @@ SPAN = sy.Evidence({"q": [{"doc_id": "book", "start": 4, "end": 11}]})
         ({"q": [[]]}, "query 'q', target 1: [] is not a dict or a list of dicts"),
         ({"q": ["d7"]}, "target 1: 'd7' is not a dict"),
         ({"q": {"d7": 1}}, "query 'q': a dict, not a list of targets"),
-        ({"q": [{"facts": "x"}]}, "no condition 'facts'. Did you mean fact"),
+        ({"q": [{"facts": "x"}]}, "unknown condition 'facts'. Did you mean fact"),
         ({"q": [{"fact": " \n"}]}, "a fact is empty"),
         ({"q": [{"doc_id": "a", "start": 9, "end": 3}]}, "the span 9 to 3 of document 'a' is reversed"),
         ({"q": [{"doc_id": "a", "start": 3, "end": 3}]}, "is empty"),
@@ -57,8 +58,8 @@ def test_every_problem_is_reported_at_once() -> None:
     ("chunk", "said"),
     [
         ({"start": 0, "end": 20, "text": BOOK}, "characters 0 to 20 are 20, and its text has 24"),
-        ({"start": 9, "end": 3}, "characters 9 to 3 are no stretch"),
-        ({"start": -1, "end": 3}, "no stretch"),
+        ({"start": 9, "end": 3}, "characters 9 to 3 are not a span"),
+        ({"start": -1, "end": 3}, "not a span"),
         ({"start": 9}, "a start or an end, not both"),
         ({"start": "x", "end": 3}, "not whole numbers"),
     ],
@@ -76,7 +77,7 @@ def test_chunk_offsets_that_do_not_match_the_text(chunk: Any, said: str) -> None
         ({"doc_id": "other", "start": 0, "end": 3}, "'other' is not among the documents"),
     ],
 )
-def test_chunks_held_against_their_documents(chunk: Any, said: str) -> None:
+def test_chunks_that_differ_from_their_documents(chunk: Any, said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
         SPAN.judge([{"chunk_id": "c", "doc_id": "book", **chunk}], documents={"book": BOOK})
 
@@ -85,24 +86,24 @@ def test_chunks_held_against_their_documents(chunk: Any, said: str) -> None:
     ("span", "said"),
     [
         ({"start": 4, "end": 99}, "is out of range: the document has 24"),
-        ({"start": 4, "end": 11, "content": "boat"}, "is 'balance', and the evidence says 'boat'"),
+        ({"start": 4, "end": 11, "content": "boat"}, "is 'balance', but its content is 'boat'"),
         ({"doc_id": "z", "start": 4, "end": 11}, "there is no such document"),
     ],
 )
-def test_spans_held_against_their_documents(span: Any, said: str) -> None:
+def test_spans_that_differ_from_their_documents(span: Any, said: str) -> None:
     ev = sy.Evidence({"q": [{"doc_id": "book", **span}]})
     with pytest.raises(InputError, match=re.escape(said)):
         ev.judge({"book": BOOK}, documents={"book": BOOK})
 
 
-def test_a_parent_rule_that_maps_to_nothing() -> None:
+def test_a_parent_rule_without_a_match() -> None:
     ev = sy.Evidence({"q": [{"parent": "book"}]})
     chunks = [{"chunk_id": "book#1", "doc_id": "book#1"}, {"chunk_id": "book#2", "doc_id": "book#2"}]
     with pytest.raises(InputError, match="maps every chunk to nothing"):
         ev.judge(chunks, parent=lambda chunk: None)
     with pytest.raises(InputError, match="maps 1 of 2 chunks to nothing"):
         ev.judge(chunks, parent=re.compile(r"(.*)#1"))
-    with pytest.raises(InputError, match="maps to nothing the evidence names: it gives 'book#1'"):
+    with pytest.raises(InputError, match="gives no parent that the evidence names: it gives 'book#1'"):
         ev.judge(chunks)
     with pytest.raises(InputError, match="names the column 'shelf'"):
         ev.judge(chunks, parent="shelf")
@@ -118,12 +119,12 @@ def test_chunks_without_what_the_evidence_needs() -> None:
         sy.Evidence({"q": [{"doc_id": "book", "page": 1}]}).judge(bare)
 
 
-def test_chunks_that_are_none() -> None:
+def test_wrong_chunks() -> None:
     with pytest.raises(InputError, match="there are no chunks"):
         SPAN.judge([])
     with pytest.raises(InputError, match="a chunk is a str"):
         SPAN.judge(["text"])
-    with pytest.raises(InputError, match="1 chunk id comes more than once"):
+    with pytest.raises(InputError, match="1 chunk id occurs more than once"):
         SPAN.judge([{"chunk_id": "c"}, {"chunk_id": "c"}])
     with pytest.raises(InputError, match="expected chunk_id"):
         SPAN.judge([{"title": "c"}])
@@ -133,10 +134,10 @@ def test_overlapping_chunks_are_noted() -> None:
     chunks = [{"chunk_id": str(a), "doc_id": "book", "start": a, "end": a + 10} for a in (0, 5, 10)]
     found = SPAN.project(chunks)
     assert found.overlapping == 2
-    assert any("2 of 3 chunks overlap one before" in note for note in found.notes)
+    assert note("chunks-overlap", count=2, chunks=3) in found.notes
 
 
-def test_options_that_do_not_exist() -> None:
+def test_wrong_options() -> None:
     with pytest.raises(InputError, match="overlap is 'most'"):
         SPAN.judge({"book": BOOK}, overlap="most")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="share is 0"):

@@ -1,4 +1,4 @@
-"""Distractors survive re-chunking: held as evidence, projected like the rest, read, written, and kept from judgments."""
+"""Distractors survive re-chunking: as evidence, projected, read, written, and kept from qrels."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from plain_projection import satisfies
 import steelyard as sy
 from steelyard.errors import InputError
 from steelyard.evidence import span_scores
+from steelyard.notes import note
 
 BOOK = "The balance weighs gold. A boat floats, a stone sinks; the balance does not care."
 SPAN = {"doc_id": "book", "start": 4, "end": 23}
@@ -47,30 +48,28 @@ def graded(qrels: sy.Qrels) -> dict[tuple[str, str], float]:
         [[SPAN], [{**WRONG, "grade": -1}]],
     ],
 )
-def test_every_form_says_the_same(form: Any) -> None:
+def test_every_form_is_equal(form: Any) -> None:
     ev = sy.Evidence({"q": form})
     assert repr(ev) == "Evidence: 1 query, 1 target (1 span), 1 distractor"
     assert ev == sy.Evidence({"q": {"targets": [SPAN], "distractors": [WRONG]}})
     assert graded(ev.judge(chunks_of(24))) == {("q", "book/0"): 1, ("q", "book/24"): -1}
 
 
-def test_where_a_chunk_holds_both_it_is_relevant() -> None:
+def test_a_chunk_with_a_target_and_a_distractor_is_relevant() -> None:
     ev = sy.Evidence({"q": {"targets": [SPAN], "distractors": [WRONG]}, "other": {"distractors": [WRONG]}})
     found = ev.project({"book": BOOK})
     assert graded(found.qrels) == {("q", "book"): 1, ("other", "book"): -1}
     assert found.both == 1
-    assert (
-        "1 chunk holds a distractor and what the same query needs; it counts as relevant" in found.qrels.notes
-    )
+    assert note("relevant-with-distractor", count=1) in found.qrels.notes
 
 
-def test_a_distractor_counts_by_the_overlap_rule_and_has_no_stand_in() -> None:
+def test_a_distractor_counts_by_overlap_and_has_no_placeholder() -> None:
     ev = sy.Evidence({"q": {"targets": [SPAN], "distractors": [WRONG]}})
     assert graded(ev.judge(chunks_of(30))) == {("q", "book/0"): 1, ("q", "book/30"): -1}
     found = ev.project(chunks_of(30), overlap="whole")
     assert graded(found.qrels) == {("q", "book/0"): 1}
     assert found.lost_distractors.rows() == [("q", "characters 25 to 38 of document 'book'")]
-    assert "1 of 1 distractor is in no chunk and cannot mislead" in found.notes
+    assert note("distractors-not-found", count=1, distractors=1) in found.notes
     assert found.split.height == found.unfound.height == 0
 
 
@@ -118,7 +117,7 @@ def test_every_pair_by_the_plain_loop(spans: list[dict[str, Any]], size: int, ov
     assert {pair: grade for pair, grade in found.items() if "unfound" not in pair[1]} == wanted
 
 
-def test_judgments_keep_their_distractors() -> None:
+def test_qrels_keep_their_distractors() -> None:
     old = {"q1": {"a": 2, "b": -1, "c": 0}, "q2": {"b": -3}}
     by_id = sy.Evidence.from_qrels(old)
     assert repr(by_id) == "Evidence: 2 queries, 1 target (1 document), 2 distractors, 1 null query"
@@ -132,7 +131,7 @@ def test_judgments_keep_their_distractors() -> None:
         ("q2", "b#1"): -3,
         ("q2", "b#2"): -3,
     }
-    assert qrels.notes == ("1 judgment of grade 0 (judged, not relevant) is no evidence and left out",)
+    assert qrels.notes == (note("grade-0-dropped", count=1),)
     by_text = sy.Evidence.from_qrels(old, {"a": "gold", "b": "lead", "c": "tin"})
     assert graded(by_text.judge({"x": "gold and lead", "y": "lead"})) == {
         ("q1", "x"): 2,
@@ -142,7 +141,7 @@ def test_judgments_keep_their_distractors() -> None:
     }
 
 
-KEY = sy.Evidence(
+EVIDENCE = sy.Evidence(
     {
         "q1": {
             "targets": [
@@ -157,20 +156,22 @@ KEY = sy.Evidence(
 )
 
 
-@pytest.mark.parametrize("name", ["key.json", "key.jsonl", "key.csv", "key.tsv", "key.jsonl.gz"])
+@pytest.mark.parametrize(
+    "name", ["evidence.json", "evidence.jsonl", "evidence.csv", "evidence.tsv", "evidence.jsonl.gz"]
+)
 def test_what_is_written_reads_back(tmp_path: Path, name: str) -> None:
-    KEY.write(tmp_path / name)
-    assert sy.Evidence.read(tmp_path / name) == KEY
-    other = "again.csv" if name == "key.json" else "again.json"
+    EVIDENCE.write(tmp_path / name)
+    assert sy.Evidence.read(tmp_path / name) == EVIDENCE
+    other = "again.csv" if name == "evidence.json" else "again.json"
     sy.Evidence.read(tmp_path / name).write(tmp_path / other)
-    assert sy.Evidence.read(tmp_path / other) == KEY
+    assert sy.Evidence.read(tmp_path / other) == EVIDENCE
 
 
 def test_what_a_table_cannot_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a span with another condition, which a table cannot hold"):
-        sy.Evidence({"q": [{**SPAN, "page": 1}]}).write(tmp_path / "key.csv")
+        sy.Evidence({"q": [{**SPAN, "page": 1}]}).write(tmp_path / "evidence.csv")
     with pytest.raises(InputError, match=re.escape("written as .json, .jsonl, .csv or .tsv")):
-        KEY.write(tmp_path / "key.parquet")
+        EVIDENCE.write(tmp_path / "evidence.parquet")
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ def test_rows_of_facts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("evidence", "said"),
     [
-        ({"q": [[SPAN, {**WRONG, "grade": -1}]]}, "target 1: a distractor among what satisfies it"),
+        ({"q": [[SPAN, {**WRONG, "grade": -1}]]}, "target 1: a distractor among its alternatives"),
         ({"q": {"distractors": [{**WRONG, "grade": 1}]}}, "a distractor has a grade below 0"),
         ({"q": {"distractors": "d7"}}, "its distractors are a str, not a list of dicts"),
         ({"q": {"distractors": ["d7"]}}, "distractor 1: 'd7' is not a dict"),
@@ -238,6 +239,6 @@ def test_rows_that_cannot_be_used(tmp_path: Path) -> None:
             sy.Evidence.read(tmp_path / "bad.csv")
 
 
-def test_distractors_are_no_gold_text() -> None:
+def test_distractors_are_not_relevant_text() -> None:
     ev = sy.Evidence({"q": {"targets": [SPAN], "distractors": [WRONG]}})
     assert span_scores(ev, chunks_of(24), {"q": ["book/0"]}, k=1)["SpanR@1"] == 1.0

@@ -1,4 +1,4 @@
-"""Evidence read from files, each tool's own form; on real data, every judgment against the plain loop."""
+"""Evidence read from the files of each tool; on real data, every judgment compared with a plain loop."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_spans_as_references_and_as_rows(tmp_path: Path) -> None:
     assert sy.Evidence.read(written(tmp_path / "c.csv", flat)) == wanted
 
 
-def test_rows_of_one_target_are_any_of(tmp_path: Path) -> None:
+def test_rows_of_one_target_are_alternatives(tmp_path: Path) -> None:
     flat = "query_id,doc_id,start,end,target\nq,a,0,5,1\nq,b,3,9,1\nq,b,10,12,2\n"
     ev = sy.Evidence.read(written(tmp_path / "spans.csv", flat))
     assert [len(target) for target in ev.targets["q"]] == [2, 1]
@@ -72,8 +72,8 @@ def test_ragas_and_own_json(tmp_path: Path) -> None:
     assert sy.Evidence.read(written(tmp_path / "own.jsonl", text)) == sy.Evidence(own)
 
 
-def test_files_that_are_no_evidence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="which is no evidence"):
+def test_files_without_evidence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no evidence: the fields are title"):
         sy.Evidence.read(written(tmp_path / "a.json", [{"title": "x"}]))
     with pytest.raises(InputError, match="Did you mean spans"):
         sy.Evidence.read(written(tmp_path / "b.json", [{"references": []}]), format="span")
@@ -163,7 +163,7 @@ def test_every_projected_span_equals_the_plain_loop(overlap: Any, size: int, ste
 
 
 @needs_spans
-def test_one_chunk_a_text_finds_everything() -> None:
+def test_one_chunk_per_text_finds_everything() -> None:
     ev = sy.Evidence.read(DATA / "chunk-spans" / "questions_df.csv")
     texts = {
         path.stem: path.read_bytes().decode() for path in (DATA / "chunk-spans" / "corpora").glob("*.md")

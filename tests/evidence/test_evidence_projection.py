@@ -1,4 +1,4 @@
-"""Projected judgments equal a loop over every pair; a chunk border is reported; a hash, a page and a parent count."""
+"""Projected qrels equal a loop over every pair; split spans are reported; a hash, a page and a parent count."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from plain_projection import contains, judged
 
 import steelyard as sy
 from steelyard.evidence import facts as fact_matching
-from steelyard.evidence import projection, text_hash
+from steelyard.evidence import intervals as interval_join
+from steelyard.evidence import text_hash
 from steelyard.evidence.facts import Matching, find_facts
-from steelyard.evidence.projection import Intervals, overlaps
+from steelyard.evidence.intervals import Intervals, overlaps
+from steelyard.notes import note
 
 BOOK = "The balance weighs gold. A boat floats, a stone sinks; the balance does not care."
 
@@ -66,14 +68,14 @@ def test_frames_of_any_kind_give_the_same_judgments() -> None:
     ("overlap", "held"),
     [("any", {"book/0", "book/20"}), ("majority", {"book/0"}), ("whole", {"unfound:q:1"})],
 )
-def test_a_span_that_a_border_cuts(overlap: Any, held: set[str]) -> None:
+def test_a_span_split_by_a_chunk_boundary(overlap: Any, held: set[str]) -> None:
     ev = sy.Evidence({"q": [{"doc_id": "book", "start": 5, "end": 25}]})
     found = ev.project(chunks_of(BOOK, 20), overlap=overlap)
     assert {doc for _, doc, _ in rows(found.qrels)} == held
     assert found.split.to_dicts() == [
         {"query_id": "q", "target": 1, "doc_id": "book", "start": 5, "end": 25, "pieces": 2, "best": 0.75}
     ]
-    assert any("split by chunk borders" in note for note in found.qrels.notes)
+    assert note("spans-split", count=1, overlap=overlap) in found.qrels.notes
 
 
 def test_half_a_span_is_no_majority() -> None:
@@ -88,23 +90,23 @@ def test_a_target_that_nothing_satisfies_counts_as_not_found() -> None:
     assert scores.means == {"R(per=target)": 0.5, "AllTargets": 0.0}
     assert found.lost_facts["fact"].to_list() == ["weighs lead"]
     assert found.unfound["what"].to_list() == ["fact 'weighs lead'"]
-    assert any("this fact cannot be found by any retriever" in note for note in found.notes)
+    assert any("this fact cannot be found by any retriever" in str(each) for each in found.notes)
 
 
-def test_facts_in_no_document_and_facts_that_a_border_cuts_are_told_apart() -> None:
+def test_facts_in_no_document_and_facts_split_by_a_boundary_are_reported_separately() -> None:
     ev = sy.Evidence({"q": [{"fact": "A boat floats"}, {"fact": "weighs lead"}]})
     found = ev.project(chunks_of(BOOK, 30), documents={"book": BOOK})
     assert dict(found.lost_facts.select("fact", "in_document").iter_rows()) == {
         "A boat floats": True,
         "weighs lead": False,
     }
-    assert any("in no document: 'weighs lead' (query 'q')" in note for note in found.notes)
-    assert any("1 fact is in a document and in no chunk" in note for note in found.notes)
+    assert any("in no document: 'weighs lead' (query 'q')" in str(each) for each in found.notes)
+    assert note("facts-split", count=1) in found.notes
 
 
 def test_twelve_facts_that_no_retriever_can_find_are_listed() -> None:
     ev = sy.Evidence({"q": [{"fact": f"fact number {n} is nowhere"} for n in range(12)]})
-    notes = " ".join(ev.judge({"d1": BOOK}).notes)
+    notes = " ".join(map(str, ev.judge({"d1": BOOK}).notes))
     assert "these 12 facts cannot be found by any retriever" in notes
     assert "'fact number 9 is nowhere' (query 'q'), and 2 more" in notes
 
@@ -187,7 +189,7 @@ def test_null_queries_have_no_judgment_and_stay() -> None:
     assert scores.coverage.no_relevant == 2
 
 
-def test_old_judgments_become_evidence() -> None:
+def test_qrels_become_evidence() -> None:
     corpus = {"d1": BOOK[:24], "d2": BOOK[25:39]}
     ev = sy.Evidence.from_qrels({"q1": {"d1": 2, "d2": -1}, "q2": [["d1", "d2"]]}, corpus)
     found = ev.judge({"whole": BOOK}).frame
@@ -240,7 +242,7 @@ def test_spans_joined_equal_a_loop(spans: list[Any], chunks: list[Any], block: i
 
     a, b = arrays(spans, 1), arrays(chunks, 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(projection, "BLOCK", block)
+        patch.setattr(interval_join, "BLOCK", block)
         found = overlaps(a, b)
     wanted = [
         (i, j, int(shared))
@@ -262,14 +264,16 @@ way = st.one_of(
         lambda row: {"doc_id": row[0], "fact": row[1]}
     ),
 )
-answer_key = st.dictionaries(
+evidence_by_query = st.dictionaries(
     st.sampled_from(["q1", "q2", "q3"]),
     st.lists(st.lists(way, min_size=1, max_size=3), min_size=1, max_size=3),
     min_size=1,
 )
 
 
-@given(answer_key, st.integers(5, 90), st.integers(3, 90), st.sampled_from(["any", "majority", "whole"]))
+@given(
+    evidence_by_query, st.integers(5, 90), st.integers(3, 90), st.sampled_from(["any", "majority", "whole"])
+)
 @settings(deadline=None, max_examples=100)
 def test_any_evidence_on_any_chunking_equals_the_loop(
     evidence: Any, size: int, step: int, overlap: Any

@@ -1,4 +1,4 @@
-"""Span measures against sets of characters counted one by one; on real texts, their laws."""
+"""Span measures compared with sets of characters; on real texts, their properties."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steelyard.retrievers import BM25, Random
 DATA = Path(__file__).parents[3] / "shared" / "data" / "chunk-spans"
 needs_spans = pytest.mark.skipif(not DATA.is_dir(), reason="shared data chunk-spans is not here")
 
-stretch = st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 30), st.integers(1, 20))
+span = st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 30), st.integers(1, 20))
 
 
 def as_dict(row: tuple[str, int, int]) -> dict[str, Any]:
@@ -26,8 +26,8 @@ def as_dict(row: tuple[str, int, int]) -> dict[str, Any]:
 
 
 @given(
-    st.dictionaries(st.sampled_from(["q1", "q2"]), st.lists(stretch, min_size=1, max_size=4), min_size=1),
-    st.lists(stretch, min_size=1, max_size=8),
+    st.dictionaries(st.sampled_from(["q1", "q2"]), st.lists(span, min_size=1, max_size=4), min_size=1),
+    st.lists(span, min_size=1, max_size=8),
     st.data(),
 )
 @settings(deadline=None, max_examples=150)
@@ -69,7 +69,7 @@ def test_tokens_count_where_they_begin() -> None:
     }  # fmt: skip
 
 
-def test_what_is_left_out_is_noted() -> None:
+def test_notes_report_what_is_left_out() -> None:
     key = sy.Evidence(
         {
             "q1": [{"doc_id": "d", "start": 0, "end": 4}],
@@ -81,11 +81,11 @@ def test_what_is_left_out_is_noted() -> None:
     found = span_scores(key, {"d": "text"}, {"q1": ["d", "other"]}, k=5)
     assert found["SpanR@5"] == 0.5
     assert found.per_query["SpanR@5"].to_list() == [1.0, 0.0]
-    assert found.notes == (
+    assert list(map(str, found.notes)) == [
         "2 of 4 queries have no span and are left out",
         "1 query is not in the run and counts 0",
-        "1 chunk that came back is not among the chunks and counts as no text",
-    )
+        "1 retrieved chunk is not among the chunks and counts as no text",
+    ]
     assert found.interval("SpanR@5") == (0.0, 1.0)
 
 

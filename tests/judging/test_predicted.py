@@ -21,7 +21,9 @@ def data():
         grades = (random.random(10) < 0.2 + 0.5 * hard).astype(int)
         noise = (random.random(10) < 0.1).astype(int)
         truth[query] = {f"d{doc}": int(grade) for doc, grade in enumerate(grades)}
-        predicted[query] = {f"d{doc}": int(max(g, n)) for doc, (g, n) in enumerate(zip(grades, noise, strict=True))}
+        predicted[query] = {
+            f"d{doc}": int(max(g, n)) for doc, (g, n) in enumerate(zip(grades, noise, strict=True))
+        }
         run[query] = {f"d{doc}": float(random.random() + 0.5 * grade) for doc, grade in enumerate(grades)}
     return truth, predicted, run
 
@@ -67,7 +69,9 @@ def test_a_pool_that_drew_the_queries_needs_no_warning(data):
 
 def test_per_query_has_both_values(data):
     truth, predicted, run = data
-    scores = sy.evaluate({"q1": truth["q1"]} | {q: truth[q] for q in list(truth)[:8]}, run, ["P@5"], predicted=predicted)
+    scores = sy.evaluate(
+        {"q1": truth["q1"]} | {q: truth[q] for q in list(truth)[:8]}, run, ["P@5"], predicted=predicted
+    )
     frame = scores.per_query
     assert frame.columns == ["query_id", "P@5", "P@5 predicted"]
     assert frame.height == 60
@@ -87,4 +91,6 @@ def test_useless_predictions_leave_the_human_estimate(data):
 def test_predictions_for_other_queries_only_are_refused(data):
     truth, predicted, run = data
     with pytest.raises(sy.InputError, match="no human-judged query has predicted judgments"):
-        sy.evaluate({"q0": truth["q0"]}, run, ["P@5"], predicted={q: predicted[q] for q in list(predicted)[5:]})
+        sy.evaluate(
+            {"q0": truth["q0"]}, run, ["P@5"], predicted={q: predicted[q] for q in list(predicted)[5:]}
+        )

@@ -327,7 +327,9 @@ def _shown(queries: Sequence[str]) -> str:
 
 def _border_notes(chunkings: Sequence[Chunking]) -> list[str]:
     """What became of the key on each chunking: a line for all chunkings that the same is said of."""
-    alike = notes_by_names({str(c.label): [note.rstrip(".") for note in c.qrels.notes] for c in chunkings})
+    alike = notes_by_names(
+        {str(c.label): [str(note).rstrip(".") for note in c.qrels.notes] for c in chunkings}
+    )
     return [
         f"{'Every chunking' if len(labels) == len(chunkings) > 1 else listed(labels)}: {'; '.join(notes)}."
         for labels, notes in alike.items()

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
-from steelyard.io.tables import RUN_ROLES
+from steelyard.io.columns import RUN_ROLES
 from steelyard.retrievers.base import Retriever
 from steelyard.retrievers.registry import RUN, from_object, is_target, retriever, retriever_settings
 

@@ -23,7 +23,7 @@ from steelyard.fusion.methods import METHODS
 from steelyard.fusion.normalise import NORMS
 from steelyard.fusion.tune import Tuned
 from steelyard.fusion.tune import tune as tuned
-from steelyard.io.trec_run import run_bytes
+from steelyard.io.trec import run_bytes
 from steelyard.report.tables import Cell, Table
 
 

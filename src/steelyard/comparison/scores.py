@@ -14,7 +14,7 @@ import polars as pl
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
-from steelyard.io.columns import as_polars
+from steelyard.io.frames import as_polars
 from steelyard.measures.compute import averaged, summary
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note

@@ -185,11 +185,12 @@ def column_values(
         return {query: row.get(column) for query, row in source.items()}
     import polars as pl
 
-    from steelyard.io.columns import as_polars, find_name
+    from steelyard.io.columns import find_name
+    from steelyard.io.frames import as_polars
 
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
-    known = [name for name in ("_id", "id") if name in frame.columns]
-    ids = known[0] if known else find_name(frame.columns, "query_id")
+    own = [name for name in ("_id", "id") if name in frame.columns]
+    ids = own[0] if own else find_name(frame.columns, "query_id")
     assert ids is not None
     if column not in frame.columns:
         return _otherwise(column, frame.columns, otherwise)

@@ -1,205 +1,25 @@
-"""Documents that say nearly the same, found without comparing every pair.
-
-A document is the set of its runs of three words (in scripts without spaces, of three characters).
-Two are near-duplicates where those sets overlap by at least the threshold, |A and B| / |A or B|
-(Jaccard). Candidates are found by MinHash: 64 minima a document in 16 bands of four, a pair being
-looked at where a band is equal; the overlap itself is then computed exactly, so every group is
-real. A pair at 0.8 is missed once in 4,000 times, one at 0.7 once in 80.
-"""
+"""Checks of a dataset: what is wrong, unusual or worth knowing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from steelyard.datasets.corpus import Corpus
-from steelyard.datasets.dataset import Dataset, relevant_distractors
-from steelyard.datasets.fields import Finding
-from steelyard.errors import InputError
+from steelyard.datasets.dataset import Dataset
+from steelyard.datasets.duplicates import near_duplicates as find_near_duplicates
+from steelyard.datasets.findings import Finding, relevant_distractors
+from steelyard.notes import SEVERITIES
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
-if TYPE_CHECKING:
-    Hashes: TypeAlias = npt.NDArray[np.uint64]
-    Ints: TypeAlias = npt.NDArray[np.int64]
-
-
-_BANDS, _ROWS = 16, 4
-# Characters taken at a time: enough to keep polars busy, few enough that the hashes stay in the cache.
-_CHUNK = 1 << 20
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_WORDS = rf"[{_UNSPACED}]|[\w--[{_UNSPACED}]]+"
-
-
-def near_duplicates(corpus: Mapping[str, str], threshold: float = 0.8) -> list[tuple[str, ...]]:
-    """Groups of documents of which each nearly repeats another of its group, in corpus order.
-
-    >>> text = "the lift at the upper station is closed for repair until the first of may"
-    >>> near_duplicates({"a": text, "b": "bicycles travel free", "c": text + " this year"})
-    [('a', 'c')]
-    """
-    if not 0 < threshold <= 1:
-        raise InputError(
-            f"the threshold of near-duplicates is {threshold}; expected a number above 0, at most 1."
-        )
-    texts = getattr(corpus, "texts", corpus)
-    ids = list(corpus)
-    places, keys = _band_keys(texts.values())
-    pairs = _candidates(places, keys)
-    groups = _joined(pairs, _shingles_of(texts, ids, pairs), threshold)
-    return [tuple(ids[place] for place in group) for group in groups]
-
-
-def _band_keys(texts: Iterable[str]) -> tuple[Ints, Hashes]:
-    """The documents that have words, and a key for each of their bands."""
-    multiply, shift = _permutations()
-    places: list[Ints] = []
-    keys: list[Hashes] = []
-    first = 0
-    for chunk in _chunks(texts):
-        hashes, sizes = shingles(chunk)
-        filled = np.flatnonzero(sizes)
-        starts = np.cumsum(sizes[filled]) - sizes[filled]
-        places.append(filled + first)
-        keys.append(_bands(hashes, starts, multiply, shift))
-        first += len(chunk)
-    if not places:
-        return np.empty(0, np.int64), np.empty((0, _BANDS), np.uint64)
-    return np.concatenate(places), np.concatenate(keys)
-
-
-def _permutations() -> tuple[Hashes, Hashes]:
-    generator = np.random.default_rng(20)
-    draw = generator.integers(0, 2**63, (2, _BANDS * _ROWS), dtype=np.uint64)
-    return (draw[0] << np.uint64(1)) | np.uint64(1), draw[1]
-
-
-def _bands(hashes: Hashes, starts: Ints, multiply: Hashes, shift: Hashes) -> Hashes:
-    """Four minima folded into one key, for each band."""
-    keys = np.zeros((len(starts), _BANDS), np.uint64)
-    if not len(starts):
-        return keys
-    mixed = np.empty_like(hashes)
-    for number in range(_BANDS * _ROWS):
-        np.bitwise_xor(hashes, shift[number], out=mixed)
-        np.multiply(mixed, multiply[number], out=mixed)
-        band = number // _ROWS
-        keys[:, band] = _mix(keys[:, band] ^ np.minimum.reduceat(mixed, starts))
-    return keys
-
-
-def shingles(texts: Sequence[str]) -> tuple[Hashes, Ints]:
-    """A hash for every run of three words, text after text, and how many each text has.
-
-    A text of one or two words is one run; a text without words has none.
-    """
-    import polars as pl
-
-    words = pl.Series(texts, dtype=pl.String).str.to_lowercase().str.extract_all(_WORDS)
-    lengths = words.list.len().to_numpy().astype(np.int64)
-    hashes = words.explode().drop_nulls().hash(seed=0).to_numpy().astype(np.uint64)
-    ends = np.cumsum(lengths)
-    sizes = np.where(lengths > 0, np.maximum(lengths - 2, 1), 0)
-    starts = ends - lengths
-    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    at = np.repeat(starts, sizes) + within
-    last = np.repeat(ends, sizes) - 1
-    run = hashes[at]
-    for step in (1, 2):
-        following = hashes[np.minimum(at + step, last)]
-        run = _mix(run ^ np.where(at + step <= last, following, np.uint64(0)))
-    return run, sizes
-
-
-def _mix(values: Hashes) -> Hashes:
-    """A bijection that spreads every bit over the word."""
-    mixed = (values ^ (values >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
-    spread: Hashes = mixed ^ (mixed >> np.uint64(29))
-    return spread
-
-
-def _candidates(places: Ints, keys: Hashes) -> Ints:
-    """Pairs of documents with an equal band: each with the first of its run, and with the one before it."""
-    found: list[Ints] = []
-    for band in range(_BANDS):
-        order = np.argsort(keys[:, band], kind="stable")
-        ordered = keys[order, band]
-        equal = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
-        if not len(equal):
-            continue
-        fresh = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-        heads = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0))
-        for other in (heads[equal], equal - 1):
-            found.append(np.stack([places[order[other]], places[order[equal]]], axis=1))
-    if not found:
-        return np.empty((0, 2), np.int64)
-    pairs: Ints = np.unique(np.concatenate(found), axis=0)
-    return pairs
-
-
-def _shingles_of(texts: Mapping[str, str], ids: Sequence[str], pairs: Ints) -> dict[int, Hashes]:
-    """The distinct runs of every candidate."""
-    wanted = np.unique(pairs).tolist()
-    found: dict[int, Hashes] = {}
-    remaining = iter(wanted)
-    for chunk in _chunks(texts[ids[place]] for place in wanted):
-        hashes, sizes = shingles(chunk)
-        for runs in np.split(hashes, np.cumsum(sizes)[:-1]):
-            found[next(remaining)] = np.unique(runs)
-    return found
-
-
-def _joined(pairs: Ints, runs: Mapping[int, Hashes], threshold: float) -> list[list[int]]:
-    """Groups of the pairs that overlap enough; a pair already in one group is not looked at again."""
-    leader: dict[int, int] = {}
-
-    def head(place: int) -> int:
-        while leader.setdefault(place, place) != place:
-            leader[place] = leader[leader[place]]
-            place = leader[place]
-        return place
-
-    for one, other in pairs.tolist():
-        low, high = sorted((head(one), head(other)))
-        if low != high and _overlap(runs[one], runs[other]) >= threshold:
-            leader[high] = low
-    groups: dict[int, list[int]] = {}
-    for place in sorted(leader):
-        groups.setdefault(head(place), []).append(place)
-    return [group for group in groups.values() if len(group) > 1]
-
-
-def _overlap(one: Hashes, other: Hashes) -> float:
-    if min(len(one), len(other)) < 1:
-        return 0.0
-    shared = len(set(one.tolist()).intersection(other.tolist()))
-    return shared / (len(one) + len(other) - shared)
-
-
-def _chunks(texts: Iterable[str]) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    size = 0
-    for text in texts:
-        chunk.append(text)
-        size += len(text)
-        if size >= _CHUNK:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
-
-
-_ORDER = {"error": 0, "warning": 1, "info": 2}
-
 
 def validate_dataset(dataset: Dataset, near_duplicates: float | None = 0.8) -> list[Finding]:
-    """What is wrong, odd or worth knowing: errors first, then warnings, then notes.
+    """The findings on a dataset: errors first, then warnings, then information.
 
-    `near_duplicates` is the overlap above which two documents count as nearly the same; None
-    leaves that search out.
+    `near_duplicates` is the similarity from which on two documents are near-duplicates; None skips
+    that search.
 
     >>> dataset = Dataset.of({"d1": "A balance.", "d2": ""}, {"q1": "weighing"}, {"q1": ["d1", "d7"]})
     >>> for finding in validate_dataset(dataset):
@@ -215,21 +35,21 @@ def validate_dataset(dataset: Dataset, near_duplicates: float | None = 0.8) -> l
         *_document_findings(dataset.corpus, dataset.qrels),
     ]
     if near_duplicates is not None:
-        found += _repeats(dataset.corpus, near_duplicates)
-    return sorted(found, key=lambda finding: _ORDER[finding.severity])
+        found += _duplicate_findings(dataset.corpus, near_duplicates)
+    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def _query_findings(dataset: Dataset) -> Iterator[Finding]:
     queries, qrels = dataset.queries, dataset.qrels
     judged = set(qrels.queries)
-    bare = [query for query in queries if query not in judged]
-    if bare:
+    unjudged = [query for query in queries if query not in judged]
+    if unjudged:
         yield Finding.of(
             "warning",
             "unjudged-query",
-            f"{counted(len(bare), 'query', 'queries')} without judgments:",
-            _singles(bare),
-            len(bare),
+            f"{counted(len(unjudged), 'query', 'queries')} without judgments:",
+            _singles(unjudged),
+            len(unjudged),
             "They count in no measure. Judge them, or read the dataset with unjudged='drop' or 'unanswerable'.",
         )
     blank = [query for query, text in queries.items() if not text.strip()]
@@ -240,7 +60,7 @@ def _query_findings(dataset: Dataset) -> Iterator[Finding]:
             f"{counted(len(blank), 'query', 'queries')} without text:",
             _singles(blank),
             len(blank),
-            "Fill them in, or take them out.",
+            "Fill them in, or remove them.",
         )
     relevant = np.bincount(qrels.doc_query[qrels.grades > 0], minlength=len(qrels.queries))
     without = [query for query, count in zip(qrels.queries, relevant.tolist(), strict=True) if not count]
@@ -251,21 +71,21 @@ def _query_findings(dataset: Dataset) -> Iterator[Finding]:
             f"{counted(len(without), 'query', 'queries')} with no relevant document:",
             _singles(without),
             len(without),
-            "Fine where they are meant to be unanswerable; the policy no_relevant says how they count.",
+            "Correct for unanswerable queries; the policy no_relevant decides how they count.",
         )
 
 
 def _judgment_findings(dataset: Dataset) -> Iterator[Finding]:
     qrels, judged = dataset.qrels, dataset.qrels.judged
-    strange = [query for query in judged.query_ids if query not in dataset.queries]
-    if strange:
+    unknown = [query for query in judged.query_ids if query not in dataset.queries]
+    if unknown:
         yield Finding.of(
             "error",
             "unknown-query",
-            f"{counted(len(strange), 'judged query', 'judged queries')} not among the queries:",
-            _singles(strange),
-            len(strange),
-            "Retrievers are never asked them, and they count as missing. Add the queries, or take their judgments out.",
+            f"{counted(len(unknown), 'judged query', 'judged queries')} not among the queries:",
+            _singles(unknown),
+            len(unknown),
+            "Retrievers never get them, and they count as missing. Add the queries, or remove their judgments.",
         )
     known = {doc: doc in dataset.corpus for doc in dict.fromkeys(judged.doc_ids)}
     places = [place for place, doc in enumerate(judged.doc_ids) if not known[doc]]
@@ -278,11 +98,11 @@ def _judgment_findings(dataset: Dataset) -> Iterator[Finding]:
             f"{counted(len(places), 'judgment')} of documents that are not in the corpus, {relevant:,} of them relevant:",
             pairs,
             len(places),
-            "No retriever can find them. Add the documents, or take the judgments out.",
+            "No retriever can find them. Add the documents, or remove the judgments.",
         )
     targets = qrels.targets
-    misleading = set(targets.doc[targets.grade < 0].tolist())
-    both = [place for place in np.unique(targets.doc[targets.grade > 0]).tolist() if place in misleading]
+    distractors = set(targets.doc[targets.grade < 0].tolist())
+    both = [place for place in np.unique(targets.doc[targets.grade > 0]).tolist() if place in distractors]
     if both:
         yield relevant_distractors([(judged.query_ids[qrels.doc_query[n]], judged.doc_ids[n]) for n in both])
 
@@ -296,7 +116,7 @@ def _document_findings(corpus: Corpus, qrels: Qrels) -> Iterator[Finding]:
             f"{counted(len(blank), 'document')} without text (a title is not counted):",
             _singles(blank),
             len(blank),
-            "Fill them in, or take them out.",
+            "Fill them in, or remove them.",
         )
     judged = set(qrels.judged.doc_ids)
     never = [doc for doc in corpus if doc not in judged]
@@ -318,29 +138,29 @@ def _document_findings(corpus: Corpus, qrels: Qrels) -> Iterator[Finding]:
                 f"{counted(len(lost), 'link')} to documents that are not in the corpus:",
                 lost,
                 len(lost),
-                "Graph retrievers pass them over. Mend or remove them.",
+                "Graph retrievers ignore them. Fix or remove them.",
             )
 
 
-def _repeats(corpus: Corpus, threshold: float) -> Iterator[Finding]:
-    """Groups of near-duplicates: those that no `group` declares, and those that one does."""
-    groups = near_duplicates(corpus, threshold)
+def _duplicate_findings(corpus: Corpus, threshold: float) -> Iterator[Finding]:
+    """Groups of near-duplicates, with and without a `group` that declares them."""
+    groups = find_near_duplicates(corpus, threshold)
     declared = [group for group in groups if _one_group(corpus, group)]
-    silent = [group for group in groups if not _one_group(corpus, group)]
-    if silent:
+    undeclared = [group for group in groups if not _one_group(corpus, group)]
+    if undeclared:
         yield Finding.of(
             "warning",
             "near-duplicates",
-            f"{counted(len(silent), 'group')} of near-duplicate documents ({sum(map(len, silent)):,} documents):",
-            silent,
-            len(silent),
-            "Finding one is as good as finding another: judge them alike, under one target, or keep one of each.",
+            f"{counted(len(undeclared), 'group')} of near-duplicate documents ({sum(map(len, undeclared)):,} documents):",
+            undeclared,
+            len(undeclared),
+            "Finding one is as good as finding another: give them the same judgments, under one target, or keep one of each.",
         )
     if declared:
         yield Finding.of(
             "info",
             "declared-duplicates",
-            f"{counted(len(declared), 'group')} of near-duplicate documents that name one group:",
+            f"{counted(len(declared), 'group')} of near-duplicate documents with the same `group`:",
             declared,
             len(declared),
         )

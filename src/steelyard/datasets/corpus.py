@@ -1,240 +1,30 @@
-"""Millions of texts in a few flat arrays: one run of UTF-8 bytes, and where each text ends in it.
-
-A list of Python strings costs some fifty bytes a text beyond the text itself, and a dictionary of
-ids a hundred more. Packed, a text costs eight and an id sixteen; texts are decoded when asked for.
-"""
+"""The documents and the queries of a dataset."""
 
 from __future__ import annotations
 
 import json
-from array import array
-from bisect import bisect_left
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Generic, TypeVar, overload
-from zlib import crc32
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from steelyard.datasets.fields import Finding, take_id, take_links, take_rest, take_text
-from steelyard.errors import InputError
+from steelyard.checks import is_whole
+from steelyard.datasets.findings import Finding, repeated_ids
+from steelyard.datasets.packed import PackedIds, PackedJson, PackedMapping, PackedTexts, TextPacker
+from steelyard.errors import InputError, did_you_mean
 from steelyard.ids import kind_of
 from steelyard.wording import counted
 
-V = TypeVar("V")
-
-
-class TextPacker:
-    """Texts on their way into a `PackedTexts`."""
-
-    def __init__(self) -> None:
-        self._data = bytearray()
-        self._ends = array("q")
-
-    def add(self, text: bytes) -> None:
-        """One more text, as UTF-8."""
-        self._data += text
-        self._ends.append(len(self._data))
-
-    def pad(self, count: int) -> None:
-        """Empty texts, until there are `count` texts."""
-        missing = count - len(self._ends)
-        if missing:
-            self._ends.frombytes(np.full(missing, len(self._data), np.int64).tobytes())
-
-    def arrays(self) -> tuple[bytearray, npt.NDArray[np.int64]]:
-        """The bytes, and where each text ends; a column of empty texts takes no room."""
-        if not self._data:
-            return self._data, np.broadcast_to(np.int64(0), len(self._ends))
-        return self._data, np.frombuffer(self._ends, dtype=np.int64)
-
-
-class PackedTexts(Sequence[str]):
-    """A sequence of texts in one run of bytes.
-
-    >>> texts = PackedTexts.of(["one", "", "three"])
-    >>> texts[2], texts[-3], len(texts)
-    ('three', 'one', 3)
-    """
-
-    def __init__(self, data: bytearray, ends: npt.NDArray[np.int64]) -> None:
-        self._data = data
-        self._ends = ends
-
-    @classmethod
-    def of(cls, texts: Iterable[str]) -> PackedTexts:
-        """Texts, packed."""
-        packer = TextPacker()
-        for text in texts:
-            packer.add(text.encode())
-        return cls(*packer.arrays())
-
-    def raw(self) -> Iterator[bytes]:
-        """The texts as UTF-8, one after another."""
-        data, start = memoryview(self._data), 0
-        for end in self._ends.tolist():
-            yield bytes(data[start:end])
-            start = end
-
-    def raw_at(self, position: int) -> bytes:
-        """The text at a position, 0 first, as UTF-8."""
-        start = int(self._ends[position - 1]) if position else 0
-        return bytes(memoryview(self._data)[start : int(self._ends[position])])
-
-    def take(self, positions: Iterable[int]) -> PackedTexts:
-        """The texts at these positions, in their order."""
-        packer = TextPacker()
-        for position in positions:
-            packer.add(self.raw_at(position))
-        return type(self)(*packer.arrays())
-
-    @cached_property
-    def digest(self) -> bytes:
-        """A hash of the texts and their bounds."""
-        hashed = sha256(self._ends.astype("<i8").tobytes())
-        hashed.update(self._data)
-        return hashed.digest()
-
-    def __len__(self) -> int:
-        return len(self._ends)
-
-    def __iter__(self) -> Iterator[str]:
-        return map(bytes.decode, self.raw())
-
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self.raw_at(position).decode() for position in range(*place.indices(len(self)))]
-        position = place + len(self) if place < 0 else place
-        if not 0 <= position < len(self):
-            raise IndexError(f"text {place} of {len(self)}")
-        return self.raw_at(position).decode()
-
-
-class PackedIds(PackedTexts):
-    """Ids that can be looked up: sorted keys of a 32-bit hash above the position, eight bytes an id."""
-
-    @cached_property
-    def _keys(self) -> array[int]:
-        hashes = np.fromiter(map(crc32, self.raw()), np.uint64, len(self))
-        keys = (hashes << np.uint64(32)) | np.arange(len(self), dtype=np.uint64)
-        keys.sort()
-        return array("Q", keys.tobytes())
-
-    def position(self, wanted: str) -> int | None:
-        """Where an id stands (the first place, where it comes twice), or None."""
-        try:
-            raw = wanted.encode()
-        except UnicodeEncodeError:
-            return None
-        keys, low = self._keys, crc32(raw) << 32
-        for place in range(bisect_left(keys, low), len(keys)):
-            position = keys[place] - low
-            if position >> 32:
-                return None
-            if self.raw_at(position) == raw:
-                return position
-        return None
-
-    def repeats(self) -> list[tuple[int, int]]:
-        """Positions whose id came before, each with the first position of that id."""
-        keys = np.frombuffer(self._keys, dtype=np.uint64)
-        same = np.flatnonzero((keys[1:] >> np.uint64(32)) == (keys[:-1] >> np.uint64(32))) + 1
-        suspects = sorted(int(keys[place]) & 0xFFFFFFFF for place in same)
-        found: list[tuple[int, int]] = []
-        for position in suspects:
-            first = self.position(self[position])
-            if first is not None and first != position:
-                found.append((position, first))
-        return found
-
-
-class PackedJson(Sequence[Any]):
-    """A sequence of JSON values, parsed when asked for; an empty text is `default`."""
-
-    def __init__(self, texts: PackedTexts, default: Any) -> None:
-        self._texts = texts
-        self._default = default
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self._value(text) for text in self._texts[place]]
-        return self._value(self._texts[place])
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(self._value, self._texts)
-
-    def _value(self, text: str) -> Any:
-        return json.loads(text) if text else self._default
-
-
-class PackedMapping(Mapping[str, V], Generic[V]):
-    """Ids to values, in the order they came; both sequences may be packed.
-
-    >>> mapping = PackedMapping(PackedIds.of(["b", "a"]), PackedTexts.of(["B", "A"]))
-    >>> mapping["a"], list(mapping), "c" in mapping
-    ('A', ['b', 'a'], False)
-    """
-
-    def __init__(self, ids: PackedTexts, values: Sequence[V]) -> None:
-        assert isinstance(ids, PackedIds)
-        self._ids = ids
-        self._values = values
-
-    def __getitem__(self, key: str) -> V:
-        position = self._ids.position(key) if isinstance(key, str) else None
-        if position is None:
-            raise KeyError(key)
-        return self._values[position]
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self._ids.position(key) is not None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ids)
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def items(self) -> ItemsView[str, V]:
-        """Id and value, in order, without looking each id up."""
-        return _Items(self)
-
-    def values(self) -> ValuesView[V]:
-        """The values, in order, without looking each id up."""
-        return _Values(self)
-
-
-class _Items(ItemsView[str, V]):
-    _mapping: PackedMapping[V]
-
-    def __iter__(self) -> Iterator[tuple[str, V]]:
-        return zip(self._mapping._ids, self._mapping._values, strict=True)
-
-
-class _Values(ValuesView[V]):
-    _mapping: PackedMapping[V]
-
-    def __iter__(self) -> Iterator[V]:
-        return iter(self._mapping._values)
-
-
-ID_NAMES = ("_id", "id", "doc_id", "docid", "docno")
-TEXT_NAMES = ("text", "contents", "body")
+_DOCUMENT_IDS = ("_id", "id", "doc_id", "docid", "docno")
+_DOCUMENT_TEXTS = ("text", "contents", "body")
+_QUERY_IDS = ("_id", "id", "query_id", "qid")
+_QUERY_TEXTS = ("text", "query", "question")
 _COLUMNS = ("ids", "titles", "texts", "links", "groups", "metadata")
 _SPARSE = ("titles", "links", "groups", "metadata")
 
 
 class Corpus(PackedMapping[str]):
-    """Documents in order: id to text, the title on a line before the text where there is one.
+    """Documents in order: id to text, preceded by the title on a line of its own where there is one.
 
     >>> corpus = Corpus.of({"d1": "Plain text.", "d2": {"title": "Steelyard", "text": "A balance."}})
     >>> corpus["d2"], corpus.titles["d2"], corpus.texts["d2"], corpus.links
@@ -247,7 +37,7 @@ class Corpus(PackedMapping[str]):
 
     @classmethod
     def of(cls, source: Mapping[str, Any]) -> Corpus:
-        """A corpus of id to text, or of id to a record with text and any of title, links, group and more."""
+        """A corpus from id to text, or from id to a record with text and any of title, links, group and more."""
         if isinstance(source, Corpus):
             return source
         builder = CorpusBuilder()
@@ -274,13 +64,13 @@ class Corpus(PackedMapping[str]):
 
     @cached_property
     def groups(self) -> Mapping[str, str]:
-        """Id to group (documents that say the same thing), for the documents that name one."""
+        """Id to group (documents with the same content), for the documents that have one."""
         pairs = zip(self._columns["ids"], self._columns["groups"], strict=True)
         return {doc_id: group for doc_id, group in pairs if group}
 
     @property
     def metadata(self) -> Mapping[str, Mapping[str, Any]]:
-        """Id to everything else that is known of a document."""
+        """Id to all other fields of a document."""
         return PackedMapping(self._columns["ids"], PackedJson(self._columns["metadata"], {}))
 
     @cached_property
@@ -293,7 +83,7 @@ class Corpus(PackedMapping[str]):
 
 
 class CorpusBuilder:
-    """Documents one after another; of an id that comes again, the first is kept and the rest reported."""
+    """Collects documents; of an id that occurs again, the first is kept and the others are reported."""
 
     def __init__(self) -> None:
         self._packers = {name: TextPacker() for name in _COLUMNS}
@@ -308,7 +98,7 @@ class CorpusBuilder:
         group: str = "",
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """One more document."""
+        """Add a document."""
         fields = [("ids", doc_id), ("texts", text)]
         if title:
             fields.append(("titles", title))
@@ -321,7 +111,7 @@ class CorpusBuilder:
         try:
             raw = [(name, value.encode()) for name, value in fields]
         except UnicodeEncodeError:
-            raise InputError("holds half of a surrogate pair, which is no character") from None
+            raise InputError("holds half of a surrogate pair, which is not a character") from None
         for name, value in raw:
             packer = self._packers[name]
             if name in _SPARSE:
@@ -330,18 +120,18 @@ class CorpusBuilder:
         self._count += 1
 
     def add_record(self, record: dict[str, Any]) -> None:
-        """One more document, from a record whose fields have the usual names; the record is used up."""
-        doc_id = take_id(record, ID_NAMES)
-        text = take_text(record, TEXT_NAMES)
-        title = take_text(record, ("title",), "")
+        """Add a document from a record whose fields have the usual names; its fields are removed."""
+        doc_id = _take_id(record, _DOCUMENT_IDS)
+        text = _take_text(record, _DOCUMENT_TEXTS)
+        title = _take_text(record, ("title",), "")
         group = record.pop("group", None)
-        if group is not None and (isinstance(group, bool) or not isinstance(group, (str, int))):
+        if group is not None and not isinstance(group, str) and not is_whole(group):
             raise InputError(f"group is {kind_of(group)}; expected text")
-        links = take_links(record)
-        self.add(doc_id, text, title, links, "" if group is None else str(group), take_rest(record))
+        links = _take_links(record)
+        self.add(doc_id, text, title, links, "" if group is None else str(group), _take_rest(record))
 
     def build(self) -> tuple[Corpus, tuple[Finding, ...]]:
-        """The corpus, and the ids that came again."""
+        """The corpus, and a finding on repeated ids."""
         for name in _SPARSE:
             self._packers[name].pad(self._count)
         columns = {
@@ -362,22 +152,8 @@ class CorpusBuilder:
         )
 
 
-def repeated_ids(what: str, repeated: Sequence[str], differ: Sequence[str]) -> Finding:
-    """The finding on ids that came again, whose text may differ from the first."""
-    text = f"{len(differ):,} with another text" if differ else "always with the same text"
-    many = "queries" if what == "query" else f"{what}s"
-    return Finding.of(
-        "error" if differ else "warning",
-        f"duplicate-{what}",
-        f"{counted(len(repeated), what, many)} had the id of an earlier one, {text}; the first was kept:",
-        ((item,) for item in dict.fromkeys([*differ, *repeated])),
-        len(set(repeated)),
-        f"Give every {what} an id of its own.",
-    )
-
-
 class _Passages(Sequence[str]):
-    """Title and text on lines of their own, as retrievers index them."""
+    """Title and text on separate lines, as retrievers index them."""
 
     def __init__(self, titles: PackedTexts, texts: PackedTexts) -> None:
         self._titles = titles
@@ -405,3 +181,177 @@ def _record(document: Any, where: str) -> dict[str, Any]:
     if isinstance(document, Mapping):
         return dict(document)
     raise InputError(f"{where} is {kind_of(document)}; expected its text, or a record with text and title.")
+
+
+class Queries(Mapping[str, str]):
+    """Queries in order: id to text, with columns of other fields, to slice scores by.
+
+    >>> queries = Queries.of({"q1": {"text": "Why?", "type": "causal"}, "q2": "Where?"})
+    >>> queries["q1"], queries.column("type")
+    ('Why?', {'q1': 'causal'})
+    """
+
+    def __init__(
+        self, texts: Mapping[str, str], columns: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
+        self._texts = dict(texts)
+        self._columns = {name: dict(values) for name, values in (columns or {}).items()}
+
+    @classmethod
+    def of(cls, source: Mapping[str, Any]) -> Queries:
+        """Queries from id to text, or from id to a record with text and more."""
+        if isinstance(source, Queries):
+            return source
+        builder = QueriesBuilder()
+        for query_id, query in source.items():
+            builder.add_record(
+                {"_id": query_id, **(query if isinstance(query, Mapping) else {"text": query})}
+            )
+        return builder.build()[0]
+
+    @property
+    def columns(self) -> Mapping[str, Mapping[str, Any]]:
+        """Column name to id to value; a query without a value is not in that column."""
+        return self._columns
+
+    def column(self, name: str) -> dict[str, Any]:
+        """One column: id to value."""
+        if name not in self._columns:
+            known = ", ".join(self._columns) or "none"
+            raise InputError(
+                f"the queries have no column {name!r}; their columns: {known}.{did_you_mean(name, self._columns)}"
+            )
+        return dict(self._columns[name])
+
+    def only(self, ids: Collection[str]) -> Queries:
+        """The queries among these ids."""
+        texts = {query: text for query, text in self._texts.items() if query in ids}
+        columns = {
+            name: {query: value for query, value in values.items() if query in texts}
+            for name, values in self._columns.items()
+        }
+        return Queries(texts, {name: values for name, values in columns.items() if values})
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of ids, texts and columns."""
+        columns = {name: sorted(values.items()) for name, values in sorted(self._columns.items())}
+        content = json.dumps([list(self._texts.items()), columns], default=str)
+        return sha256(content.encode()).hexdigest()[:16]
+
+    def __getitem__(self, key: str) -> str:
+        return self._texts[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __repr__(self) -> str:
+        columns = f", columns {', '.join(self._columns)}" if self._columns else ""
+        return f"Queries: {counted(len(self), 'query', 'queries')}{columns}"
+
+
+class QueriesBuilder:
+    """Collects queries; of an id that occurs again, the first is kept and the others are reported."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._columns: dict[str, dict[str, Any]] = {}
+        self._repeated: list[str] = []
+        self._differ: list[str] = []
+
+    def add(self, query_id: str, text: str, columns: Mapping[str, Any] | None = None) -> bool:
+        """Add a query; False if its id occurred before, and the query was ignored."""
+        try:
+            query_id.encode(), text.encode()
+        except UnicodeEncodeError:
+            raise InputError("holds half of a surrogate pair, which is not a character") from None
+        if query_id in self._texts:
+            self._repeated.append(query_id)
+            if self._texts[query_id] != text:
+                self._differ.append(query_id)
+            return False
+        self._texts[query_id] = text
+        for name, value in (columns or {}).items():
+            if value is not None:
+                self._columns.setdefault(name, {})[query_id] = value
+        return True
+
+    def add_record(self, record: dict[str, Any]) -> None:
+        """Add a query from a record whose fields have the usual names; its fields are removed."""
+        query_id = _take_id(record, _QUERY_IDS)
+        text = _take_text(record, _QUERY_TEXTS)
+        self.add(query_id, text, _take_rest(record))
+
+    def build(self) -> tuple[Queries, tuple[Finding, ...]]:
+        """The queries, and a finding on repeated ids."""
+        found = (repeated_ids("query", self._repeated, self._differ),) if self._repeated else ()
+        return Queries(self._texts, self._columns), found
+
+
+# The fields of a record: each is removed and checked, so that the rest is metadata
+
+
+def _take_id(record: dict[str, Any], names: Sequence[str]) -> str:
+    """Remove and return the id under the first of these names; a whole number is read as its digits."""
+    for name in names:
+        if name in record:
+            return as_id(record.pop(name), name)
+    raise InputError(f"no {names[0]} among {_names(record)}")
+
+
+def as_id(value: Any, name: str) -> str:
+    """An id as text.
+
+    >>> as_id(7, "_id")
+    '7'
+    """
+    if isinstance(value, str) and value:
+        return value
+    if is_whole(value):
+        return str(value)
+    raise InputError(
+        f"{name} is {'empty' if value == '' else kind_of(value)}; expected text or a whole number"
+    )
+
+
+def _take_text(record: dict[str, Any], names: Sequence[str], default: str | None = None) -> str:
+    """Remove and return the text under the first of these names; null is an empty text."""
+    for name in names:
+        if name in record:
+            value = record.pop(name)
+            if isinstance(value, str):
+                return value
+            if value is None:
+                return ""
+            raise InputError(f"{name} is {kind_of(value)}; expected text")
+    if default is None:
+        raise InputError(f"no {names[0]} among {_names(record)}")
+    return default
+
+
+def _take_links(record: dict[str, Any]) -> list[str]:
+    """Remove and return the ids that a document links to."""
+    links = record.pop("links", None)
+    if links is None:
+        return []
+    if not isinstance(links, list):
+        raise InputError(f"links is {kind_of(links)}; expected a list of document ids")
+    return [as_id(link, "a link") for link in links]
+
+
+def _take_rest(record: dict[str, Any]) -> dict[str, Any]:
+    """The remaining fields, and those of an object called metadata."""
+    inner = record.pop("metadata", None)
+    if inner is not None and not isinstance(inner, Mapping):
+        return {**record, "metadata": inner}
+    return {**(inner or {}), **record}
+
+
+def _names(record: Mapping[str, Any]) -> str:
+    names = list(record)[:8]
+    return (
+        f"the fields {', '.join(names)}{', ...' if len(record) > 8 else ''}" if names else "no fields at all"
+    )

@@ -1,4 +1,4 @@
-"""Dataset: what a bench runs over."""
+"""Dataset: documents, queries and qrels under one name."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from steelyard.datasets.corpus import Corpus, CorpusBuilder
-from steelyard.datasets.fields import Finding
-from steelyard.datasets.queries import Queries, QueriesBuilder
+from steelyard.datasets.corpus import Corpus, CorpusBuilder, Queries, QueriesBuilder
+from steelyard.datasets.findings import Finding, relevant_distractors
 from steelyard.errors import InputError, did_you_mean
-from steelyard.qrels import Qrels
+from steelyard.notes import Note, note
+from steelyard.qrels import Qrels, Row
 from steelyard.wording import counted
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Dataset:
-    """Documents, queries and judgments under one name.
+    """Documents, queries and qrels under one name.
 
-    `notes` says what reading had to decide; `findings` what it passed over (ids that came twice,
-    distractors that are also relevant), which `validate_dataset` reports with the rest.
+    `notes` reports what was decided while reading; `findings` what was ignored (repeated ids,
+    distractors that are also relevant), which `validate_dataset` reports with everything else.
 
     >>> dataset = Dataset.of({"d1": "A balance.", "d2": "A boat."}, {"q1": "weighing"}, {"q1": ["d1"]}, name="tiny")
     >>> dataset
@@ -35,14 +35,14 @@ class Dataset:
     corpus: Corpus
     queries: Queries
     qrels: Qrels
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     @classmethod
     def of(
         cls, corpus: Mapping[str, Any], queries: Mapping[str, Any], qrels: Any, name: str = "dataset"
     ) -> Dataset:
-        """A dataset of mappings: id to text, or to a record with text; judgments as `Qrels` takes them."""
+        """A dataset from mappings of id to text, or to a record with text; qrels as for `Qrels`."""
         return cls(name, Corpus.of(corpus), Queries.of(queries), Qrels.of(qrels))
 
     @classmethod
@@ -51,12 +51,12 @@ class Dataset:
     ) -> Dataset:
         """Read a folder, a file, or a name: `demo`, or `ir_datasets:` and an id.
 
-        The layout is found from what is there unless `format` insists on one: 'beir' (the JSONL
-        trio), 'autorag', 'multihop-rag', 'llama-index', 'msmarco', 'csv' or 'ir_datasets'. Each
-        has options of its own; one they share is `unjudged`, what to do with queries that no
-        judgment names: 'keep' them, 'drop' them (what is done where one split of several is
-        read), or take them as 'unanswerable', with no relevant document. `judged=False` is for a
-        folder whose judgments are elsewhere, as evidence is: its own, if it has any, are not looked for.
+        The layout is detected unless `format` names one: 'beir' (corpus.jsonl, queries.jsonl and
+        qrels), 'autorag', 'multihop-rag', 'llama-index', 'msmarco', 'csv' or 'ir_datasets'. Each
+        has options of its own. All have `unjudged`, what to do with queries without judgments:
+        'keep' them, 'drop' them (the default where one split of several is read), or treat them
+        as 'unanswerable', with no relevant document. `judged=False` is for a folder whose qrels
+        are elsewhere, or replaced by evidence: qrels in it are not read.
 
         >>> Dataset.read("demo")
         Dataset 'demo': 267 documents, 115 queries, 572 judgments, 152 targets
@@ -66,14 +66,14 @@ class Dataset:
         return read_dataset(source, format, options, judged)
 
     def write(self, folder: str | Path) -> None:
-        """Write the JSONL trio: corpus.jsonl, queries.jsonl and qrels.tsv in a folder, made where it is not there."""
-        from steelyard.datasets.trio import write_trio
+        """Write corpus.jsonl, queries.jsonl and qrels.tsv to a folder, which is created if it does not exist."""
+        from steelyard.io.beir import write_dataset
 
-        write_trio(self, Path(folder))
+        write_dataset(self, Path(folder))
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the content: the same documents in the same order, queries and judgments, have the same one."""
+        """A hash of the documents and their order, the queries and the qrels."""
         parts = (
             self.corpus.fingerprint,
             self.queries.fingerprint,
@@ -98,7 +98,6 @@ class Dataset:
         return f"Dataset {self.name!r}: {', '.join(parts)}"
 
 
-Row: TypeAlias = "tuple[str, str, float, str | None]"
 UNJUDGED = ("keep", "drop", "unanswerable")
 
 
@@ -108,61 +107,47 @@ def assemble(
     queries: QueriesBuilder,
     qrels: Qrels,
     unjudged: str,
-    notes: Iterable[str] = (),
+    notes: Iterable[Note] = (),
     findings: Iterable[Finding] = (),
 ) -> Dataset:
-    """The dataset, with queries that no judgment names treated as `unjudged` says.
+    """The dataset; `unjudged` is the policy for queries without judgments.
 
-    A query marked `answerable: false` is one with no relevant document, whatever the policy.
+    A query marked `answerable: false` has no relevant document, whatever the policy.
     """
     if unjudged not in UNJUDGED:
         raise InputError(
             f"unjudged={unjudged!r}: expected one of {', '.join(UNJUDGED)}.{did_you_mean(str(unjudged), UNJUDGED)}"
         )
     documents, repeated_documents = corpus.build()
-    asked, repeated_queries = queries.build()
+    kept, repeated_queries = queries.build()
     judged = set(qrels.queries)
-    marked = {query for query, value in asked.columns.get("answerable", {}).items() if value is False}
-    bare = [query for query in asked if query not in judged and query not in marked]
-    without = [query for query in asked if query not in judged and query in marked]
-    told = [*notes, *qrels.notes]
-    if bare and unjudged == "drop":
-        asked = asked.only(set(asked) - set(bare))
-        told.append(
-            f"{counted(len(bare), 'query', 'queries')} without judgments left out (unjudged='keep' keeps them)"
-        )
-    elif bare and unjudged == "unanswerable":
-        without = [query for query in asked if query not in judged]
-    if without:
-        qrels = _with_unanswerable(qrels, without)
-        told.append(f"{counted(len(without), 'query', 'queries')} taken as having no relevant document")
+    marked = {query for query, value in kept.columns.get("answerable", {}).items() if value is False}
+    without_judgments = [query for query in kept if query not in judged and query not in marked]
+    unanswerable = [query for query in kept if query not in judged and query in marked]
+    all_notes = [*notes, *qrels.notes]
+    if without_judgments and unjudged == "drop":
+        kept = kept.only(set(kept) - set(without_judgments))
+        all_notes.append(note("unjudged-queries-dropped", count=len(without_judgments)))
+    elif without_judgments and unjudged == "unanswerable":
+        unanswerable = [query for query in kept if query not in judged]
+    if unanswerable:
+        qrels = _with_unanswerable(qrels, unanswerable)
+        all_notes.append(note("unanswerable-queries", count=len(unanswerable)))
     found = (*findings, *repeated_documents, *repeated_queries)
-    return Dataset(name, documents, asked, qrels, tuple(told), found)
+    return Dataset(name, documents, kept, qrels, tuple(all_notes), found)
 
 
 def qrels_of_rows(rows: Sequence[Row], query_ids: Sequence[str] = ()) -> tuple[Qrels, tuple[Finding, ...]]:
-    """Judgments of rows; a distractor that is also relevant to its query counts as relevant, and is reported."""
-    misleading = {(query, doc) for query, doc, grade, _ in rows if grade < 0}
+    """Qrels from rows; a distractor that is also relevant to its query counts as relevant, and is a finding."""
+    distractors = {(query, doc) for query, doc, grade, _ in rows if grade < 0}
     both = [
-        pair for pair in dict.fromkeys((q, d) for q, d, grade, _ in rows if grade > 0) if pair in misleading
+        pair for pair in dict.fromkeys((q, d) for q, d, grade, _ in rows if grade > 0) if pair in distractors
     ]
     if not both:
         return Qrels.from_rows(rows, query_ids), ()
     dropped = set(both)
     kept = [row for row in rows if row[2] >= 0 or row[:2] not in dropped]
     return Qrels.from_rows(kept, query_ids), (relevant_distractors(both),)
-
-
-def relevant_distractors(pairs: Sequence[tuple[str, str]]) -> Finding:
-    """The finding on documents that are a distractor and relevant for one query."""
-    return Finding.of(
-        "error",
-        "relevant-distractor",
-        f"{counted(len(pairs), 'judgment')} name a document that is relevant to the same query as its distractor:",
-        pairs,
-        len(pairs),
-        "Keep one of the two; until then such a document counts as relevant.",
-    )
 
 
 def _with_unanswerable(qrels: Qrels, queries: Sequence[str]) -> Qrels:

@@ -1,96 +1,55 @@
-"""Files of a dataset's folder, found by name, compressed or not."""
+"""Datasets by path or name: which layout it is, which module reads it, and the options of each."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from steelyard.datasets.corpus import CorpusBuilder
-from steelyard.datasets.dataset import Dataset, Row, assemble, qrels_of_rows
-from steelyard.datasets.queries import QueriesBuilder
+from steelyard.checks import unknown_name
+from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
 from steelyard.errors import InputError, did_you_mean
-from steelyard.io.files import bare_name
-
-if TYPE_CHECKING:
-    from steelyard.datasets.dataset import Dataset
-
-
-_ENDINGS = ("", ".gz", ".gzip", ".zst", ".zstd", ".lz4")
-
-
-def find_file(folder: Path, name: str) -> Path | None:
-    """The file of that name, or its compressed form."""
-    candidates = (folder / f"{name}{ending}" for ending in _ENDINGS)
-    return next((path for path in candidates if path.is_file()), None)
-
-
-def required_file(folder: Path, name: str) -> Path:
-    """The file of that name, or its compressed form; an error that shows what is there where it is not."""
-    found = find_file(folder, name)
-    if found is None:
-        raise InputError(f"{folder} has no {name}; it holds {listing(folder)}.")
-    return found
-
-
-def queries_beside(qrels: Path) -> Path | None:
-    """The queries of the dataset that judgments belong to: beside their file, above a folder `qrels`, or in the
-    dataset's folder where that is what was given."""
-    beside = qrels.parent.parent if qrels.parent.name == "qrels" else qrels.parent
-    path = (qrels if qrels.is_dir() else beside) / "queries.jsonl"
-    return path if path.is_file() else None
-
-
-def listing(folder: Path) -> str:
-    """The names in a folder, the first ten of them, for a message."""
-    if not folder.is_dir():
-        return "nothing: it is not a folder"
-    names = sorted(f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir())
-    more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
-    return ", ".join(names[:10]) + more if names else "nothing"
-
+from steelyard.io.files import bare_name, find_file, listing, no_such_file
+from steelyard.io.text import Source
+from steelyard.qrels import Row
 
 IR_DATASETS = "ir_datasets:"
 _READERS = {
-    "beir": ("trio", "read_trio"),
-    "autorag": ("autorag", "read_autorag"),
-    "multihop-rag": ("multihop", "read_multihop"),
-    "llama-index": ("llama_index", "read_llama_index"),
-    "msmarco": ("msmarco", "read_msmarco"),
-    "csv": ("table", "read_table_dataset"),
-    "ir_datasets": ("reading", "read_ir_datasets"),
+    "beir": "steelyard.io.beir:read_dataset",
+    "autorag": "steelyard.io.autorag:read_dataset",
+    "multihop-rag": "steelyard.io.multihop_rag:read_dataset",
+    "llama-index": "steelyard.io.llama_index:read_dataset",
+    "msmarco": "steelyard.io.msmarco:read_dataset",
+    "csv": "steelyard.datasets.table:read_table_dataset",
+    "ir_datasets": "steelyard.datasets.reading:read_ir_datasets",
 }
 _LAYOUTS = (
     "corpus.jsonl, queries.jsonl and qrels.tsv (beir); qa.parquet and corpus.parquet (autorag); MultiHopRAG.json "
     "(multihop-rag); collection.tsv, queries.tsv and qrels.tsv (msmarco)"
 )
+FORMS = "demo, ir_datasets:ID, a path, or a path with options, as in {path: data, qrels: judged.tsv}"
+"""How a dataset is named in bench.yaml and on the command line."""
 
 
 def read_dataset(
     source: str | Path, format: str | None, options: Mapping[str, Any], judged: bool = True
 ) -> Dataset:
-    """Read the dataset with the reader of its format; not `judged`, without judgments that are files of their own."""
+    """Read a dataset with the reader of its format; with `judged=False`, without qrels in files of their own."""
     if format is not None and format not in _READERS:
-        raise InputError(
-            f"there is no dataset format {format!r}; there are {', '.join(_READERS)}.{did_you_mean(format, _READERS)}"
-        )
+        raise InputError(unknown_name("dataset format", format, _READERS))
     if isinstance(source, str) and source == "demo" and format is None:
         return _read_demo(options)
     if isinstance(source, str) and (source.startswith(IR_DATASETS) or format == "ir_datasets"):
         return _reader("ir_datasets", options)(source.removeprefix(IR_DATASETS), **options)
     path = Path(source)
     if not path.exists():
-        near = (
-            did_you_mean(path.name, (entry.name for entry in path.parent.iterdir()))
-            if path.parent.is_dir()
-            else ""
-        )
-        raise InputError(
-            f"{path}: there is no such folder or file.{near} A dataset is a folder, a file, the name demo, "
-            f"or {IR_DATASETS} and an id."
-        )
+        error = no_such_file(path, "folder or file")
+        forms = f"A dataset is a folder, a file, the name demo, or {IR_DATASETS} and an id."
+        raise InputError(f"{error.message} {forms}", path)
     found = format or (_folder_format(path) if path.is_dir() else _file_format(path))
     reader = _reader(found, options)
     if not judged and "judged" in inspect.signature(reader).parameters:
@@ -101,22 +60,20 @@ def read_dataset(
 def _read_demo(options: Mapping[str, Any]) -> Dataset:
     from importlib.resources import as_file, files
 
-    from steelyard.datasets.dataset import Dataset
-
     with as_file(files("steelyard.demo") / "data") as folder:
-        read = _reader("beir", options)(folder, **options)
-    return Dataset("demo", read.corpus, read.queries, read.qrels, read.notes, read.findings)
+        return replace(_reader("beir", options)(folder, **options), name="demo")
 
 
 def _reader(format: str, options: Mapping[str, Any]) -> Callable[..., Dataset]:
-    """The reader of a format, once the options are known to be its own."""
-    module, name = _READERS[format]
-    reader: Callable[..., Dataset] = getattr(import_module(f"steelyard.datasets.{module}"), name)
+    """The reader of a format; an error if it does not have one of the options."""
+    module, _, name = _READERS[format].partition(":")
+    reader: Callable[..., Dataset] = getattr(import_module(module), name)
     known = list(inspect.signature(reader).parameters)[1:]
     for option in options:
         if option not in known:
             raise InputError(
-                f"a {format} dataset has no option {option!r}; it has {', '.join(known)}.{did_you_mean(option, known)}"
+                f"a {format} dataset has no option {option!r}; its options are {', '.join(known)}."
+                f"{did_you_mean(option, known)}"
             )
     return reader
 
@@ -132,8 +89,9 @@ def _folder_format(folder: Path) -> str:
     if any(name.startswith(("collection.tsv", "msmarco-docs.tsv")) for name in names):
         return "msmarco"
     raise InputError(
-        f"{folder} is in no layout that is known: expected {_LAYOUTS}. It holds {listing(folder)}. "
-        "Name the file to read, or the format (format=...)."
+        f"unknown layout: expected {_LAYOUTS}. The folder holds {listing(folder)}. "
+        "Name the file to read, or the format (format=...).",
+        folder,
     )
 
 
@@ -144,31 +102,30 @@ def _file_format(path: Path) -> str:
     if suffix == ".parquet":
         return "autorag"
     if suffix == ".json":
-        return _json_format(path)
+        return "multihop-rag" if Source(path).start.startswith(b"[") else "llama-index"
     if suffix == ".jsonl":
-        raise InputError(f"{path} is one file of a JSONL trio: name its folder, {path.parent}.")
-    raise InputError(
-        f"{path}: its name does not say what it is; name the format (format=...): {', '.join(_READERS)}."
-    )
+        raise InputError(f"one file of a dataset in BEIR's layout; name its folder, {path.parent}.", path)
+    raise InputError(f"unknown suffix {suffix!r}; name the format (format=...): {', '.join(_READERS)}.", path)
 
 
-def _json_format(path: Path) -> str:
-    from steelyard.io.files import Source
+def queries_beside(qrels: Path) -> Path | None:
+    """The queries.jsonl of the dataset that a qrels file belongs to: in its folder, or above a folder `qrels`.
 
-    head = Source(path).head.lstrip()
-    if head.startswith(b"\xef\xbb\xbf"):
-        head = head[3:].lstrip()
-    return "multihop-rag" if head.startswith(b"[") else "llama-index"
+    The folder of the dataset may be given instead of the file.
+    """
+    beside = qrels.parent.parent if qrels.parent.name == "qrels" else qrels.parent
+    path = (qrels if qrels.is_dir() else beside) / "queries.jsonl"
+    return path if path.is_file() else None
 
 
-FORMS = "demo, ir_datasets:ID, a path, or a path with options, as in {path: data, qrels: judged.tsv}"
+# Datasets as bench.yaml and the command line name them
 
 
 def dataset_named(named: Any, folder: Path = Path(), judged: bool = True) -> Dataset:
-    """The dataset that is meant; paths are taken from `folder`, and `judged` is as in Dataset.read.
+    """The dataset named; paths are relative to `folder`, and `judged` is as in Dataset.read.
 
-    A text that begins with { is a mapping in YAML, written as bench.yaml has it. A file of judgments
-    (`qrels`) is looked for in the dataset first, as other files of its options, then in `folder`.
+    A text that starts with { is a mapping in YAML, as in bench.yaml. A qrels file (`qrels`) is
+    searched in the dataset first, as the files of other options, then in `folder`.
 
     >>> dataset_named("{path: demo, unjudged: drop}")
     Dataset 'demo': 267 documents, 115 queries, 572 judgments, 152 targets
@@ -206,12 +163,14 @@ def _mapping(text: str) -> Any:
         raise InputError(f"the dataset {text!r} is not YAML ({reason}); expected {FORMS}.") from None
 
 
+# ir_datasets
+
 _DOCUMENT_TEXTS = ("text", "body", "abstract", "contents")
 _QUERY_TEXTS = ("text", "title", "query")
 
 
 def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
-    """Documents, queries and judgments of one id, as `beir/scifact/test`."""
+    """Documents, queries and qrels of one id of ir_datasets, as `beir/scifact/test`."""
     try:
         ir_datasets = import_module("ir_datasets")
     except ImportError:
@@ -228,18 +187,18 @@ def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
         raise InputError(
             f"ir_datasets:{name} has no {' and no '.join(lacking)}; name a subset that has them, as {name}/test."
         )
-    documents, asked = CorpusBuilder(), QueriesBuilder()
+    documents, queries = CorpusBuilder(), QueriesBuilder()
     for doc in source.docs_iter():
         title = getattr(doc, "title", "") or ""
         documents.add(doc.doc_id, _text(doc, _DOCUMENT_TEXTS), title)
     for query in source.queries_iter():
-        asked.add(query.query_id, _text(query, _QUERY_TEXTS))
-    qrels, found = qrels_of_rows([_row(judgment) for judgment in source.qrels_iter()])
-    return assemble(name, documents, asked, qrels, unjudged, (), found)
+        queries.add(query.query_id, _text(query, _QUERY_TEXTS))
+    qrels, findings = qrels_of_rows([_row(judgment) for judgment in source.qrels_iter()])
+    return assemble(name, documents, queries, qrels, unjudged, (), findings)
 
 
 def _text(record: Any, names: tuple[str, ...]) -> str:
-    """The text under the first of these names that is there, or what the package takes for it."""
+    """The first of these fields that is a text, or the default text of the package."""
     for name in names:
         value = getattr(record, name, None)
         if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""A table (CSV or TSV) whose rows are documents with example queries of their own.
+"""A table (CSV or TSV) whose rows are documents with example queries.
 
-Every cell of a query column is a query, and the row it stands in is what it should find. Another
-column may list the ids of rows that mislead.
+Every cell of a query column is a query, and its row is the relevant document. Another column may
+list the ids of distractors.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from steelyard.datasets.corpus import CorpusBuilder
-from steelyard.datasets.dataset import Row, assemble, qrels_of_rows
-from steelyard.datasets.queries import QueriesBuilder
+from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
 from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.io.columns import NAMES
-from steelyard.io.files import bare_name
+from steelyard.io.files import bare_name, errors_name
 from steelyard.io.lists import list_of
+from steelyard.io.tables import read_table
+from steelyard.io.text import Source
+from steelyard.notes import note
+from steelyard.qrels import Row
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from steelyard.datasets.dataset import Dataset
 
 _ID_NAMES = ("_id", "id", *NAMES["doc_id"])
 
 
 @dataclass(frozen=True)
 class _Roles:
-    """Which column is for what."""
+    """The columns of each role."""
 
     queries: list[str]
     document: list[str]
@@ -55,30 +55,27 @@ def read_table_dataset(
 ) -> Dataset:
     """Read the table.
 
-    `queries`: the column or columns that hold queries; an empty cell is none.
+    `queries`: the column or columns that hold queries; an empty cell is no query.
     `document`: the columns whose cells, joined by `separator`, are the document: one or more
-    names, 'all', or 'rest' for every column that has no other part.
-    `id`: the document's id; by default a column called id or doc_id, or else the number of the row.
+    names, 'all', or 'rest' for every column that has no other role.
+    `id`: the document's id; by default a column called id or doc_id, or the number of the row.
     `relevant`: a column that lists the ids of a row's relevant documents, where it is not the row itself.
-    `distractors`: a column that lists the ids of documents that mislead.
-    `columns`: what to keep of each query, to slice scores by. `empty`: what an empty cell of a
-    document reads as; by default nothing, and the cell is left out.
+    `distractors`: a column that lists the ids of distractors.
+    `columns`: columns to keep for each query, to slice scores by. `empty`: the text of an empty
+    cell of a document; by default the cell is left out.
     """
-    from steelyard.io.files import Source
-    from steelyard.io.tables import read_table
-
     frame = read_table(Source(path), "\t" if bare_name(path).suffix.lower() == ".tsv" else ",")
-    asked = {"queries": queries, "document": document, "id": id, "title": title, "columns": columns}
-    roles = _roles(frame.columns, {**asked, "relevant": relevant, "distractors": distractors}, path)
+    named = {"queries": queries, "document": document, "id": id, "title": title, "columns": columns}
     rows = [{name: value or "" for name, value in row.items()} for row in frame.iter_rows(named=True)]
-    return _Table(path, roles, separator, empty).read(rows, unjudged)
+    with errors_name(path):
+        roles = _roles(frame.columns, {**named, "relevant": relevant, "distractors": distractors})
+        return _Table(roles, separator, empty).read(rows, bare_name(path).stem, unjudged)
 
 
 class _Table:
-    """The rows of a table on their way into a dataset."""
+    """Collects the rows of a table for a dataset."""
 
-    def __init__(self, path: Path, roles: _Roles, separator: str, empty: str) -> None:
-        self.path = path
+    def __init__(self, roles: _Roles, separator: str, empty: str) -> None:
         self.roles = roles
         self.separator = separator
         self.empty = empty
@@ -88,11 +85,11 @@ class _Table:
         self.query_ids: list[str] = []
         self.problems: list[str] = []
 
-    def read(self, rows: Sequence[Mapping[str, str]], unjudged: str) -> Dataset:
+    def read(self, rows: Sequence[Mapping[str, str]], name: str, unjudged: str) -> Dataset:
         """The dataset of the rows."""
         first: dict[str, str] = {}
         seen: set[tuple[str, str]] = set()
-        asked: dict[str, int] = {}
+        counts: dict[str, int] = {}
         merged = 0
         for number, row in enumerate(rows):
             text = self._text(row)
@@ -105,47 +102,43 @@ class _Table:
             else:
                 seen.add((doc_id, text))
                 self.documents.add(doc_id, text, row[self.roles.title] if self.roles.title else "")
-            self._ask(number, row, doc_id, asked)
+            self._add_queries(number, row, doc_id, counts)
         if self.problems:
             raise InputError(
                 problem_report(
-                    f"{self.path}: {counted(len(self.problems), 'row')} not as expected:",
+                    f"{counted(len(self.problems), 'row')} not as expected:",
                     self.problems,
                     "Expected an id in every row, and lists as [\"d1\", \"d2\"] or ['d1', 'd2'].",
                 )
             )
-        qrels, found = qrels_of_rows(self.judgments, self.query_ids)
-        notes = (
-            [] if self.roles.id else ["no column holds ids: documents have the numbers of their rows, from 0"]
-        )
+        qrels, findings = qrels_of_rows(self.judgments, self.query_ids)
+        notes = [] if self.roles.id else [note("documents-numbered")]
         if merged:
-            notes.append(f"{counted(merged, 'row')} with the text of an earlier one are the same document")
-        return assemble(
-            bare_name(self.path).stem, self.documents, self.queries, qrels, unjudged, notes, found
-        )
+            notes.append(note("rows-merged", count=merged))
+        return assemble(name, self.documents, self.queries, qrels, unjudged, notes, findings)
 
     def _text(self, row: Mapping[str, str]) -> str:
         cells = [row[name] or self.empty for name in self.roles.document]
         return self.separator.join(cell for cell in cells if cell)
 
-    def _ask(self, number: int, row: Mapping[str, str], doc_id: str, asked: dict[str, int]) -> None:
+    def _add_queries(self, number: int, row: Mapping[str, str], doc_id: str, counts: dict[str, int]) -> None:
         """The queries of a row, numbered within their document: d1-1, d1-2, ..."""
         try:
-            wrong = self._ids(row, self.roles.distractors)
-            right = self._ids(row, self.roles.relevant) if self.roles.relevant else [doc_id]
+            distractors = self._ids(row, self.roles.distractors)
+            relevant = self._ids(row, self.roles.relevant) if self.roles.relevant else [doc_id]
         except InputError as error:
             self.problems.append(f"row {number + 1:,}: {error}")
             return
         for column in self.roles.queries:
             if not row[column].strip():
                 continue
-            asked[doc_id] = asked.get(doc_id, 0) + 1
-            query_id = f"{doc_id}-{asked[doc_id]}"
+            counts[doc_id] = counts.get(doc_id, 0) + 1
+            query_id = f"{doc_id}-{counts[doc_id]}"
             kept = {name: row[name] for name in self.roles.columns if row[name]}
             self.queries.add(query_id, row[column], kept)
             self.query_ids.append(query_id)
-            self.judgments += _judged(query_id, right)
-            self.judgments += [(query_id, doc, -1.0, None) for doc in wrong]
+            self.judgments += _relevant_rows(query_id, relevant)
+            self.judgments += [(query_id, doc, -1.0, None) for doc in distractors]
 
     def _ids(self, row: Mapping[str, str], column: str | None) -> list[Any]:
         if column is None or not row[column].strip():
@@ -154,10 +147,10 @@ class _Table:
         return [entry if isinstance(entry, list) else str(entry) for entry in listed]
 
 
-def _judged(query_id: str, right: Sequence[Any]) -> list[Row]:
-    """The rows of relevant documents; a list among them is one target."""
+def _relevant_rows(query_id: str, relevant: Sequence[Any]) -> list[Row]:
+    """The judgments of relevant documents; a list among them is one target."""
     rows: list[Row] = []
-    for number, entry in enumerate(right, start=1):
+    for number, entry in enumerate(relevant, start=1):
         if isinstance(entry, list):
             rows += [(query_id, str(doc), 1.0, str(number)) for doc in entry]
         else:
@@ -165,54 +158,49 @@ def _judged(query_id: str, right: Sequence[Any]) -> list[Row]:
     return rows
 
 
-def _roles(there: Sequence[str], asked: Mapping[str, Any], path: Path) -> _Roles:
-    """The columns asked for, once all of them are known to be there."""
-    if not asked["queries"]:
+def _roles(header: Sequence[str], named: Mapping[str, Any]) -> _Roles:
+    """The columns named; an error if one does not exist."""
+    if not named["queries"]:
         raise InputError(
-            f"{path}: say which columns hold queries (queries=...). Its columns are {_shown(there)}. "
+            f"name the columns that hold queries (queries=...). The columns are {_shown(header)}. "
             "Other options: document, id, title, relevant, distractors, columns, separator, empty."
         )
     single = {
-        role: _one(there, role, asked[role], path) for role in ("id", "title", "relevant", "distractors")
+        role: None if named[role] is None else _columns(header, role, named[role])[0]
+        for role in ("id", "title", "relevant", "distractors")
     }
-    by_lower = {name.lower().strip(): name for name in there}
+    by_lower = {name.lower().strip(): name for name in header}
     single["id"] = single["id"] or next((by_lower[name] for name in _ID_NAMES if name in by_lower), None)
-    queries, columns = (_several(there, role, asked[role], path) for role in ("queries", "columns"))
-    document = asked["document"]
-    if document == "all" and "all" not in there:
-        cells = list(there)
-    elif document == "rest" and "rest" not in there:
+    queries, columns = (_columns(header, role, named[role]) for role in ("queries", "columns"))
+    document = named["document"]
+    if document == "all" and "all" not in header:
+        cells = list(header)
+    elif document == "rest" and "rest" not in header:
         taken = {*queries, *columns, *single.values()}
-        cells = [name for name in there if name not in taken]
+        cells = [name for name in header if name not in taken]
     else:
-        cells = _several(there, "document", document, path)
+        cells = _columns(header, "document", document)
     if not cells:
-        raise InputError(
-            f"{path}: no column is left for the document; name them (document=...), or document='all'."
-        )
+        raise InputError("no column is left for the document; name some (document=...), or document='all'.")
     return _Roles(queries=queries, document=cells, columns=columns, **single)
 
 
-def _one(there: Sequence[str], role: str, name: Any, path: Path) -> str | None:
-    return None if name is None else _several(there, role, name, path)[0]
-
-
-def _several(there: Sequence[str], role: str, names: Any, path: Path) -> list[str]:
-    """The columns named; a name may be written with other white space, as headers can hold line ends."""
+def _columns(header: Sequence[str], role: str, names: Any) -> list[str]:
+    """The columns named; a name may be written with other white space, as headers can contain line ends."""
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) for name in listed):
-        raise InputError(f"{path}: {role}={names!r}: expected the name of a column, or a list of names.")
-    plain = {" ".join(column.split()): column for column in there}
+        raise InputError(f"{role}={names!r}: expected the name of a column, or a list of names.")
+    plain = {" ".join(column.split()): column for column in header}
     found: list[str] = []
     for name in listed:
-        column = name if name in there else plain.get(" ".join(name.split()))
+        column = name if name in header else plain.get(" ".join(name.split()))
         if column is None:
             raise InputError(
-                f"{path} has no column {name!r} ({role}); its columns are {_shown(there)}.{did_you_mean(name, plain)}"
+                f"no column {name!r} ({role}); the columns are {_shown(header)}.{did_you_mean(name, plain)}"
             )
         found.append(column)
     return found
 
 
-def _shown(there: Sequence[str]) -> str:
-    return ", ".join(" ".join(column.split()) for column in there)
+def _shown(header: Sequence[str]) -> str:
+    return ", ".join(" ".join(column.split()) for column in header)

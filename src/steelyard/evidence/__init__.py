@@ -1,11 +1,29 @@
-"""Evidence: ground truth that survives re-chunking. Judge a chunk by what it contains, not by its id."""
+"""Evidence: relevance by what a chunk contains rather than by its id, so that it survives re-chunking."""
 
 from __future__ import annotations
 
-from steelyard.evidence.chunks import RollUp, roll_up
-from steelyard.evidence.evidence import Evidence
-from steelyard.evidence.facts import text_hash
-from steelyard.evidence.files import read_chunks
-from steelyard.evidence.span_scores import SpanScores, span_scores
+from typing import TYPE_CHECKING
 
-__all__ = ["Evidence", "RollUp", "SpanScores", "read_chunks", "roll_up", "span_scores", "text_hash"]
+from steelyard.lazy import loader
+
+if TYPE_CHECKING:
+    from steelyard.evidence.evidence import Evidence as Evidence
+    from steelyard.evidence.facts import text_hash as text_hash
+    from steelyard.evidence.files import read_chunks as read_chunks
+    from steelyard.evidence.rollup import RollUp as RollUp
+    from steelyard.evidence.rollup import roll_up as roll_up
+    from steelyard.evidence.spans import SpanScores as SpanScores
+    from steelyard.evidence.spans import span_scores as span_scores
+
+_MODULE_OF = {
+    "Evidence": "evidence",
+    "RollUp": "rollup",
+    "SpanScores": "spans",
+    "read_chunks": "files",
+    "roll_up": "rollup",
+    "span_scores": "spans",
+    "text_hash": "facts",
+}
+
+__all__ = sorted(_MODULE_OF)
+__getattr__ = loader(__name__, _MODULE_OF)

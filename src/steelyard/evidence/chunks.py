@@ -1,21 +1,20 @@
-"""Chunks as one table, from dicts, frames or a corpus, checked before anything is judged on them."""
+"""Chunks as one table, from dicts, frames or a corpus, with every value checked."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, is_dataclass
-from typing import Any, Literal
+from dataclasses import is_dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError, did_you_mean, problem_report
-from steelyard.evidence.evidence import shortened
+from steelyard.evidence.conditions import one_line
 from steelyard.ids import kind_of, text_ids
-from steelyard.io.columns import as_polars
-from steelyard.run import Run
-from steelyard.wording import counted, worded
+from steelyard.io.frames import as_polars
+from steelyard.wording import counted
 
 _NAMES = {
     "chunk_id": ("chunk_id", "chunk", "_id", "id"),
@@ -26,33 +25,27 @@ _NAMES = {
     "page": ("page", "page_number"),
     "parent": ("parent", "parent_id"),
 }
-_TYPES: dict[str, Any] = {
-    "chunk_id": pl.String,
-    "doc_id": pl.String,
-    "start": pl.Int64,
-    "end": pl.Int64,
-    "text": pl.String,
-}
 
 Parent = str | Callable[[str], str | None] | re.Pattern[str]
+"""The parents of chunks: a column, a function of the chunk id, or a pattern whose first group is the parent."""
 
 
 def chunk_table(
     chunks: Any, parent: Parent | None = None, documents: Mapping[str, str] | None = None
 ) -> pl.DataFrame:
-    """The chunks as a frame: chunk_id, doc_id, start, end, text, page, parent; null where not known.
+    """The chunks as a frame: chunk_id, doc_id, start, end, text, page, parent; null where unknown.
 
-    `chunks` is a list of dicts (or of chunking's Chunk), a frame, or a mapping of chunk id to text or to a dict. Where there is
-    no chunk_id the doc_id is the chunk's; where there is no doc_id a chunk is its own document. A chunk
-    without start and end is its whole document. `parent` is a column, a function of the chunk id, or a
-    pattern whose first group is the parent. With `documents` every chunk's text is held against them.
+    `chunks` is a list of dicts (or of chunking's Chunk), a frame, or a mapping of chunk id to text or to a
+    dict. Without a chunk_id, the doc_id identifies the chunk; without a doc_id, a chunk is its own
+    document. A chunk without start and end that is alone in its document is the whole document.
+    With `documents` every chunk's text is compared with theirs.
 
     >>> chunk_table({"d1": "One text."}).row(0, named=True)["end"]
     9
     """
     frame = _frame_of(chunks)
     if not frame.height:
-        raise InputError("there are no chunks; give at least one.")
+        raise InputError("there are no chunks; expected at least one.")
     found = {
         role: next((name for name in names if name in frame.columns), None) for role, names in _NAMES.items()
     }
@@ -81,7 +74,7 @@ def chunk_table(
 
 
 def overlapping_chunks(table: pl.DataFrame) -> int:
-    """How many chunks begin before an earlier chunk of their document has ended."""
+    """How many chunks start before the end of an earlier chunk of their document."""
     placed = table.select("doc_id", "start", "end").drop_nulls().sort("doc_id", "start", "end")
     before = placed.select(pl.col("end").cum_max().shift(1).over("doc_id"))["end"]
     return int((placed["start"] < before).sum())
@@ -112,9 +105,9 @@ def _frame_of(chunks: Any) -> pl.DataFrame:
                 f"a chunk is {kind_of(bad)}; expected a dict with chunk_id, doc_id, start, end and text."
             )
         names = dict.fromkeys(str(name) for row in rows for name in row)
-        wanted = [name for name in names if any(name in known for known in _NAMES.values())]
+        used = [name for name in names if any(name in known for known in _NAMES.values())]
         return pl.DataFrame(
-            {name: pl.Series(name, [row.get(name) for row in rows], strict=False) for name in wanted or names}
+            {name: pl.Series(name, [row.get(name) for row in rows], strict=False) for name in used or names}
         )
     return as_polars(chunks)
 
@@ -148,9 +141,7 @@ def _whole(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
             f"column {column!r} ({role}) of the chunks holds {series.dtype} that is not whole numbers."
         ) from None
     if series.dtype.is_float() and not (numbers == series).fill_null(True).all():
-        raise InputError(
-            f"column {column!r} ({role}) of the chunks holds parts of a character; expected whole numbers."
-        )
+        raise InputError(f"column {column!r} ({role}) of the chunks holds fractions; expected whole numbers.")
     return numbers
 
 
@@ -165,7 +156,7 @@ def _texts(frame: pl.DataFrame, column: str | None) -> pl.Series:
 
 
 def _labels(frame: pl.DataFrame, column: str | None) -> pl.Series:
-    """Pages as text; a whole number in a float column (as pandas makes of one with gaps) loses its point."""
+    """Pages as text; whole numbers in a float column (as in pandas, where values are missing) without a point."""
     if column is None:
         return pl.Series("page", [None] * frame.height, dtype=pl.String)
     series = frame[column]
@@ -182,16 +173,16 @@ def _check_unique(table: pl.DataFrame) -> None:
     if twice:
         raise InputError(
             problem_report(
-                f"{counted(len(twice), 'chunk id comes', 'chunk ids come')} more than once:",
+                f"{counted(len(twice), 'chunk id occurs', 'chunk ids occur')} more than once:",
                 [repr(chunk) for chunk in twice[:SHOWN_PROBLEMS]],
-                "Give every chunk an id of its own; a chunk's document goes in doc_id.",
+                "Give every chunk its own id; the document of a chunk is its doc_id.",
                 total=len(twice),
             )
         )
 
 
 def _parents(table: pl.DataFrame, frame: pl.DataFrame, rule: Parent | None) -> pl.Series:
-    """The parent of every chunk: of the rule, or its document."""
+    """The parent of every chunk: by the rule, or its document."""
     if rule is None:
         return table["doc_id"].alias("parent")
     ids = table["chunk_id"].to_list()
@@ -236,7 +227,7 @@ def _offset_problem(row: Mapping[str, Any]) -> str:
     if row["start"] is None or row["end"] is None:
         return f"{where} has a start or an end, not both"
     if row["end"] < row["start"] or row["start"] < 0:
-        return f"{where}: characters {row['start']} to {row['end']} are no stretch of a text"
+        return f"{where}: characters {row['start']} to {row['end']} are not a span"
     return f"{where}: characters {row['start']} to {row['end']} are {row['end'] - row['start']}, and its text has {row['length']}"
 
 
@@ -245,39 +236,39 @@ def _offsets_error(total: int, problems: list[str]) -> InputError:
         problem_report(
             f"the offsets of {counted(total, 'chunk')} do not match the text:",
             problems,
-            "start and end count characters (not bytes or tokens) of the document, end exclusive; the text is that slice, unstripped.",
+            "start and end count characters (not bytes or tokens) of the document, end exclusive; the text is that slice, not stripped.",
             total=total,
         )
     )
 
 
 def _check_texts(table: pl.DataFrame, documents: Mapping[str, str]) -> None:
-    """Every chunk's text against the slice of its document."""
+    """Compare every chunk's text with that part of its document."""
     problems: list[str] = []
     total = 0
     for chunk, doc, start, end, text in table.select(
         "chunk_id", "doc_id", "start", "end", "text"
     ).iter_rows():
         whole = documents.get(doc)
-        said = ""
+        problem = ""
         if whole is None:
-            said = f"its document {doc!r} is not among the documents"
+            problem = f"its document {doc!r} is not among the documents"
         elif end is not None and end > len(whole):
-            said = f"it ends at {end}, and document {doc!r} at {len(whole)}"
+            problem = f"it ends at {end}, and document {doc!r} at {len(whole)}"
         elif start is not None and text is not None and whole[start:end] != text:
-            said = (
-                f"document {doc!r} has {shortened(whole[start:end], 30)!r} there, not {shortened(text, 30)!r}"
+            problem = (
+                f"document {doc!r} has {one_line(whole[start:end], 30)!r} there, not {one_line(text, 30)!r}"
             )
-        if said:
+        if problem:
             total += 1
             if len(problems) < SHOWN_PROBLEMS:
-                problems.append(f"chunk {chunk!r}: {said}")
+                problems.append(f"chunk {chunk!r}: {problem}")
     if total:
         raise _offsets_error(total, problems)
 
 
 def _whole_documents(table: pl.DataFrame) -> pl.DataFrame:
-    """A chunk without offsets that is alone in its document is the whole of it."""
+    """A chunk without offsets that is alone in its document is the whole document."""
     alone = pl.col("start").is_null() & pl.col("doc_id").is_unique()
     end = (
         pl.when(alone)
@@ -291,109 +282,3 @@ def _whole_documents(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(
         start=pl.when(alone).then(pl.lit(0, pl.Int64)).otherwise(pl.col("start")), end=end
     )
-
-
-@dataclass(frozen=True)
-class RollUp:
-    """How chunks become documents or pages, as `evaluate(..., roll_up=...)` takes it; see `roll_up`."""
-
-    parents: Any
-    how: Literal["best", "sum", "first"] = "best"
-    level: str = "doc_id"
-
-    def __call__(self, run: Any) -> Run:
-        """The run rolled up."""
-        return roll_up(run, self.parents, self.how, self.level)
-
-
-def roll_up(
-    run: Any,
-    parents: Mapping[str, str] | Callable[[str], str] | Any,
-    how: Literal["best", "sum", "first"] = "best",
-    level: str = "doc_id",
-) -> Run:
-    """Every query's documents, ranked by their chunks.
-
-    `parents` is a mapping of chunk id to parent, a function, or the chunks as `Evidence.judge` takes
-    them, of which `level` names the column: doc_id, parent, or page (as document#page). how='best'
-    scores a document by its best chunk, 'sum' by the sum over its chunks that came back, 'first' keeps
-    the place of its first chunk. Documents of equal score stand as their first chunks do. Times stay;
-    token counts and texts, which are the chunks', do not.
-
-    >>> run = Run({"q": [("a#1", 5.0), ("b#1", 4.0), ("b#2", 3.0)]})
-    >>> roll_up(run, lambda chunk: chunk[0]).frame.rows()
-    [('q', 'a', 1, 5.0), ('q', 'b', 2, 4.0)]
-    >>> roll_up(run, lambda chunk: chunk[0], "sum").frame["doc_id"].to_list()
-    ['b', 'a']
-    """
-    import polars as pl
-
-    if how not in ("best", "sum", "first"):
-        raise InputError(f"how is {how!r}; expected 'best', 'sum' or 'first'.")
-    given = Run.of(run)
-    frame = given.frame
-    scored = frame.height > 0 and frame["score"].null_count() == 0
-    if how == "sum" and frame.height and not scored:
-        raise InputError(f"run {given.name!r} has no scores to sum up; use how='best' or 'first'.")
-    chunks = frame["doc_id"].unique(maintain_order=True).to_list()
-    owner = _owners(chunks, parents, level)
-    placed = frame.with_columns(
-        parent=pl.col("doc_id").replace_strict(list(owner), list(owner.values()), return_dtype=pl.String)
-    )
-    value = (
-        pl.col("score").sum()
-        if how == "sum"
-        else pl.col("score").max()
-        if how == "best"
-        else pl.col("score").first()
-    )
-    rolled = placed.group_by("query_id", "parent", maintain_order=True).agg(
-        score=value, first=pl.col("rank").min()
-    )
-    if scored and how != "first":
-        rolled = rolled.sort("score", "first", descending=[True, False], maintain_order=True)
-    else:
-        rolled = rolled.sort("first", maintain_order=True)
-    lists: dict[str, list[Any]] = {query: [] for query in given.queries}
-    for query, parent, score in rolled.select("query_id", "parent", "score").iter_rows():
-        lists[query].append((parent, score) if scored else parent)
-    return Run(lists, name=given.name, seconds=given.seconds)
-
-
-def _owners(chunks: list[str], parents: Any, level: str) -> dict[str, str]:
-    """The parent of every chunk that came back; a chunk without one is an error."""
-    if callable(parents) and not isinstance(parents, Mapping):
-        found = {chunk: parents(chunk) for chunk in chunks}
-    elif isinstance(parents, Mapping) and all(isinstance(value, str) for value in parents.values()):
-        found = {chunk: parents.get(chunk) for chunk in chunks}
-    else:
-        found = _of_table(chunks, parents, level)
-    lost = [repr(chunk) for chunk, parent in found.items() if parent is None or parent == ""]
-    if lost:
-        raise InputError(
-            problem_report(
-                f"{len(lost):,} of {counted(len(chunks), 'chunk')} of the run "
-                f"{worded(len(lost), 'has', 'have')} no parent:",
-                lost,
-                "Name the parent of every chunk; the run may be of another chunking.",
-            )
-        )
-    return dict(zip(found, text_ids(found.values(), "parent", "the roll-up"), strict=True))
-
-
-def _of_table(chunks: list[str], parents: Any, level: str) -> dict[str, Any]:
-    table = chunk_table(parents)
-    if level not in ("doc_id", "parent", "page"):
-        raise InputError(f"level is {level!r}; expected 'doc_id', 'parent' or 'page'.")
-    rows = table.select("chunk_id", "doc_id", level if level != "doc_id" else "parent").iter_rows()
-    known = {
-        chunk: doc
-        if level == "doc_id"
-        else other
-        if level == "parent"
-        else None
-        if other is None
-        else f"{doc}#{other}"
-        for chunk, doc, other in rows
-    }
-    return {chunk: known.get(chunk) for chunk in chunks}

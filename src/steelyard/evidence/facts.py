@@ -1,4 +1,4 @@
-"""Texts as facts are compared: one form for every way of writing the same characters and spaces."""
+"""Facts in texts: normalised, so that Unicode forms and white space do not matter, and found in many texts at once."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Matching:
-    """How a fact is looked for in a text.
+    """How a fact is searched in a text.
 
-    share: 1 asks for the whole fact; less asks for that share of its words, in order, other words
-    between them allowed. case: whether upper and lower case differ. spaces: "single" makes every run
-    of white space one blank, "removed" takes it all out.
+    share: 1 requires the whole fact; less requires that share of its words, in order, with other words
+    allowed between them. case: whether upper and lower case differ. spaces: "single" replaces white
+    space by one space, "removed" removes it.
     """
 
     share: float = 1.0
@@ -47,7 +47,7 @@ class Matching:
             raise InputError(f"spaces is {self.spaces!r}; expected 'single' or 'removed'.")
 
     def normalised(self, text: str) -> str:
-        """The text in the form that is compared.
+        """The text in the form in which it is compared.
 
         >>> Matching().normalised("The ﬁrst\\n  rule ")
         'The first rule'
@@ -76,7 +76,7 @@ def words_of(text: str) -> list[str]:
 
 
 def text_hash(text: str, algorithm: Literal["sha256", "sha1", "md5"] = "sha256") -> str:
-    """The digest that evidence names a text by: of its normal form, so that white space does not matter.
+    """The digest of a text in its normalised form, so that white space does not matter.
 
     >>> text_hash("A  balance.") == text_hash("A balance.")
     True
@@ -85,12 +85,12 @@ def text_hash(text: str, algorithm: Literal["sha256", "sha1", "md5"] = "sha256")
 
 
 PIECE = 32
-"""Characters of a fact that the automaton holds."""
+"""Characters of a fact in the automaton."""
 BATCH = 48_000_000
-"""Characters of text that are looked through at once."""
+"""Characters of text that are searched at once."""
 THREADS = 2
 RARE = 4
-"""Rare words of a fact that a text must hold to be looked at, where a share of the fact is enough."""
+"""Rare words of a fact that a text must contain to be a candidate, where a share of the fact is enough."""
 
 Pairs = tuple[Ints, Ints]
 
@@ -98,7 +98,7 @@ Pairs = tuple[Ints, Ints]
 def find_facts(facts: Sequence[str], shares: Sequence[float], texts: pl.Series, matching: Matching) -> Pairs:
     """Which fact is in which text, as (fact, text), by fact and then text.
 
-    `facts` are as they were written; `shares` says of each how much of it must be there.
+    `facts` are not normalised; `shares` has the share of each that must be there.
 
     >>> import polars as pl
     >>> texts = pl.Series(["Paris is the capital of France.", "The capital is Paris."])
@@ -113,8 +113,8 @@ def find_facts(facts: Sequence[str], shares: Sequence[float], texts: pl.Series, 
         automaton = _Exact([matching.normalised(facts[place]) for place in exact], exact)
         found += _in_batches(automaton, texts, matching)
     if partial:
-        wanted = [words_of(Matching(case=matching.case).normalised(facts[place])) for place in partial]
-        some = _Partial(wanted, [shares[place] for place in partial], partial)
+        words = [words_of(Matching(case=matching.case).normalised(facts[place])) for place in partial]
+        some = _Partial(words, [shares[place] for place in partial], partial)
         found += _in_batches(some, texts, Matching(case=matching.case))
     empty = np.zeros(0, dtype=np.int64)
     fact, text = (
@@ -125,7 +125,7 @@ def find_facts(facts: Sequence[str], shares: Sequence[float], texts: pl.Series, 
 
 
 def _in_batches(finder: _Exact | _Partial, texts: pl.Series, matching: Matching) -> list[Pairs]:
-    """The finder over all texts, two batches at a time: the automaton's walk runs beside Python."""
+    """The finder over all texts, two batches at a time: the automaton runs in parallel to Python."""
 
     def batch(first: int, last: int) -> Pairs:
         listed = [
@@ -142,7 +142,7 @@ def _in_batches(finder: _Exact | _Partial, texts: pl.Series, matching: Matching)
 
 
 def _batches(texts: pl.Series) -> Iterator[tuple[int, int]]:
-    """First and last rows of batches that hold BATCH characters at most, or one text."""
+    """First and last rows of batches of at most BATCH characters, or one text."""
     through = np.cumsum(texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64))
     first = 0
     while first < len(through):
@@ -153,7 +153,7 @@ def _batches(texts: pl.Series) -> Iterator[tuple[int, int]]:
 
 
 class _Exact:
-    """Facts that must be there as a whole, found by an automaton of a piece of each."""
+    """Facts that must be there completely, found by an automaton with a piece of each."""
 
     def __init__(self, facts: Sequence[str], places: Sequence[int]) -> None:
         self._whole: dict[str, list[int]] = defaultdict(list)
@@ -182,7 +182,7 @@ class _Exact:
 
 
 def _piece(fact: str) -> str:
-    """The middle of a fact: beginnings are more often alike."""
+    """The middle of a fact: the starts are more often equal."""
     middle = max(0, (len(fact) - PIECE) // 2)
     return fact[middle : middle + PIECE]
 
@@ -201,10 +201,10 @@ class _Partial:
     def find(self, texts: Sequence[str]) -> Pairs:
         words = [[word for word in words_of(text) if word in self._known] for text in texts]
         listed: dict[str, list[int]] = defaultdict(list)
-        for place, there in enumerate(words):
-            for word in dict.fromkeys(there):
+        for place, found_words in enumerate(words):
+            for word in dict.fromkeys(found_words):
                 listed[word].append(place)
-        holders = {word: np.array(held, dtype=np.int64) for word, held in listed.items()}
+        holders = {word: np.array(places, dtype=np.int64) for word, places in listed.items()}
         found: list[tuple[int, int]] = []
         for fact, needed, place in zip(self._facts, self._needed, self._places, strict=True):
             found += [
@@ -216,17 +216,17 @@ class _Partial:
         return pairs[:, 0], pairs[:, 1]
 
     def _candidates(self, fact: Sequence[str], needed: int, holders: dict[str, Ints]) -> list[int]:
-        """The texts that hold so many of the rarest words that the fact may be there."""
+        """The texts with so many of the rarest words that they may contain the fact."""
         if not needed:
             return []
-        asked = min(needed, RARE)
+        least = min(needed, RARE)
         rarest = sorted((holders[word] for word in fact if word in holders), key=len)
         absent = len(fact) - len(rarest)
-        chosen = rarest[: max(0, len(fact) - needed + asked - absent)]
+        chosen = rarest[: max(0, len(fact) - needed + least - absent)]
         if not chosen:
             return []
         texts, counts = np.unique(np.concatenate(chosen), return_counts=True)
-        candidates: list[int] = texts[counts >= asked].tolist()
+        candidates: list[int] = texts[counts >= least].tolist()
         return candidates
 
 
@@ -240,9 +240,9 @@ def needed_words(count: int, share: float) -> int:
 
 
 def common_words(fact: Sequence[str], text: Sequence[str]) -> int:
-    """The length of the longest common subsequence of words: how many of the fact's stand there in order.
+    """The length of the longest common subsequence: how many of the fact's words are in the text, in order.
 
-    One bit a word of the fact, all of them in one step for each word of the text.
+    One bit per word of the fact, all of them in one step for each word of the text.
 
     >>> common_words(["a", "b", "c"], ["a", "x", "c", "b"])
     2

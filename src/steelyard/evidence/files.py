@@ -1,175 +1,98 @@
-"""Evidence in rows, as a table has it: a row a span, a fact, a page, a parent, a document, a hash or a chunk."""
+"""Files of evidence: detected, read and written. The formats of other tools are read by their modules in steelyard.io."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from steelyard.checks import unknown_name
 from steelyard.errors import InputError, did_you_mean
-from steelyard.evidence.evidence import Alternative, Evidence
+from steelyard.evidence.conditions import Alternative
+from steelyard.evidence.evidence import Evidence
 from steelyard.io.detect import table_format
-from steelyard.io.files import Source, bare_name, write_file
-from steelyard.io.lists import query_ids
-from steelyard.io.tables import read_table
+from steelyard.io.files import bare_name, errors_name, write_file
+from steelyard.io.json import json_lines
+from steelyard.io.lists import record_query_ids
+from steelyard.io.tables import read_table, table_bytes
+from steelyard.io.text import Source
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-QUERIES = ("query_id", "qid", "question", "query")
-DOCUMENTS = ("doc_id", "document_id", "corpus_id", "document", "source")
-STARTS, ENDS = ("start", "start_index"), ("end", "end_index")
-CONTENTS = ("content", "contents", "text")
-TOLD_BY = ("fact", "page", "parent", "hash", "chunk_id")
-"""The conditions, beside a span, that a row is told to be evidence by."""
+Record: TypeAlias = Mapping[str, Any]
+
+_QUERIES = ("query_id", "qid", "question", "query")
+_DOCUMENTS = ("doc_id", "document_id", "corpus_id", "document", "source")
+_STARTS, _ENDS = ("start", "start_index"), ("end", "end_index")
+_CONTENTS = ("content", "contents", "text")
+_CONDITIONS = ("fact", "page", "parent", "hash", "chunk_id")
+"""The columns that make a row evidence, beside those of a span."""
 
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
-
-def answers_of_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> dict[str, Any]:
-    """Targets and distractors by query, as `Evidence` takes them; `columns` are those that may name the document."""
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    misleading: dict[str, list[dict[str, Any]]] = {}
-    null: set[str] = set()
-    for place, record in enumerate(records, start=1):
-        where = f"row {place:,}"
-        query = str(first(record, QUERIES) or "")
-        if not query:
-            raise InputError(
-                f"{where} names no query; expected query_id, and what it needs in the other columns."
-            )
-        targets = found.setdefault(query, {})
-        if flag(record, "null", where):
-            null.add(query)
-            continue
-        way = way_of_row(record, columns, where)
-        if way.get("distractor") or _below_zero(way.get("grade")):
-            misleading.setdefault(query, []).append(way)
-        else:
-            targets.setdefault(str(first(record, ("target",)) or where), []).append(way)
-    return {
-        query: {
-            "targets": list(targets.values()) or (None if query in null else []),
-            "distractors": misleading.get(query, []),
-        }
-        for query, targets in found.items()
-    }
-
-
-def way_of_row(
-    record: Mapping[str, Any], columns: Sequence[str], where: str, owner: Any = None
-) -> dict[str, Any]:
-    """The conditions of a row, with its grade; `owner` is the document of a row that names none.
-
-    A row with a start and an end is that span, whatever else stands beside it.
-    """
-    document = first(record, columns)
-    way: dict[str, Any] = {"doc_id": owner if document is None else document}
-    start, end = (number(first(record, names)) for names in (STARTS, ENDS))
-    if start is not None or end is not None:
-        way |= {"start": start, "end": end, "content": first(record, CONTENTS)}
-    else:
-        way |= {name: first(record, (name,)) for name in TOLD_BY}
-        way["share"] = decimal(first(record, ("share",)))
-    way["grade"] = decimal(first(record, ("grade",)))
-    way["distractor"] = flag(record, "distractor", where)
-    return {name: value for name, value in way.items() if value is not None}
-
-
-def first(record: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The first of the fields that holds something."""
-    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
-
-
-def number(value: Any) -> Any:
-    """The whole number that a table holds as text; anything else as it is, for the checks to refuse."""
-    return int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
-
-
-def decimal(value: Any) -> Any:
-    """The number that a table holds as text; anything else as it is, for the checks to refuse."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-
-
-def flag(record: Mapping[str, Any], name: str, where: str) -> bool | None:
-    """Whether a row is marked; None where nothing is said."""
-    value = first(record, (name,))
-    if value is None or isinstance(value, bool):
-        return value
-    known = _FLAGS.get(str(value).strip().lower())
-    if known is None:
-        raise InputError(f"{where}: {name} is {value!r}; expected true or false.")
-    return known
-
-
-def _below_zero(grade: Any) -> bool:
-    return isinstance(grade, (int, float)) and grade < 0
-
-
-Record = Mapping[str, Any]
+_READERS = {
+    "json": "steelyard.evidence.files:_read_json",
+    "multihop-rag": "steelyard.io.multihop_rag:read_evidence",
+    "spans": "steelyard.evidence.files:_read_spans",
+    "rows": "steelyard.evidence.files:_read_rows",
+    "autorag": "steelyard.io.autorag:read_evidence",
+    "ragas": "steelyard.io.ragas:read_evidence",
+}
+_FIELDS = {
+    "evidence_list": "multihop-rag",
+    "reference_contexts": "ragas",
+    "retrieval_gt": "autorag",
+    "references": "spans",
+    "targets": "json",
+    "distractors": "json",
+}
+"""The field by which each format is detected."""
 
 
 def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) -> Evidence:
-    """The evidence of a file, in the format named or found from the names it holds."""
-    source = Source(path)
-    content = _content(source)
-    known = format or _format_of(content, path)
-    if known not in _READERS:
-        raise InputError(
-            f"there is no evidence format {known!r}.{did_you_mean(known, _READERS)} Known: {', '.join(_READERS)}."
-        )
-    reader = _READERS[known]
-    taken = list(signature(reader).parameters)[1:]
-    for name in options:
-        if name not in taken:
-            raise InputError(
-                f"{path}: format {known} has no option {name!r}.{did_you_mean(name, taken)} "
-                f"It has: {', '.join(taken) or 'none'}."
-            )
-    try:
+    """The evidence of a file, in the format named or detected from the names of its fields."""
+    with errors_name(path):
+        content = _content(Source(path))
+        known = format or _format_of(content)
+        if known not in _READERS:
+            raise InputError(unknown_name("evidence format", known, _READERS))
+        module, _, name = _READERS[known].partition(":")
+        reader: Callable[..., Evidence] = getattr(import_module(module), name)
+        taken = list(signature(reader).parameters)[1:]
+        for option in options:
+            if option not in taken:
+                raise InputError(
+                    f"format {known} has no option {option!r}.{did_you_mean(option, taken)} "
+                    f"Its options: {', '.join(taken) or 'none'}."
+                )
         return reader(content, **options)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def read_chunks(path: str | Path) -> pl.DataFrame:
-    """Chunks of a file, as `Evidence.judge` takes them: JSON, JSON lines, CSV, TSV or Parquet, a row a chunk.
+    """Chunks of a file, as `Evidence.judge` takes them: JSON, JSON lines, CSV, TSV or Parquet, one row per chunk.
 
-    AutoRAG's corpus (doc_id, contents, path, start_end_idx) becomes chunks of the documents that its
-    paths name. Its index of the end is that of the last character, so the end is one more; equal indices
-    mean that the place is not known. What AutoRAG puts before a chunk's own text (the file's name) is left out.
+    AutoRAG's corpus (doc_id, contents, path, start_end_idx) becomes chunks of the documents at its paths.
     """
     import polars as pl
 
     content = _content(Source(Path(path)))
     if isinstance(content, Mapping):
         raise InputError(
-            f"{path} is one JSON object; expected a list of chunks, each with chunk_id, doc_id, start, end and text."
+            "one JSON object; expected a list of chunks, each with chunk_id, doc_id, start, end and text.",
+            path,
         )
     frame = content if isinstance(content, pl.DataFrame) else pl.DataFrame(list(content), strict=False)
     if "start_end_idx" not in frame.columns:
         return frame
-    first, last = (pl.col("start_end_idx").list.get(at, null_on_oob=True) for at in (0, 1))
-    known = last > first
-    placed = frame.with_columns(
-        start=pl.when(known).then(first),
-        end=pl.when(known).then(last + 1),
-    )
-    own = pl.col("contents").str.slice(
-        pl.col("contents").str.len_chars().cast(pl.Int64) - (pl.col("end") - pl.col("start"))
-    )
-    text = pl.when(pl.col("end") > pl.col("start")).then(own).otherwise(pl.col("contents"))
-    document = pl.coalesce(pl.col("path"), pl.col("doc_id")) if "path" in frame.columns else pl.col("doc_id")
-    return placed.select(
-        pl.col("doc_id").alias("chunk_id"), document.alias("doc_id"), "start", "end", text.alias("text")
-    )
+    from steelyard.io.autorag import corpus_chunks
+
+    return corpus_chunks(frame)
 
 
 def _content(source: Source) -> Any:
@@ -180,7 +103,12 @@ def _content(source: Source) -> Any:
     if kind in ("csv", "tsv"):
         return read_table(source, "," if kind == "csv" else "\t").to_dicts()
     if kind == "json":
-        return _records(source.json, source.path)
+        content = source.json
+        if not isinstance(content, list) or not all(isinstance(record, dict) for record in content):
+            raise InputError(
+                "a list of something other than objects; expected one object per question.", source.path
+            )
+        return content
     if kind == "jsonl":
         lines = [line for line in source.text.split("\n") if line.strip()]
         several = len(lines) > 1 and all(
@@ -190,180 +118,50 @@ def _content(source: Source) -> Any:
             return source.jsonl
         whole = source.json
         return [whole] if _is_record(whole) else whole
-    raise InputError(
-        f"{source.path} is not JSON, JSON lines, CSV, TSV or Parquet; evidence is read from these."
-    )
-
-
-def _records(content: Any, path: Path) -> list[Record]:
-    if not isinstance(content, list) or not all(isinstance(record, dict) for record in content):
-        raise InputError(
-            f"{path} holds a list of something other than objects; expected one object a question."
-        )
-    return content
+    raise InputError("not JSON, JSON lines, CSV, TSV or Parquet; evidence is read from these.", source.path)
 
 
 def _is_record(content: Any) -> bool:
-    named = ("evidence_list", "reference_contexts", "references", "targets", "distractors", *STARTS, *TOLD_BY)
-    return isinstance(content, dict) and any(name in content for name in named)
+    names = (
+        "evidence_list",
+        "reference_contexts",
+        "references",
+        "targets",
+        "distractors",
+        *_STARTS,
+        *_CONDITIONS,
+    )
+    return isinstance(content, dict) and any(name in content for name in names)
 
 
-def _format_of(content: Any, path: Path) -> str:
+def _format_of(content: Any) -> str:
     if isinstance(content, dict):
         return "json"
-    names = (
-        set(content.columns)
-        if hasattr(content, "columns")
-        else {name for record in content for name in record}
-    )
-    for name, format in (
-        ("evidence_list", "multihop-rag"),
-        ("reference_contexts", "ragas"),
-        ("retrieval_gt", "autorag"),
-        ("references", "spans"),
-        ("targets", "json"),
-        ("distractors", "json"),
-    ):
+    if hasattr(content, "columns"):
+        names = set(content.columns)
+    else:
+        names = {name for record in content for name in record}
+    for name, format in _FIELDS.items():
         if name in names:
             return format
-    if (names & set(STARTS) and names & set(ENDS)) or names & set(TOLD_BY):
+    if (names & set(_STARTS) and names & set(_ENDS)) or names & set(_CONDITIONS):
         return "rows"
     raise InputError(
-        f"{path} holds {', '.join(sorted(map(str, names))[:10]) or 'nothing'}, which is no evidence; expected evidence_list "
+        f"no evidence: the fields are {', '.join(sorted(map(str, names))[:10]) or 'none'}. Expected evidence_list "
         "(MultiHop-RAG), references (spans), start and end, fact, page, parent or hash (rows), retrieval_gt "
-        "(AutoRAG), reference_contexts (ragas), targets or distractors. format= insists."
+        "(AutoRAG), reference_contexts (ragas), targets or distractors. format=... selects a format."
     )
 
 
-def _own(content: Any) -> Evidence:
-    """The mapping that Evidence takes; or records of query_id, targets and distractors, `null: true` for a null query."""
-    if isinstance(content, Mapping):
-        return Evidence(content)
-    records = _rows(content)
-    queries, notes = _queries(records)
-    given = {
-        query: {"targets": record.get("targets") or [], "distractors": record.get("distractors")}
-        for query, record in zip(queries, records, strict=True)
-    }
-    null = [query for query, record in zip(queries, records, strict=True) if record.get("null") is True]
-    return _noted(Evidence(given, null), notes)
+def records_of(content: Any) -> Sequence[Record]:
+    """The records of a table or a list; an error if there are none."""
+    records: Sequence[Record] = content.to_dicts() if hasattr(content, "to_dicts") else content
+    if isinstance(records, Mapping) or not records:
+        raise InputError("expected one record per question, and there are none.")
+    return records
 
 
-def _multihop(content: Any) -> Evidence:
-    """A question's facts, each a target; a question of type null_query is null."""
-    records = _rows(content)
-    queries, notes = _queries(records)
-    given: dict[str, Any] = {}
-    for query, record in zip(queries, records, strict=True):
-        facts = [{"fact": _text(piece, "fact", query)} for piece in record.get("evidence_list") or []]
-        given[query] = (
-            None if not facts and str(record.get("question_type", "")).startswith("null") else facts
-        )
-    return _noted(Evidence(given), notes)
-
-
-def _ragas(content: Any) -> Evidence:
-    """A sample's reference contexts, each a target."""
-    records = _rows(content)
-    queries, notes = _queries(records)
-    given = {
-        query: [{"fact": text} for text in _listed(record.get("reference_contexts"), query)]
-        for query, record in zip(queries, records, strict=True)
-    }
-    return _noted(Evidence(given), notes)
-
-
-def _spans(content: Any, doc_id: str | None = None) -> Evidence:
-    """A row a question, its references a list of spans (and its distractors another); or a row a span.
-
-    The document is the reference's own, the row's (doc_id, corpus_id, ...), or the column `doc_id` names.
-    """
-    records = _rows(content)
-    if not any("references" in record for record in records):
-        return _by_row(content, doc_id)
-    columns = (doc_id,) if doc_id else DOCUMENTS
-    queries, notes = _queries(records)
-    given = {
-        query: {
-            part: [
-                _span(reference, first(record, columns), columns, query)
-                for reference in _listed(record.get(name), query)
-            ]
-            for part, name in (("targets", "references"), ("distractors", "distractors"))
-        }
-        for query, record in zip(queries, records, strict=True)
-    }
-    return _noted(Evidence(given), notes)
-
-
-def _by_row(content: Any, doc_id: str | None = None) -> Evidence:
-    """A row a span, a fact, a page, a parent, a document or a hash; `target` puts rows together, any of which is enough.
-
-    A grade below 0, or a true `distractor`, makes a row a distractor; a true `null` marks a null query.
-    """
-    return Evidence(answers_of_rows(_rows(content), (doc_id,) if doc_id else DOCUMENTS))
-
-
-def _autorag(content: Any, corpus: str | Path | None = None) -> Evidence:
-    """AutoRAG's groups: each a target, any document of which is enough.
-
-    With `corpus`, its corpus file, a document that has a place in its source (path and start_end_idx)
-    is evidence by that span, so that it survives re-chunking; without, by its id.
-    """
-    records = _rows(content)
-    queries, notes = _queries(records)
-    places: dict[str, dict[str, Any]] = {}
-    if corpus is not None:
-        for row in read_chunks(corpus).iter_rows(named=True):
-            spanned = row.get("start") is not None
-            named = str(row.get("chunk_id") or row["doc_id"])
-            places[named] = (
-                {"doc_id": str(row["doc_id"]), "start": row["start"], "end": row["end"]}
-                if spanned
-                else {"doc_id": named}
-            )
-    given: dict[str, Any] = {}
-    for query, record in zip(queries, records, strict=True):
-        groups = [group for group in record.get("retrieval_gt") or [] if group]
-        targets = []
-        for group in groups:
-            ids = [group] if isinstance(group, str) else list(group)
-            lost = [doc for doc in ids if corpus is not None and doc not in places]
-            if lost:
-                raise InputError(f"query {query!r} names the document {lost[0]!r}, which is not in {corpus}.")
-            targets.append([places.get(doc, {"doc_id": doc}) for doc in ids])
-        given[query] = targets or None
-    return _noted(Evidence(given), notes)
-
-
-_READERS: dict[str, Callable[..., Evidence]] = {
-    "json": _own,
-    "multihop-rag": _multihop,
-    "spans": _spans,
-    "rows": _by_row,
-    "autorag": _autorag,
-    "ragas": _ragas,
-}
-
-
-def _rows(content: Any) -> Sequence[Record]:
-    rows: Sequence[Record] = content.to_dicts() if hasattr(content, "to_dicts") else content
-    if isinstance(rows, Mapping) or not rows:
-        raise InputError("expected one record a question, and there are none.")
-    return rows
-
-
-def _queries(records: Sequence[Record]) -> tuple[list[str], tuple[str, ...]]:
-    names = dict.fromkeys(name for record in records for name in record)
-    return query_ids({name: [record.get(name) for record in records] for name in names}, None, len(records))
-
-
-def _noted(evidence: Evidence, notes: tuple[str, ...]) -> Evidence:
-    evidence.notes = (*notes, *evidence.notes)
-    return evidence
-
-
-def _listed(value: Any, query: str) -> list[Any]:
+def json_list(value: Any, query: str) -> list[Any]:
     """A list, which a table of text holds as JSON."""
     if isinstance(value, str):
         try:
@@ -377,20 +175,142 @@ def _listed(value: Any, query: str) -> list[Any]:
     return value
 
 
-def _span(record: Any, owner: Any, columns: Sequence[str], query: str) -> dict[str, Any]:
-    if not isinstance(record, Mapping) or first(record, (*STARTS, *ENDS)) is None:
+# Reading
+
+
+def _read_json(content: Any) -> Evidence:
+    """The mapping that Evidence takes; or records of query_id, targets and distractors, `null: true` for a null query."""
+    if isinstance(content, Mapping):
+        return Evidence(content)
+    records = records_of(content)
+    queries, notes = record_query_ids(records)
+    evidence = {
+        query: {"targets": record.get("targets") or [], "distractors": record.get("distractors")}
+        for query, record in zip(queries, records, strict=True)
+    }
+    null = [query for query, record in zip(queries, records, strict=True) if record.get("null") is True]
+    return Evidence(evidence, null, notes=notes)
+
+
+def _read_spans(content: Any, doc_id: str | None = None) -> Evidence:
+    """One row per question, its references a list of spans (and its distractors another); or one row per span.
+
+    The document is that of the reference, or of the row (doc_id, corpus_id, ...), or the column `doc_id` names.
+    """
+    records = records_of(content)
+    if not any("references" in record for record in records):
+        return _read_rows(content, doc_id)
+    columns = (doc_id,) if doc_id else _DOCUMENTS
+    queries, notes = record_query_ids(records)
+    evidence = {
+        query: {
+            part: [
+                _span(reference, _first(record, columns), columns, query)
+                for reference in json_list(record.get(name), query)
+            ]
+            for part, name in (("targets", "references"), ("distractors", "distractors"))
+        }
+        for query, record in zip(queries, records, strict=True)
+    }
+    return Evidence(evidence, notes=notes)
+
+
+def _span(record: Any, document: Any, columns: Sequence[str], query: str) -> dict[str, Any]:
+    if not isinstance(record, Mapping) or _first(record, (*_STARTS, *_ENDS)) is None:
         raise InputError(
             f"query {query!r}: {record!r:.60} is not a span; expected start_index and end_index."
         )
-    return way_of_row(record, columns, f"query {query!r}", owner)
+    return _condition(record, columns, f"query {query!r}", document)
 
 
-def _text(piece: Any, field: str, query: str) -> str:
-    value = piece.get(field) if isinstance(piece, Mapping) else None
-    if not isinstance(value, str) or not value.strip():
-        raise InputError(f"query {query!r} lists evidence without a text in {field!r}: {piece!r:.60}.")
-    return value
+def _read_rows(content: Any, doc_id: str | None = None) -> Evidence:
+    """One row per span, fact, page, parent, document or hash; rows with the same `target` are alternatives.
 
+    A grade below 0, or a true `distractor`, makes a row a distractor; a true `null` marks a null query.
+    """
+    columns = (doc_id,) if doc_id else _DOCUMENTS
+    targets: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    distractors: dict[str, list[dict[str, Any]]] = {}
+    null: set[str] = set()
+    for number, record in enumerate(records_of(content), start=1):
+        where = f"row {number:,}"
+        query = str(_first(record, _QUERIES) or "")
+        if not query:
+            raise InputError(
+                f"{where} names no query; expected query_id, and the conditions in the other columns."
+            )
+        own = targets.setdefault(query, {})
+        if _flag(record, "null", where):
+            null.add(query)
+            continue
+        condition = _condition(record, columns, where)
+        if condition.get("distractor") or _is_negative(condition.get("grade")):
+            distractors.setdefault(query, []).append(condition)
+        else:
+            own.setdefault(str(_first(record, ("target",)) or where), []).append(condition)
+    return Evidence(
+        {
+            query: {
+                "targets": list(own.values()) or (None if query in null else []),
+                "distractors": distractors.get(query, []),
+            }
+            for query, own in targets.items()
+        }
+    )
+
+
+def _condition(record: Record, columns: Sequence[str], where: str, document: Any = None) -> dict[str, Any]:
+    """The conditions of a row, with its grade; `document` is that of a row that names none.
+
+    A row with a start and an end is that span, whatever its other columns.
+    """
+    own = _first(record, columns)
+    condition: dict[str, Any] = {"doc_id": document if own is None else own}
+    start, end = (_whole(_first(record, names)) for names in (_STARTS, _ENDS))
+    if start is not None or end is not None:
+        condition |= {"start": start, "end": end, "content": _first(record, _CONTENTS)}
+    else:
+        condition |= {name: _first(record, (name,)) for name in _CONDITIONS}
+        condition["share"] = _float(_first(record, ("share",)))
+    condition["grade"] = _float(_first(record, ("grade",)))
+    condition["distractor"] = _flag(record, "distractor", where)
+    return {name: value for name, value in condition.items() if value is not None}
+
+
+def _first(record: Record, names: Sequence[str]) -> Any:
+    """The first of the fields that is not empty."""
+    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
+
+
+def _whole(value: Any) -> Any:
+    """The whole number in a text; anything else unchanged, for the checks to refuse."""
+    return int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
+
+
+def _float(value: Any) -> Any:
+    """The number in a text; anything else unchanged, for the checks to refuse."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _flag(record: Record, name: str, where: str) -> bool | None:
+    """Whether a row is marked; None where the field is empty."""
+    value = _first(record, (name,))
+    if value is None or isinstance(value, bool):
+        return value
+    known = _FLAGS.get(str(value).strip().lower())
+    if known is None:
+        raise InputError(f"{where}: {name} is {value!r}; expected true or false.")
+    return known
+
+
+def _is_negative(grade: Any) -> bool:
+    return isinstance(grade, (int, float)) and grade < 0
+
+
+# Writing
 
 _COLUMNS = (
     *("query_id", "target", "chunk_id", "doc_id", "parent", "page", "start", "end", "content"),
@@ -399,68 +319,62 @@ _COLUMNS = (
 
 
 def write_evidence(evidence: Evidence, path: Path) -> None:
-    """Write the form that the file's name asks for."""
+    """Write the form of the file's suffix."""
     suffix = bare_name(path).suffix.lower()
     if suffix == ".json":
-        data = _json({query: _parts(evidence, query) for query in evidence.queries}, indent=1)
+        content = {query: _parts(evidence, query) for query in evidence.queries}
+        write_file(path, f"{json.dumps(content, ensure_ascii=False, indent=1)}\n".encode())
     elif suffix == ".jsonl":
-        data = "".join(_json(_record(evidence, query)) for query in evidence.queries)
+        write_file(path, json_lines(_record(evidence, query) for query in evidence.queries))
     elif suffix in (".csv", ".tsv"):
-        write_file(path, _table(evidence, path, "," if suffix == ".csv" else "\t"))
-        return
+        with errors_name(path):
+            write_file(path, _table(evidence, "," if suffix == ".csv" else "\t"))
     else:
-        raise InputError(f"{path}: evidence is written as .json, .jsonl, .csv or .tsv; name one of these.")
-    write_file(path, data.encode())
-
-
-def _json(content: Any, indent: int | None = None) -> str:
-    return json.dumps(content, ensure_ascii=False, indent=indent) + "\n"
+        raise InputError("evidence is written as .json, .jsonl, .csv or .tsv; name one of these.", path)
 
 
 def _parts(evidence: Evidence, query: str) -> Any:
     """A query's targets as `Evidence` takes them, with its distractors where it has any."""
-    targets = [[_fields(way) for way in target] for target in evidence.targets[query]] or None
-    misleading = [_fields(way) for way in evidence.distractors[query]]
-    return {"targets": targets, "distractors": misleading} if misleading else targets
+    record = _record(evidence, query)
+    targets = record["targets"] or None
+    return {"targets": targets, "distractors": record["distractors"]} if "distractors" in record else targets
 
 
 def _record(evidence: Evidence, query: str) -> dict[str, Any]:
-    targets = [[_fields(way) for way in target] for target in evidence.targets[query]]
-    misleading = [_fields(way) for way in evidence.distractors[query]]
+    targets = [[_fields(one) for one in target] for target in evidence.targets[query]]
+    distractors = [_fields(one) for one in evidence.distractors[query]]
     record: dict[str, Any] = {"query_id": query, "targets": targets}
-    if misleading:
-        record["distractors"] = misleading
+    if distractors:
+        record["distractors"] = distractors
     return record if targets else {**record, "null": True}
 
 
-def _fields(way: Alternative) -> dict[str, Any]:
-    """The conditions that are given; a grade of 1 goes without saying."""
-    given = {name: value for name, value in asdict(way).items() if value is not None}
-    if way.grade == 1:
-        del given["grade"]
-    return given
+def _fields(alternative: Alternative) -> dict[str, Any]:
+    """The conditions that are set, and a grade other than 1."""
+    fields = {name: value for name, value in asdict(alternative).items() if value is not None}
+    if alternative.grade == 1:
+        del fields["grade"]
+    return fields
 
 
-def _table(evidence: Evidence, path: Path, separator: str) -> bytes:
-    """A row a condition, with the columns that are used."""
+def _table(evidence: Evidence, separator: str) -> bytes:
+    """One row per condition, with the columns that are used."""
     import polars as pl
-
-    from steelyard.io.tables import table_bytes
 
     rows: list[dict[str, Any]] = []
     for query in evidence.queries:
         targets = evidence.targets[query]
         rows += [
-            {"query_id": query, "target": str(number), **_fields(way)}
+            {"query_id": query, "target": str(number), **_fields(one)}
             for number, target in enumerate(targets, start=1)
-            for way in target
+            for one in target
         ]
-        rows += [{"query_id": query, **_fields(way)} for way in evidence.distractors[query]]
+        rows += [{"query_id": query, **_fields(one)} for one in evidence.distractors[query]]
         rows += [] if targets else [{"query_id": query, "null": "true"}]
     for row in rows:
-        if "start" in row and any(name in row for name in ("chunk_id", "parent", "page", "fact", "hash")):
+        if "start" in row and any(name in row for name in _CONDITIONS):
             raise InputError(
-                f"{path}: query {row['query_id']!r} has a span with another condition, which a table cannot hold; "
+                f"query {row['query_id']!r} has a span with another condition, which a table cannot hold; "
                 "write .json or .jsonl."
             )
     used = [name for name in _COLUMNS if any(name in row for row in rows)]

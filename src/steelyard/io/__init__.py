@@ -1,12 +1,13 @@
-"""Reading and writing runs and judgments: one file a format, found by content.
+"""Reading and writing runs and qrels in every format, detected from the content.
 
-Names are loaded when first used: a clean TREC file needs little of this.
+Names are loaded when first used: a clean TREC file needs little of this package.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from steelyard.lazy import loader
 
 if TYPE_CHECKING:
     from steelyard.io.detect import Detected as Detected
@@ -23,25 +24,13 @@ if TYPE_CHECKING:
     from steelyard.io.validate import Validation as Validation
     from steelyard.io.validate import validate_file as validate_file
 
-_HOMES = {
+_MODULES = {
     "detect": ("Detected", "sniff"),
-    "reading": (
-        "Converted",
-        "convert",
-        "read_qrels",
-        "read_run",
-        "write_qrels",
-        "write_run",
-    ),
+    "reading": ("Converted", "convert", "read_qrels", "read_run", "write_qrels", "write_run"),
     "registry": ("Format", "formats"),
     "validate": ("Finding", "Validation", "validate_file"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = sorted(_HOME_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+__all__ = sorted(_MODULE_OF)
+__getattr__ = loader(__name__, _MODULE_OF)

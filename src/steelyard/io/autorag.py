@@ -1,59 +1,240 @@
-"""AutoRAG: judgments from a qa table (`retrieval_gt`), runs from a result table (`retrieved_ids`, `retrieve_scores`).
+"""AutoRAG: a qa table (`qid`, `query`, `retrieval_gt`), a corpus table (`doc_id`, `contents`) and result tables
+(`retrieved_ids`, `retrieve_scores`), as Parquet.
 
 `retrieval_gt` is a list of lists: each inner list is a target, satisfied by any of its documents.
-One list is one target, and one id is one target of one document, as AutoRAG itself takes them.
+One list is one target, and one id is one target of one document, as in AutoRAG itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.io.files import Source, run_name
-from steelyard.io.lists import list_of, qrels_of_lists, run_of_lists
+from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.ids import kind_of
+from steelyard.io.files import listing, required_file, run_name
+from steelyard.io.lists import list_of, qrels_of_lists, record_query_ids, run_of_lists
 from steelyard.io.records import listed_rows
+from steelyard.io.text import Source
+from steelyard.notes import note
+from steelyard.qrels import Qrels
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
-    from steelyard.qrels import Qrels
+    import polars as pl
+
+    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+    from steelyard.datasets.dataset import Dataset
+    from steelyard.evidence.evidence import Evidence
     from steelyard.run import Run
 
 
-TRUTH, FOUND, SCORES = "retrieval_gt", "retrieved_ids", "retrieve_scores"
-
-
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
-    """The judgments of a qa table."""
-    rows = listed_rows(source, columns, TRUTH, "the ids that answer each question", "an AutoRAG qa table")
+    """The qrels of a qa table."""
+    rows = listed_rows(
+        source, columns, "retrieval_gt", "the ids that answer each question", "an AutoRAG qa table"
+    )
     qrels = qrels_of_lists(rows.queries, [targets(value) for value in rows.lists])
     notes = rows.notes
     if any(
         isinstance(value, (str, list)) and value and not isinstance(value[0], list)
-        for value in map(_spelled, rows.lists)
+        for value in map(_parsed, rows.lists)
     ):
-        notes += ("a retrieval_gt that is one list, or one id, was taken as one target, as AutoRAG does",)
+        notes += (note("list-is-one-target"),)
     qrels.notes = (*notes, *qrels.notes)
     return qrels
 
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of a result table, in the order of its lists."""
-    rows = listed_rows(source, columns, FOUND, "the ids that were retrieved", "an AutoRAG result table")
-    run = run_of_lists(rows.queries, rows.lists, rows.table.get(SCORES), run_name(source.path))
+    rows = listed_rows(source, columns, "retrieved_ids", "the retrieved ids", "an AutoRAG result table")
+    run = run_of_lists(rows.queries, rows.lists, rows.table.get("retrieve_scores"), run_name(source.path))
     run.notes = (*rows.notes, *run.notes)
     return run
 
 
 def targets(value: Any) -> list[list[Any]]:
-    """A retrieval_gt as a list of lists; empty lists name no document and are left out.
+    """A retrieval_gt as a list of lists; empty lists name no document and are dropped.
 
     >>> targets("a"), targets(["a", "b"]), targets([["a", "b"], ["c"]]), targets([[]])
     ([['a']], [['a', 'b']], [['a', 'b'], ['c']], [])
     """
-    found = _spelled(value)
+    found = _parsed(value)
     if isinstance(found, list) and any(isinstance(item, list) for item in found):
         return [group for group in found if group != []]
     return [found] if found else []
 
 
-def _spelled(value: Any) -> Any:
+def _parsed(value: Any) -> Any:
     return list_of(value) if value is not None else []
+
+
+# Datasets
+
+
+def read_dataset(
+    path: Path, *, qa: str | None = None, corpus: str | None = None, unjudged: str = "keep"
+) -> Dataset:
+    """Read a folder that holds both tables, or the qa file; `corpus` names the other one in its folder."""
+    from steelyard.datasets.dataset import assemble
+
+    folder = path if path.is_dir() else path.parent
+    qa_file = path if path.is_file() else _only(folder, qa, "qa")
+    corpus_file = _only(folder, corpus, "corpus")
+    queries, judged = _read_queries(qa_file)
+    documents = _read_corpus(corpus_file)
+    name = folder.resolve().name if path.is_dir() else path.stem
+    return assemble(name, documents, queries, Qrels(judged), unjudged)
+
+
+def _only(folder: Path, named: str | None, kind: str) -> Path:
+    """The file named, or the only Parquet file whose name starts with its kind."""
+    if named is not None:
+        return required_file(folder, named)
+    found = sorted(path for path in folder.glob("*.parquet") if path.name.lower().startswith(kind))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(path.name for path in found)
+        raise InputError(f"{len(found)} {kind} files, {names}; select one ({kind}=...).", folder)
+    raise InputError(
+        f"there is no {kind}.parquet; name the file ({kind}=...). The folder holds {listing(folder)}.", folder
+    )
+
+
+def _read_queries(path: Path) -> tuple[QueriesBuilder, dict[str, Any]]:
+    from steelyard.datasets.corpus import QueriesBuilder
+
+    frame = _table(path, {"qid": True, "query": True, "retrieval_gt": False})
+    builder = QueriesBuilder()
+    judged: dict[str, Any] = {}
+    problems: list[str] = []
+    for row, record in enumerate(frame.iter_rows(named=True), start=1):
+        query_id, text, given = record.pop("qid"), record.pop("query"), record.pop("retrieval_gt")
+        needed = _named_targets(given)
+        wrong = next((doc for group in needed for doc in group if not isinstance(doc, str)), None)
+        if wrong is not None:
+            problems.append(f"row {row:,}: {kind_of(wrong)} among the ids")
+        elif builder.add(query_id, text or "", record):
+            judged[query_id] = needed
+    if problems:
+        raise InputError(
+            problem_report(
+                f"retrieval_gt is not as expected in {counted(len(problems), 'row')}:",
+                problems,
+                "Expected a list of lists of document ids, as [['d1', 'd2'], ['d3']].",
+            ),
+            path,
+        )
+    return builder, judged
+
+
+def _named_targets(value: Any) -> list[list[Any]]:
+    """The targets of a retrieval_gt that name a document: empty lists and empty ids are dropped."""
+    groups = [group if isinstance(group, list) else [group] for group in targets(value)]
+    named = [[doc for doc in group if doc not in (None, "")] for group in groups]
+    return [group for group in named if group]
+
+
+def _read_corpus(path: Path) -> CorpusBuilder:
+    from steelyard.datasets.corpus import CorpusBuilder
+
+    frame = _table(path, {"doc_id": True, "contents": True})
+    builder = CorpusBuilder()
+    for record in frame.iter_rows(named=True):
+        doc_id, text, inner = record.pop("doc_id"), record.pop("contents"), record.pop("metadata", None)
+        extra = {**inner, **record} if isinstance(inner, dict) else record
+        builder.add(
+            doc_id, text or "", metadata={name: value for name, value in extra.items() if value is not None}
+        )
+    return builder
+
+
+def _table(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
+    """The table, checked for these columns; those marked True hold text. The first one must not be empty."""
+    import polars as pl
+
+    frame = Source(path).parquet
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        raise InputError(
+            f"no column {missing[0]!r}; expected {', '.join(columns)}. The columns are "
+            f"{', '.join(frame.columns)}.{did_you_mean(missing[0], frame.columns)}",
+            path,
+        )
+    if not frame.height:
+        raise InputError("the table has no rows.", path)
+    key = next(iter(columns))
+    empty = frame[key].is_null().arg_true().to_list()
+    if empty:
+        rows = [f"row {row + 1:,}" for row in empty]
+        headline = f"{key} is empty in {counted(len(rows), 'row')}:"
+        raise InputError(problem_report(headline, rows, "Fill them in."), path)
+    texts = [name for name, text in columns.items() if text]
+    for name in texts:
+        if frame[name].dtype != pl.String and not frame[name].dtype.is_integer():
+            raise InputError(f"column {name!r} holds {frame[name].dtype}; expected text.", path)
+    return frame.with_columns(pl.col(texts).cast(pl.String))
+
+
+# Evidence
+
+
+def read_evidence(content: Any, corpus: str | Path | None = None) -> Evidence:
+    """The targets of a qa table.
+
+    With `corpus`, the corpus table, a document with a place in its source (path and start_end_idx)
+    is evidence by that span, so that it survives re-chunking; without it, by its id.
+    """
+    from steelyard.evidence.evidence import Evidence
+    from steelyard.evidence.files import records_of
+
+    records = records_of(content)
+    queries, notes = record_query_ids(records)
+    places = {} if corpus is None else _places(corpus)
+    evidence: dict[str, Any] = {}
+    for query, record in zip(queries, records, strict=True):
+        groups = _named_targets(record.get("retrieval_gt"))
+        lost = [doc for group in groups for doc in group if corpus is not None and doc not in places]
+        if lost:
+            raise InputError(f"query {query!r} names the document {lost[0]!r}, which is not in {corpus}.")
+        found = [[places.get(doc, {"doc_id": doc}) for doc in group] for group in groups]
+        evidence[query] = found or None
+    return Evidence(evidence, notes=notes)
+
+
+def _places(corpus: str | Path) -> dict[str, dict[str, Any]]:
+    """The condition for each document of a corpus table: its span, or its id where it has none."""
+    from steelyard.evidence.files import read_chunks
+
+    places: dict[str, dict[str, Any]] = {}
+    for row in read_chunks(corpus).iter_rows(named=True):
+        named = str(row.get("chunk_id") or row["doc_id"])
+        span = {"doc_id": str(row["doc_id"]), "start": row.get("start"), "end": row.get("end")}
+        places[named] = span if span["start"] is not None else {"doc_id": named}
+    return places
+
+
+def corpus_chunks(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a corpus table (doc_id, contents, path, start_end_idx) as chunks of the documents at their paths.
+
+    start_end_idx holds the index of the last character, so the end is one more; equal indices mean
+    that the place is unknown. What AutoRAG puts before a chunk's text (the file's name) is removed.
+    """
+    import polars as pl
+
+    first, last = (pl.col("start_end_idx").list.get(at, null_on_oob=True) for at in (0, 1))
+    known = last > first
+    placed = frame.with_columns(
+        start=pl.when(known).then(first),
+        end=pl.when(known).then(last + 1),
+    )
+    own = pl.col("contents").str.slice(
+        pl.col("contents").str.len_chars().cast(pl.Int64) - (pl.col("end") - pl.col("start"))
+    )
+    text = pl.when(pl.col("end") > pl.col("start")).then(own).otherwise(pl.col("contents"))
+    document = pl.coalesce(pl.col("path"), pl.col("doc_id")) if "path" in frame.columns else pl.col("doc_id")
+    return placed.select(
+        pl.col("doc_id").alias("chunk_id"), document.alias("doc_id"), "start", "end", text.alias("text")
+    )

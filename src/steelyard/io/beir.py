@@ -1,26 +1,228 @@
-"""BEIR judgments: `query-id corpus-id score` with that header and tabs between; a fourth column, target, is ours."""
+"""BEIR: qrels with the header `query-id corpus-id score` and tabs, and datasets of corpus.jsonl, queries.jsonl and
+qrels.tsv or qrels/test.tsv.
+
+A document is `{"_id", "title", "text"}`, and may have `links` (ids), a `group` and anything else; a
+query is `{"_id", "text"}` and anything else. Files may be compressed. A score below 0 marks a
+distractor; a fourth column `target`, which is not BEIR's, names what the document satisfies.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from steelyard.io.columns import BEIR_HEADER
-from steelyard.io.files import Source
-from steelyard.io.limits import holds_every_query, whole_grades
+from steelyard.errors import InputError, did_you_mean
+from steelyard.io.columns import known_roles
+from steelyard.io.files import bare_name, errors_name, find_file, listing, required_file, write_file
+from steelyard.io.json import json_lines
+from steelyard.io.limits import check_every_query, check_whole_grades
 from steelyard.io.tables import qrels_of, qrels_table, read_table, table_bytes
+from steelyard.io.text import Source, bad_lines, line_blocks, unique_names
+from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
+
+if TYPE_CHECKING:
+    from steelyard.datasets.dataset import Dataset
+    from steelyard.datasets.findings import Finding
+
+_HEADER = {"query_id": "query-id", "doc_id": "corpus-id", "grade": "score"}
+_DOCUMENT_FIELDS = ("_id", "title", "text", "links", "group", "metadata")
+_QUERY_FIELDS = ("_id", "text", "metadata")
+_EXPECTED_DOCUMENT = 'Expected one document per line, as {"_id": "d1", "title": "...", "text": "..."}.'
+_EXPECTED_QUERY = 'Expected one query per line, as {"_id": "q1", "text": "..."}.'
 
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
-    """The judgments; negative scores are distractors."""
+    """The qrels; negative scores are distractors."""
     return qrels_of(read_table(source, "\t"), columns)
 
 
 def qrels_bytes(qrels: Qrels) -> bytes:
-    """The judgments, with a target column where they name targets."""
-    whole_grades(qrels, "beir")
+    """The qrels, with a target column where they have targets."""
+    check_whole_grades(qrels, "beir")
     frame = qrels_table(qrels).drop_nulls("doc_id")
-    holds_every_query(qrels.queries, frame["query_id"].unique().to_list(), "beir")
-    return table_bytes(
-        frame.rename(dict(zip(("query_id", "doc_id", "grade"), BEIR_HEADER, strict=True))), "\t"
+    check_every_query(qrels.queries, frame["query_id"].unique().to_list(), "beir")
+    return table_bytes(frame.rename(_HEADER), "\t")
+
+
+# Reading datasets
+
+
+def read_dataset(
+    folder: Path,
+    *,
+    split: str | None = None,
+    corpus: str | None = None,
+    queries: str | None = None,
+    qrels: str | None = None,
+    unjudged: str | None = None,
+    judged: bool = True,
+) -> Dataset:
+    """Read the folder; `corpus`, `queries` and `qrels` name files with other names.
+
+    With `judged=False` no qrels are read, unless `qrels` or `split` name some.
+    """
+    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+    from steelyard.datasets.dataset import assemble
+
+    documents, asked = CorpusBuilder(), QueriesBuilder()
+    without = not judged and qrels is None and split is None
+    path, one_of_several, notes = (None, False, []) if without else _qrels_file(folder, split, qrels)
+    _read_objects(required_file(folder, corpus or "corpus.jsonl"), documents.add_record, _EXPECTED_DOCUMENT)
+    _read_objects(required_file(folder, queries or "queries.jsonl"), asked.add_record, _EXPECTED_QUERY)
+    read, findings = (Qrels({}), ()) if path is None else _dataset_qrels(path)
+    policy = unjudged or ("drop" if one_of_several else "keep")
+    return assemble(folder.resolve().name, documents, asked, read, policy, notes, findings)
+
+
+def _read_objects(path: Path, use: Callable[[dict[str, Any]], None], expected: str) -> None:
+    """Pass every JSON object of the lines to `use`; lines that are none, or that `use` refuses, are reported."""
+    decoder = json.JSONDecoder(object_pairs_hook=unique_names)
+    problems: list[tuple[int, str]] = []
+    number, objects = 0, 0
+    for block in line_blocks(path):
+        for line in block.decode().removesuffix("\n").split("\n"):
+            number += 1
+            if not line or line.isspace():
+                continue
+            objects += 1
+            try:
+                record = decoder.decode(line)
+                if not isinstance(record, dict):
+                    raise InputError(f"a {type(record).__name__}, not an object")
+                use(record)
+            except InputError as error:
+                problems.append((number, str(error)))
+            except json.JSONDecodeError as error:
+                problems.append((number, f"not JSON at column {error.colno:,} ({error.msg})"))
+            except RecursionError:
+                problems.append((number, "nested too deep"))
+    if problems:
+        raise bad_lines(path, problems, expected)
+    if not objects:
+        raise InputError(f"the file is empty. {expected}", path)
+
+
+def _dataset_qrels(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:
+    """The qrels of a table with a header, or of any other format that `Qrels.read` knows.
+
+    A table may be empty below its header, and a distractor may also be relevant, which is a finding.
+    """
+    from steelyard.datasets.dataset import qrels_of_rows
+    from steelyard.io.frames import qrels_frame
+
+    source = Source(path)
+    lines = [line for line in source.head_lines if line.strip()]
+    header = [name.strip('"') for name in lines[0].decode().strip().split("\t")] if lines else []
+    roles = known_roles(header)
+    if not {"query_id", "doc_id"} <= roles:
+        return Qrels.read(path), ()
+    if len(lines) == 1 and source.whole_head:
+        return Qrels({}), ()
+    with errors_name(path):
+        columns = ("query_id", "doc_id", "grade", "target")
+        frame, notes = qrels_frame(read_table(source, "\t"), dict.fromkeys(columns))
+        judged = frame.drop_nulls("doc_id")
+        rows = list(zip(*(judged[name].to_list() for name in columns), strict=True))
+        qrels, findings = qrels_of_rows(rows, frame["query_id"].unique(maintain_order=True).to_list())
+    qrels.notes += notes
+    if "grade" not in roles:
+        qrels.notes += (note("no-grades"),)
+    return qrels, findings
+
+
+def _qrels_file(folder: Path, split: str | None, named: str | None) -> tuple[Path, bool, list[Note]]:
+    """The qrels file, whether it is one split of several, and a note on which was chosen."""
+    if named is not None:
+        return required_file(folder, named), split is not None, []
+    splits = _splits(folder)
+    if split is not None:
+        if split not in splits:
+            there = ", ".join(sorted(splits)) or "none"
+            raise InputError(
+                f"no qrels for split {split!r}; the splits are {there}.{did_you_mean(split, splits)}", folder
+            )
+        return splits[split], True, []
+    plain = find_file(folder, "qrels.tsv")
+    if plain is not None:
+        return plain, False, []
+    if "test" in splits or len(splits) == 1:
+        chosen = "test" if "test" in splits else next(iter(splits))
+        others = [name for name in sorted(splits) if name != chosen]
+        return splits[chosen], True, [note("split-chosen", split=chosen, others=others)] if others else []
+    if splits:
+        raise InputError(
+            f"there are qrels for {', '.join(sorted(splits))} and none for test; select one (split=...).",
+            folder,
+        )
+    raise InputError(
+        "there are no qrels: expected qrels.tsv, qrels/test.tsv or qrels_test.tsv, or a file that is named: "
+        f"qrels=... in Python, {{path: {folder}, qrels: FILE}} for the dataset in bench.yaml and on the command line. "
+        f"The folder holds {listing(folder)}. None are needed with `evidence` in bench.yaml, or with judged=False "
+        "in Python.",
+        folder,
     )
+
+
+def _splits(folder: Path) -> dict[str, Path]:
+    """Split to its qrels file: qrels/dev.tsv, qrels_dev.tsv, qrels-dev.tsv or qrels.dev.tsv."""
+    found: dict[str, Path] = {}
+    inner = folder / "qrels"
+    for path in sorted(inner.iterdir()) if inner.is_dir() else []:
+        if bare_name(path).suffix in (".tsv", ".txt", ".trec"):
+            found.setdefault(bare_name(path).stem, path)
+    for path in sorted(folder.iterdir()):
+        bare = bare_name(path)
+        if bare.suffix == ".tsv" and bare.stem.startswith(("qrels_", "qrels-", "qrels.")):
+            found.setdefault(bare.stem[len("qrels_") :], path)
+    return found
+
+
+# Writing datasets
+
+
+def write_dataset(dataset: Dataset, folder: Path) -> None:
+    """Write the three files, each atomically."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder cannot be created ({error.strerror}); name another.", folder) from None
+    table = qrels_table(dataset.qrels).drop_nulls("doc_id").rename(_HEADER)
+    write_file(folder / "corpus.jsonl", json_lines(_document_records(dataset)))
+    write_file(folder / "queries.jsonl", json_lines(_query_records(dataset)))
+    write_file(folder / "qrels.tsv", table_bytes(table, "\t"))
+
+
+def _document_records(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    corpus = dataset.corpus
+    links = corpus.links.values() if corpus.links is not None else ([] for _ in corpus)
+    columns = (corpus.titles.values(), corpus.texts.items(), links, corpus.metadata.values())
+    for title, (doc_id, text), linked, metadata in zip(*columns, strict=True):
+        record: dict[str, Any] = {"_id": doc_id, "title": title, "text": text}
+        if linked:
+            record["links"] = linked
+        if doc_id in corpus.groups:
+            record["group"] = corpus.groups[doc_id]
+        yield record | _rest(metadata, _DOCUMENT_FIELDS)
+
+
+def _query_records(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    judged = dataset.qrels.judged
+    sizes = (judged.starts[1:] - judged.starts[:-1]).tolist()
+    unanswerable = {query for query, size in zip(judged.query_ids, sizes, strict=True) if not size}
+    for query_id, text in dataset.queries.items():
+        columns = {
+            name: values[query_id] for name, values in dataset.queries.columns.items() if query_id in values
+        }
+        if query_id in unanswerable:
+            columns["answerable"] = False
+        yield {"_id": query_id, "text": text} | _rest(columns, _QUERY_FIELDS)
+
+
+def _rest(metadata: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
+    """Metadata beside the other fields; entries with the name of such a field go into an object `metadata`."""
+    beside = {name: value for name, value in metadata.items() if name not in taken}
+    inside = {name: value for name, value in metadata.items() if name in taken}
+    return beside | ({"metadata": inside} if inside else {})

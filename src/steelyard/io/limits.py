@@ -1,4 +1,4 @@
-"""What a format cannot hold, said before anything is written: nothing is dropped on the way out."""
+"""What a format cannot hold is refused before anything is written: nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _BREAKS_COLUMN = r"[ \t\r\n\x0b\x0c\x00]"
 
 
-def fits_columns(frame: pl.DataFrame, columns: Sequence[str], format: str) -> None:
-    """Refuse ids that cannot stand between white space: empty, with white space in them, or begun as a comment."""
+def check_ids(frame: pl.DataFrame, columns: Sequence[str], format: str) -> None:
+    """Refuse ids that columns separated by white space cannot hold: empty, with white space, or like a comment."""
     import polars as pl
 
     for column in columns:
@@ -32,33 +32,34 @@ def fits_columns(frame: pl.DataFrame, columns: Sequence[str], format: str) -> No
         if bad:
             raise InputError(
                 problem_report(
-                    f"{counted(len(bad), 'value')} of {column} cannot stand in a {format} file:",
+                    f"{counted(len(bad), 'value')} of {column} cannot be written to a {format} file:",
                     [repr(value) for value in bad[:SHOWN_PROBLEMS]],
-                    "Its columns are parted by white space, and # begins a comment. Write 'csv', 'json' or 'parquet'.",
+                    "Its columns are separated by white space, and # starts a comment. "
+                    "Write 'csv', 'json' or 'parquet'.",
                     total=len(bad),
                 )
             )
 
 
-def holds_every_query(queries: Iterable[str], written: Iterable[str], format: str) -> None:
-    """Refuse a query with no rows, for it would be gone from the file."""
+def check_every_query(queries: Iterable[str], written: Iterable[str], format: str) -> None:
+    """Refuse a query without rows: it would be missing from the file."""
     kept = set(written)
     lost = [query for query in queries if query not in kept]
     if lost:
         raise InputError(
             problem_report(
-                f"{counted(len(lost), 'query holds', 'queries hold')} no documents, which a {format} file "
-                "cannot say:",
+                f"{counted(len(lost), 'query has', 'queries have')} no documents, which a {format} file "
+                "cannot express:",
                 [repr(query) for query in lost[:SHOWN_PROBLEMS]],
-                "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or leave the queries out: "
+                "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or drop the queries: "
                 "convert --drop-empty, or without_empty() in Python.",
                 total=len(lost),
             )
         )
 
 
-def keeps_order(frame: pl.DataFrame, format: str) -> None:
-    """Refuse a run whose own order is not the one its scores give, where only scores are kept."""
+def check_order(frame: pl.DataFrame, format: str) -> None:
+    """Refuse a run whose own order differs from that of its scores, where only scores are kept."""
     by_score = frame.sort("query_id", "score", "doc_id", descending=[False, True, True], maintain_order=True)
     by_rank = frame.sort("query_id", "rank")
     moved = by_rank.filter(
@@ -67,29 +68,28 @@ def keeps_order(frame: pl.DataFrame, format: str) -> None:
     if moved.height:
         query, rank = moved.row(0, named=True)["query_id"], moved.row(0, named=True)["rank"]
         raise InputError(
-            f"the run has an order of its own that its scores do not give (first in query {query!r} at rank {rank}), "
+            f"the run's own order differs from that of its scores (first in query {query!r} at rank {rank}), "
             f"and a {format} file is ordered by score. Write 'jsonl' or 'parquet', which keep both, "
             "or a run of ranked ids without scores."
         )
 
 
-def whole_grades(qrels: Qrels, format: str) -> None:
+def check_whole_grades(qrels: Qrels, format: str) -> None:
     """Refuse grades that are not whole numbers."""
     grades = np.concatenate([qrels.grades, qrels.targets.grade])
     broken = grades[grades != np.round(grades)]
     if len(broken):
         raise InputError(
-            f"{counted(len(broken), 'grade is no whole number', 'grades are not whole numbers')} (as "
-            f"{broken[0]:g}), and a {format} file holds only whole ones. "
+            f"{counted(len(broken), 'grade is not a whole number', 'grades are not whole numbers')} (as "
+            f"{broken[0]:g}), and a {format} file holds whole numbers only. "
             "Write 'csv', 'tsv', 'json' or 'parquet'."
         )
 
 
-def no_targets(qrels: Qrels, format: str) -> None:
-    """Refuse judgments that name targets."""
+def check_no_targets(qrels: Qrels, format: str) -> None:
+    """Refuse qrels with targets."""
     if qrels.has_targets:
         raise InputError(
-            f"the judgments name {counted(len(qrels.targets.name), 'target')}, which a {format} file has no "
-            "column for. "
-            "Write 'trec-diversity', 'beir', 'csv', 'json' or 'parquet'."
+            f"the qrels have {counted(len(qrels.targets.name), 'target')}, and a {format} file has no column for "
+            "targets. Write 'trec-diversity', 'beir', 'csv', 'json' or 'parquet'."
         )

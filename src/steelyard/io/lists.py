@@ -1,4 +1,4 @@
-"""One row a query, its documents in a list: how RAG tools keep what was retrieved and what was right."""
+"""One row per query with its documents in a list: how RAG tools keep retrieved and relevant documents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from steelyard.errors import InputError, problem_report
 from steelyard.ids import kind_of, text_ids
 from steelyard.io.columns import find_name, is_record
-from steelyard.qrels import Qrels
+from steelyard.io.text import shortened
+from steelyard.notes import Note, note
+from steelyard.qrels import Qrels, Row
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -17,61 +19,53 @@ if TYPE_CHECKING:
 
 QUERY_IDS = ("query_id", "qid", "q_id", "query-id", "queryid", "question_id", "topic_id", "_id", "id")
 RUN_LISTS = (
-    "results",
-    "hits",
-    "documents",
-    "docs",
-    "retrieved",
-    "retrieved_ids",
-    "retrieved_doc_ids",
-    "retrieved_context_ids",
-    "ranking",
-    "candidates",
+    *("results", "hits", "documents", "docs", "retrieved", "retrieved_ids", "retrieved_doc_ids"),
+    *("retrieved_context_ids", "ranking", "candidates"),
 )
 SCORE_LISTS = ("scores", "retrieve_scores", "retrieved_scores", "similarities")
 QRELS_LISTS = (
-    "judgments",
-    "judgements",
-    "relevant",
-    "relevant_docs",
-    "relevant_ids",
-    "relevant_doc_ids",
-    "qrels",
-    "retrieval_gt",
-    "reference_context_ids",
-    "expected_ids",
-    "positives",
-    "gold",
+    *("judgments", "judgements", "relevant", "relevant_docs", "relevant_ids", "relevant_doc_ids", "qrels"),
+    *("retrieval_gt", "reference_context_ids", "expected_ids", "positives", "gold"),
 )
+"""The names by which columns of lists are found."""
+
+_EXAMPLE = """["d1", "d2"]"""
 
 
 def listed_name(names: Sequence[str], known: Sequence[str]) -> str | None:
-    """The name among `names` that is known to hold a list, whatever its case."""
+    """The first of the known names of lists that is among `names`, in any case."""
     by_lower = {name.lower(): name for name in names}
     return next((by_lower[name] for name in known if name in by_lower), None)
 
 
 def score_name(names: Sequence[str], named: str | None) -> str | None:
-    """The name that holds the lists of scores: the one named, or one of the usual names."""
+    """The name of the lists of scores: the one named, or one of the usual names."""
     return listed_name(names, SCORE_LISTS) if named is None else find_name(names, "score", named)
 
 
 def query_ids(
     columns: Mapping[str, Sequence[Any]], named: str | None, rows: int
-) -> tuple[list[str], tuple[str, ...]]:
-    """The id of each row: the column named, one of the usual names, or the number of the row, from 0; and a note."""
+) -> tuple[list[str], tuple[Note, ...]]:
+    """The query id of each row, from the column named, a column with a usual name, or the row number; and notes."""
     by_lower = {name.lower(): name for name in columns}
     found = next((by_lower[name] for name in QUERY_IDS if name in by_lower), None)
     if named is not None:
         found = find_name(list(columns), "query_id", named)
     if found is None:
-        note = "no column holds a query id: rows were numbered from 0, in the order of the file (query_id=... names one)"
-        return [str(row) for row in range(rows)], (note,)
+        return [str(row) for row in range(rows)], (note("queries-numbered"),)
     return unique_ids(columns[found], found)
 
 
-def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[str, ...]]:
-    """Query ids as text, each once; and a note where they were numbers."""
+def record_query_ids(
+    records: Sequence[Mapping[str, Any]], named: str | None = None
+) -> tuple[list[str], tuple[Note, ...]]:
+    """The query id of each record, as for `query_ids`."""
+    names = dict.fromkeys(name for record in records for name in record)
+    return query_ids({name: [record.get(name) for record in records] for name in names}, named, len(records))
+
+
+def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[Note, ...]]:
+    """Query ids as text, all different; and a note if they were numbers."""
     missing = [f"row {row}" for row, value in enumerate(values, start=1) if value is None]
     if missing:
         raise InputError(
@@ -93,17 +87,17 @@ def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[str
             problem_report(
                 f"{counted(len(twice), 'row repeats', 'rows repeat')} the query id of an earlier row:",
                 twice,
-                "Keep one row a query.",
+                "Keep one row per query.",
             )
         )
     numbers = any(not isinstance(value, str) for value in values)
-    return ids, (("query_id is a number there and was read as text",) if numbers else ())
+    return ids, ((note("ids-are-numbers", role="query_id"),) if numbers else ())
 
 
 def run_of_lists(
     queries: Sequence[Any], documents: Sequence[Any], scores: Sequence[Any] | None, name: str
 ) -> Run:
-    """A run of one list a query, best first, with or without a list of scores beside it.
+    """A run of one list per query, best first, with or without a list of scores for each.
 
     A list holds ids, [id, score] pairs or records with a document and a score; an object of
     document to score has no order of its own.
@@ -129,9 +123,9 @@ def run_of_lists(
     if problems:
         raise InputError(
             problem_report(
-                f"{counted(len(problems), 'row holds', 'rows hold')} more or fewer scores than documents:",
+                f"{counted(len(problems), 'row has', 'rows have')} more or fewer scores than documents:",
                 problems,
-                "Expected one score each.",
+                "Expected one score per document.",
             )
         )
     run = Run(listed, name=name)
@@ -140,21 +134,21 @@ def run_of_lists(
 
 
 def qrels_of_lists(queries: Sequence[Any], judged: Sequence[Any]) -> Qrels:
-    """Judgments of one value a query: relevant ids, targets (lists of ids, or grades by id), grades, or records."""
+    """Qrels of one list per query: ids, lists of ids (targets), grades, or records."""
     ids, notes = unique_ids(queries, "query_id")
-    rows: list[tuple[str, str, float, str | None]] = []
+    rows: list[Row] = []
     plain: dict[str, Any] = {}
     for query, value in zip(ids, judged, strict=True):
         found = [] if value is None else list_of(value)
         if isinstance(found, list) and found and isinstance(found[0], Mapping) and is_record(found[0]):
-            rows += _judgment_rows(found, query)
+            rows += _rows(found, query)
         else:
             plain[query] = found
     if not rows:
         qrels = Qrels(plain)
     elif any(plain.values()):
         raise InputError(
-            "some queries are judged by records and some by lists; expected one form in one file."
+            "some queries have records of judgments and some have lists; expected one form in one file."
         )
     else:
         qrels = Qrels.from_rows(rows, ids)
@@ -163,7 +157,7 @@ def qrels_of_lists(queries: Sequence[Any], judged: Sequence[Any]) -> Qrels:
 
 
 def list_of(value: Any) -> Any:
-    """A list (or object) as it is, or the one its text spells: JSON, or a Python list of a CSV cell.
+    """A list (or object) unchanged, or the one that a text spells: JSON, or a Python list in a CSV cell.
 
     >>> list_of('["a", "b"]'), list_of("['a', 'b']"), list_of("a")
     (['a', 'b'], ['a', 'b'], ['a'])
@@ -177,10 +171,10 @@ def list_of(value: Any) -> Any:
     text = value.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return [value]
-    return _spelled_list(text)
+    return _parsed_list(text)
 
 
-def _spelled_list(text: str) -> list[Any]:
+def _parsed_list(text: str) -> list[Any]:
     import ast
     import json
     import re
@@ -191,29 +185,20 @@ def _spelled_list(text: str) -> list[Any]:
         try:
             found = ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
+            found = None
+        # Python joins adjacent strings: ['a' 'b'], as numpy prints an array, would become one id.
+        if found is not None and re.search(r"""['"]\s+['"]""", text):
             raise InputError(
-                f"a cell does not spell a list: {_short(text)}; expected one as in {_EXAMPLE}."
-            ) from None
-        # Python joins neighbouring texts: the print of an array, ['a' 'b'], would become one id.
-        if re.search(r"""['"]\s+['"]""", text):
-            raise InputError(
-                f"a cell is the print of an array, without commas: {_short(text)}. Expected a list, as in {_EXAMPLE}; "
-                "write the file as Parquet or JSON lines."
+                f"a cell holds a printed array, without commas: {shortened(text)!r}. Expected a list, as in "
+                f"{_EXAMPLE}; write the file as Parquet or JSON lines."
             ) from None
     if not isinstance(found, list):
-        raise InputError(f"a cell does not spell a list: {_short(text)}; expected one as in {_EXAMPLE}.")
+        raise InputError(f"a cell does not hold a list: {shortened(text)!r}; expected one as in {_EXAMPLE}.")
     return found
 
 
-_EXAMPLE = """["d1", "d2"]"""
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
 def _pairs(records: Iterable[Any], query: str) -> list[Any]:
-    """Ids, or (id, score) pairs where the records hold scores."""
+    """Ids, or (id, score) pairs where the records have scores."""
     ids: list[Any] = []
     scores: list[Any] = []
     for record in records:
@@ -228,8 +213,9 @@ def _pairs(records: Iterable[Any], query: str) -> list[Any]:
     return list(zip(ids, scores, strict=True))
 
 
-def _judgment_rows(records: Iterable[Any], query: str) -> list[tuple[str, str, float, str | None]]:
-    rows: list[tuple[str, str, float, str | None]] = []
+def _rows(records: Iterable[Any], query: str) -> list[Row]:
+    """The judgments of one query's records."""
+    rows: list[Row] = []
     for record in records:
         names = _record_names(record, query)
         grade = find_name(names, "grade", required=False)
@@ -243,7 +229,7 @@ def _judgment_rows(records: Iterable[Any], query: str) -> list[tuple[str, str, f
 
 
 def _doc_name(names: Sequence[str]) -> str:
-    """The field that names the document: one of the usual names, or a bare id."""
+    """The field that names the document: one of the usual names, or id."""
     found = find_name(names, "doc_id", required="id" not in names)
     return found if found is not None else "id"
 

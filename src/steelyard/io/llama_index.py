@@ -3,48 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, problem_report
+from steelyard.ids import kind_of
 from steelyard.io.columns import check_roles
-from steelyard.io.files import Source
+from steelyard.io.text import Source
+from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
+if TYPE_CHECKING:
+    from steelyard.datasets.dataset import Dataset
+
 PARTS = ("queries", "corpus", "relevant_docs")
+_EXPECTED = (
+    'Expected {"queries": {"q1": "text"}, "corpus": {"d1": "text"}, "relevant_docs": {"q1": ["d1"]}}, '
+    "as EmbeddingQAFinetuneDataset.save_json writes it."
+)
 
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The relevant documents of every query; a query without any is kept."""
     check_roles(columns, (), "a LlamaIndex dataset")
-    content = source.json
-    missing = [
-        part for part in PARTS if not isinstance(content, dict) or not isinstance(content.get(part), dict)
-    ]
-    if missing:
-        raise InputError(
-            f"{source.path} is no LlamaIndex dataset: it has no object {', '.join(map(repr, missing))}. "
-            f"Expected a JSON object with {', '.join(PARTS)}."
-        )
-    queries, relevant = content["queries"], content["relevant_docs"]
+    queries, corpus, relevant = _parts(source)
     wrong = [query for query, docs in relevant.items() if not isinstance(docs, list)]
     if wrong:
-        raise InputError(f"{source.path}: relevant_docs of query {wrong[0]!r} is no list of document ids.")
+        raise InputError(f"relevant_docs of query {wrong[0]!r} is not a list of document ids.", source.path)
     qrels = Qrels({query: relevant.get(query, []) for query in {**queries, **relevant}})
-    qrels.notes += _notes(set(queries), relevant, set(content["corpus"]))
+    qrels.notes += _notes(set(queries), relevant, set(corpus))
     return qrels
 
 
-def _notes(queries: set[str], relevant: Mapping[str, list[str]], corpus: set[str]) -> tuple[str, ...]:
+def _parts(source: Source) -> list[Mapping[str, Any]]:
+    """The three objects of the file."""
+    content = source.json
+    parts: list[Any] = [content.get(name) if isinstance(content, dict) else None for name in PARTS]
+    missing = [name for name, part in zip(PARTS, parts, strict=True) if not isinstance(part, dict)]
+    if missing:
+        raise InputError(
+            f"not a LlamaIndex dataset: there is no object {', '.join(map(repr, missing))}. {_EXPECTED}",
+            source.path,
+        )
+    return parts
+
+
+def _notes(queries: set[str], relevant: Mapping[str, list[str]], corpus: set[str]) -> tuple[Note, ...]:
+    notes: list[Note] = []
     unknown = {str(doc) for docs in relevant.values() for doc in docs} - corpus
-    notes = []
     if unknown:
-        notes.append(
-            f"{counted(len(unknown), 'relevant document is', 'relevant documents are')} not in the file's "
-            f"corpus (as {min(unknown)!r})"
-        )
+        notes.append(note("relevant-not-in-corpus", count=len(unknown), document=min(unknown)))
     if set(relevant) - queries:
-        notes.append(
-            f"{counted(len(set(relevant) - queries), 'query is judged and has', 'queries are judged and have')} "
-            "no text in the file"
-        )
+        notes.append(note("judged-queries-without-text", count=len(set(relevant) - queries)))
     return tuple(notes)
+
+
+def read_dataset(path: Path, *, unjudged: str = "keep") -> Dataset:
+    """Read the JSON file."""
+    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder, as_id
+    from steelyard.datasets.dataset import assemble
+
+    queries, corpus, relevant = _parts(Source(path))
+    problems = [*_not_text(queries, "query"), *_not_text(corpus, "document")]
+    for query, docs in relevant.items():
+        if not isinstance(docs, list) or not all(isinstance(doc, str) and doc for doc in docs):
+            problems.append(f"relevant_docs of query {query!r}: not a list of document ids")
+    if problems:
+        headline = f"{counted(len(problems), 'entry is', 'entries are')} not as expected:"
+        raise InputError(problem_report(headline, problems, _EXPECTED), path)
+    documents, asked = CorpusBuilder(), QueriesBuilder()
+    try:
+        for doc_id, text in corpus.items():
+            documents.add(as_id(doc_id, "the id of a document"), text)
+        for query_id, text in queries.items():
+            asked.add(as_id(query_id, "the id of a query"), text)
+    except InputError as error:
+        raise InputError(f"{error}. {_EXPECTED}", path) from None
+    judged = {query: list(dict.fromkeys(docs)) for query, docs in relevant.items()}
+    return assemble(path.stem, documents, asked, Qrels(judged), unjudged)
+
+
+def _not_text(entries: Mapping[str, Any], what: str) -> list[str]:
+    return [
+        f"{what} {key!r}: {kind_of(text)}, not its text"
+        for key, text in entries.items()
+        if not isinstance(text, str)
+    ]

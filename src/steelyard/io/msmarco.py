@@ -1,34 +1,45 @@
-"""MS MARCO files: runs of three columns, `query document rank`, and judgments, `query 0 document grade`.
+"""MS MARCO: runs of three columns, `query document rank`, qrels, `query 0 document grade`, and datasets.
 
-A run keeps the order of its ranks and has no scores. Judgments of three columns, without the
-constant one, are read too.
+A run keeps the order of its ranks and has no scores. Qrels of three columns, without the constant
+one, are also read. A dataset has collection.tsv (id, passage) or msmarco-docs.tsv (id, url, title,
+body), queries*.tsv (id, text) and qrels*.tsv, all without headers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.io import trec_qrels
+from steelyard.errors import InputError, did_you_mean
+from steelyard.io import trec
 from steelyard.io.columns import check_roles
-from steelyard.io.files import Source, run_name
-from steelyard.io.limits import fits_columns, holds_every_query
-from steelyard.io.white_space import comment_note, finite, frame_columns, number, shown, split_columns
+from steelyard.io.files import bare_name, find_file, listing, required_file, run_name
+from steelyard.io.limits import check_every_query, check_ids
+from steelyard.io.text import Source, bad_lines, line_blocks
+from steelyard.io.white_space import Rows, comment_notes, finite, frame_columns, number, shown
+from steelyard.notes import note
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+    from steelyard.datasets.dataset import Dataset
     from steelyard.run import Run
 
 
-EXPECTED_RUN = "Expected 3 columns, parted by a tab: query document rank, the best rank 1."
-EXPECTED_QRELS = "Expected 4 columns, parted by a tab: query 0 document grade (or 3: query document grade)."
+_EXPECTED_RUN = "Expected 3 columns, separated by a tab: query document rank, the best rank 1."
+_EXPECTED_QRELS = (
+    "Expected 4 columns, separated by a tab: query 0 document grade (or 3: query document grade)."
+)
+_EXPECTED_PASSAGES = "Expected an id, a tab and a text per line (or, for documents: id, url, title and body)."
+_EXPECTED_QUERIES = "Expected an id, a tab and a text per line."
 
 
-def check_run(fields: list[bytes]) -> str | None:
-    """What is wrong with one line of an MS MARCO run, if anything."""
+def _check_run(fields: list[bytes]) -> str | None:
+    """What is wrong with one line of an MS MARCO run; None if nothing is."""
     if len(fields) != 3:
         return counted(len(fields), "column")
     rank = number(fields[2])
@@ -37,7 +48,8 @@ def check_run(fields: list[bytes]) -> str | None:
     return None
 
 
-def _passes(frame: pl.DataFrame) -> bool:
+def _run_passes(frame: pl.DataFrame) -> bool:
+    """Whether every line of a block passes `_check_run`."""
     import polars as pl
 
     rank = frame["c2"].cast(pl.Float64, strict=False)
@@ -46,8 +58,8 @@ def _passes(frame: pl.DataFrame) -> bool:
     return bool(((rank >= 1) & (rank % 1 == 0)).all())
 
 
-def check_short_qrels(fields: list[bytes]) -> str | None:
-    """What is wrong with one line of `query document grade`, if anything."""
+def _check_short_qrels(fields: list[bytes]) -> str | None:
+    """What is wrong with one line of `query document grade`; None if nothing is."""
     return counted(len(fields), "column") if len(fields) != 3 else finite(fields[2], "grade")
 
 
@@ -62,40 +74,143 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     def keep(frame: pl.DataFrame) -> pl.DataFrame:
         return frame.select(query_id="c0", doc_id="c1", rank=pl.col("c2").cast(pl.Float64))
 
-    table, comments = frame_columns(source.path, 4, _passes, keep, check_run, EXPECTED_RUN)
+    table, comments = frame_columns(source.path, 4, _run_passes, keep, _check_run, _EXPECTED_RUN)
     run = Run(table, name=run_name(source.path))
-    run.notes += comment_note(comments)
+    run.notes += comment_notes(comments)
     return run
 
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
-    """The judgments, of four columns or three."""
-    check_roles(columns, (), "a file of MS MARCO judgments")
+    """The qrels, of four columns or three."""
+    check_roles(columns, (), "an MS MARCO qrels file")
     first = next(
         (line.split() for line in source.head_lines if line.strip() and not line.lstrip().startswith(b"#")),
         [],
     )
     if len(first) != 3:
-        return trec_qrels.read_qrels(source, columns)
-    found = split_columns(source.path, 3, check_short_qrels, EXPECTED_QRELS)
-    rows = [(query.decode(), doc.decode(), float(grade), None) for query, doc, grade in found.rows]
-    qrels = Qrels.from_rows(rows)
-    qrels.notes += (
-        *comment_note(found.comments),
-        "three columns and no header: read as query, document, grade",
+        return trec.read_qrels(source, columns)
+    found = Rows(source.path, 3, _check_short_qrels, _EXPECTED_QRELS)
+    rows = [fields for _, batch in found for fields in batch]
+    qrels = Qrels.from_rows(
+        [(query.decode(), doc.decode(), float(grade), None) for query, doc, grade in rows]
     )
+    qrels.notes += (*found.notes(), note("three-columns-are-qrels"))
     return qrels
 
 
 def run_bytes(run: Run) -> bytes:
-    """The run's order, best first; scores have no column here."""
+    """The run's order, best first; there is no column for scores."""
     frame = run.frame
-    fits_columns(frame, ("query_id", "doc_id"), "msmarco")
-    holds_every_query(run.queries, frame["query_id"].unique().to_list(), "msmarco")
+    check_ids(frame, ("query_id", "doc_id"), "msmarco")
+    check_every_query(run.queries, frame["query_id"].unique().to_list(), "msmarco")
     rows = frame.select("query_id", "doc_id", "rank").iter_rows()
     return "".join(f"{query}\t{doc}\t{rank}\n" for query, doc, rank in rows).encode()
 
 
 def qrels_bytes(qrels: Qrels) -> bytes:
-    """The judgments, with tabs between the columns."""
-    return trec_qrels.qrels_bytes(qrels).replace(b" ", b"\t")
+    """The qrels, separated by tabs."""
+    return trec.qrels_bytes(qrels).replace(b" ", b"\t")
+
+
+# Datasets
+
+
+def read_dataset(
+    folder: Path,
+    *,
+    split: str | None = None,
+    collection: str | None = None,
+    queries: str | None = None,
+    qrels: str | None = None,
+    unjudged: str | None = None,
+    judged: bool = True,
+) -> Dataset:
+    """Read the folder; `split` selects among several, as 'dev.small' of queries.dev.small.tsv.
+
+    With `judged=False` no qrels are read, unless `qrels` names some.
+    """
+    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+    from steelyard.datasets.dataset import assemble
+
+    names = (collection,) if collection else ("collection.tsv", "msmarco-docs.tsv", "docs.tsv")
+    passages = next((path for name in names if (path := find_file(folder, name))), None)
+    if passages is None:
+        raise InputError(
+            f"there is no {names[0]}; name the file (collection=...). The folder holds {listing(folder)}.",
+            folder,
+        )
+    qrels_file = _of_split(folder, "qrels", split, qrels) if judged or qrels is not None else None
+    split = split or (None if qrels_file is None else _split_of(qrels_file, "qrels"))
+    queries_file = _of_split(folder, "queries", split, queries)
+    documents, asked = CorpusBuilder(), QueriesBuilder()
+    _read_rows(passages, lambda fields: _add_document(documents, fields), _EXPECTED_PASSAGES)
+    _read_rows(queries_file, lambda fields: _add_query(asked, fields), _EXPECTED_QUERIES)
+    read = Qrels({}) if qrels_file is None else Qrels.read(qrels_file, format="msmarco")
+    policy = unjudged or ("keep" if qrels_file is None else "drop")
+    return assemble(folder.resolve().name, documents, asked, read, policy)
+
+
+def _of_split(folder: Path, kind: str, split: str | None, named: str | None) -> Path:
+    """The file named, the one of the split, or the only one there is."""
+    if named is not None:
+        return required_file(folder, named)
+    there = {
+        _split_of(path, kind): path
+        for path in sorted(folder.iterdir())
+        if bare_name(path).suffix == ".tsv" and kind in bare_name(path).stem
+    }
+    if split is not None and split in there:
+        return there[split]
+    if len(there) == 1 and (split is None or kind == "queries"):
+        return next(iter(there.values()))
+    splits = ", ".join(name for name in there if name)
+    if not there:
+        message = f"there is no {kind}.tsv; name the file ({kind}=...). The folder holds {listing(folder)}."
+    elif split is None:
+        message = f"there are {kind} for {splits}; select one (split=...), or name the file ({kind}=...)."
+    else:
+        message = f"no {kind} for split {split!r}; the splits are {splits}.{did_you_mean(split, there)}"
+    raise InputError(message, folder)
+
+
+def _split_of(path: Path, kind: str) -> str:
+    """'dev.small' of queries.dev.small.tsv: the name without the kind."""
+    return bare_name(path).stem.replace(kind, "", 1).strip(".-_")
+
+
+def _read_rows(path: Path, use: Callable[[list[str]], None], expected: str) -> None:
+    """Pass the fields of every line to `use`; lines that it refuses are reported."""
+    problems: list[tuple[int, str]] = []
+    number = 0
+    for block in line_blocks(path):
+        for line in block.decode().removesuffix("\n").split("\n"):
+            number += 1
+            if not line or line.isspace():
+                continue
+            try:
+                use(line.removesuffix("\r").split("\t"))
+            except InputError as error:
+                problems.append((number, str(error)))
+    if problems:
+        raise bad_lines(path, problems, expected)
+    if not number:
+        raise InputError(f"the file is empty. {expected}", path)
+
+
+def _add_document(documents: CorpusBuilder, fields: list[str]) -> None:
+    if not fields[0]:
+        raise InputError("the id is empty")
+    if len(fields) == 2:
+        documents.add(fields[0], fields[1])
+    elif len(fields) == 4:
+        documents.add(fields[0], fields[3], fields[2], metadata={"url": fields[1]} if fields[1] else None)
+    else:
+        raise InputError(counted(len(fields), "column"))
+
+
+def _add_query(queries: QueriesBuilder, fields: list[str]) -> None:
+    if len(fields) != 2:
+        raise InputError(counted(len(fields), "column"))
+    if not fields[0]:
+        raise InputError("the id is empty")
+    queries.add(fields[0], fields[1])

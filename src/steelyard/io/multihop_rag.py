@@ -1,60 +1,80 @@
-"""MultiHop-RAG: questions with `evidence_list`, and results with `retrieval_list` and `gold_list`.
+"""MultiHop-RAG: questions with `evidence_list`, results with `retrieval_list` and `gold_list`, and corpus.json.
 
-Its files have texts and no ids, so a text is its own id (white space made single). In a question
-file each evidence fact is a document of its own; `doc_id='url'` takes another field of the
-evidence instead. In a result file a fact is satisfied by every retrieved text that contains it,
-white space aside, which is the project's own rule; a fact that none contains stands for itself.
+Its files have texts and no ids. As a run and qrels, a text is its own id (white space collapsed):
+in a question file each fact is a document, or another field of the evidence (`doc_id='url'`); in a
+result file a fact is satisfied by every retrieved text that contains it, ignoring white space, as
+in the project's own script, and a fact that none contains by itself. As a dataset, every piece of
+evidence names its article by url and title, and the article is relevant; where there is no
+corpus.json, the facts are the corpus. As evidence, every fact is a target. A question without
+evidence (a null query) has no relevant document.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import InputError
+from steelyard.errors import InputError, problem_report
+from steelyard.ids import kind_of
 from steelyard.io.columns import check_roles
-from steelyard.io.files import Source, run_name
-from steelyard.io.lists import query_ids
+from steelyard.io.files import bare_name, find_file, listing, required_file, run_name
+from steelyard.io.lists import record_query_ids
 from steelyard.io.records import names_of
-from steelyard.qrels import Qrels
+from steelyard.io.text import Source
+from steelyard.notes import Note, note
+from steelyard.qrels import Qrels, Row
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
+    from steelyard.datasets.corpus import CorpusBuilder
+    from steelyard.datasets.dataset import Dataset
+    from steelyard.evidence.evidence import Evidence
     from steelyard.run import Run
 
 
 _IDS = ("doc_id", "chunk_id", "id")
+_EXPECTED_QUESTIONS = (
+    'Expected [{"query": "...", "question_type": "...", "evidence_list": [{"url", "title", "fact"}]}].'
+)
+_EXPECTED_ARTICLES = 'Expected [{"title": "...", "url": "...", "body": "..."}].'
+
+
+# Runs and qrels
 
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The evidence of every question; a question without any (a null_query) is kept."""
     check_roles(columns, ("query_id", "doc_id"), "a MultiHop-RAG file")
-    records, queries, notes = _records(source, columns)
-    rows: list[tuple[str, str, float, str | None]] = []
-    for query, record in zip(queries, records, strict=True):
+    names_of(source.records)
+    queries, notes = record_query_ids(source.records, columns.get("query_id"))
+    rows: list[Row] = []
+    for query, record in zip(queries, source.records, strict=True):
         evidence = record.get("gold_list", record.get("evidence_list")) or []
         if "retrieval_list" in record:
-            rows += _contained(query, evidence, record["retrieval_list"], source)
+            rows += _contained(query, evidence, record["retrieval_list"])
         else:
             field = columns.get("doc_id", "fact")
-            rows += [(query, _field(item, field, query, source), 1.0, None) for item in evidence]
+            rows += [(query, _collapsed(_text(item, field, query)), 1.0, None) for item in evidence]
     qrels = Qrels.from_rows(rows, queries)
     qrels.notes += notes
     return qrels
 
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
-    """What was retrieved, in the order of the lists; scores are taken where they are in that order."""
+    """The retrieved texts, in the order of the lists, with their scores where all have one."""
     from steelyard.run import Run
 
     check_roles(columns, ("query_id",), "a MultiHop-RAG result file")
-    records, queries, notes = _records(source, columns)
+    names_of(source.records)
+    queries, notes = record_query_ids(source.records, columns.get("query_id"))
     lists: dict[str, Any] = {}
-    for query, record in zip(queries, records, strict=True):
+    for query, record in zip(queries, source.records, strict=True):
         if "retrieval_list" not in record:
             raise InputError(
-                f"{source.path}: query {query!r} has no retrieval_list: this is the file of questions, not of results."
+                f"query {query!r} has no retrieval_list: this is the file of questions, not of results."
             )
-        lists[query] = [_id(item, query, source) for item in record["retrieval_list"]]
+        lists[query] = [_id(item, query) for item in record["retrieval_list"]]
         scores = [item.get("score") for item in record["retrieval_list"]]
         if scores and all(isinstance(score, (int, float)) for score in scores):
             lists[query] = list(zip(lists[query], scores, strict=True))
@@ -63,46 +83,190 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     return run
 
 
-def _records(
-    source: Source, columns: Mapping[str, str]
-) -> tuple[Sequence[Mapping[str, Any]], list[str], tuple[str, ...]]:
-    records = (
-        source.json if source.head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[") else source.jsonl
-    )
-    names = names_of(records, str(source.path))
-    table = {name: [record.get(name) for record in records] for name in names}
-    queries, notes = query_ids(table, columns.get("query_id"), len(records))
-    return records, queries, notes
-
-
-def _contained(
-    query: str, evidence: Sequence[Any], retrieved: Sequence[Any], source: Source
-) -> list[tuple[str, str, float, str | None]]:
-    rows: list[tuple[str, str, float, str | None]] = []
-    packed = [(_id(item, query, source), _packed(str(item.get("text", "")))) for item in retrieved]
+def _contained(query: str, evidence: Sequence[Any], retrieved: Sequence[Any]) -> list[Row]:
+    """The retrieved texts that contain each fact; the fact itself where none does."""
+    rows: list[Row] = []
+    packed = [(_id(item, query), _packed(str(item.get("text", "")))) for item in retrieved]
     for number, item in enumerate(evidence, start=1):
-        fact = _field(item, "fact", query, source)
+        fact = _collapsed(_text(item, "fact", query))
         inside = [doc for doc, text in packed if _packed(fact) in text]
         rows += [(query, doc, 1.0, str(number)) for doc in inside or [fact]]
     return rows
 
 
-def _id(item: Any, query: str, source: Source) -> str:
+def _id(item: Any, query: str) -> str:
     if isinstance(item, Mapping):
         for name in _IDS:
             if name in item:
                 return str(item[name])
-    return _field(item, "text", query, source)
+    return _collapsed(_text(item, "text", query))
 
 
-def _field(item: Any, field: str, query: str, source: Source) -> str:
+def _text(item: Any, field: str, query: str) -> str:
     value = item.get(field) if isinstance(item, Mapping) else None
     if not isinstance(value, str) or not value.strip():
-        raise InputError(
-            f"{source.path}: query {query!r} lists an item without a text in {field!r}: {str(item)[:60]!r}."
-        )
-    return " ".join(value.split())
+        raise InputError(f"query {query!r} lists an item without a text in {field!r}: {str(item)[:60]!r}.")
+    return value
+
+
+def _collapsed(text: Any) -> str:
+    return " ".join(str(text).split())
 
 
 def _packed(text: str) -> str:
     return "".join(text.split())
+
+
+# Evidence
+
+
+def read_evidence(content: Any) -> Evidence:
+    """The facts of every question, each a target; a question of type null_query is null."""
+    from steelyard.evidence.evidence import Evidence
+    from steelyard.evidence.files import records_of
+
+    records = records_of(content)
+    queries, notes = record_query_ids(records)
+    evidence: dict[str, Any] = {}
+    for query, record in zip(queries, records, strict=True):
+        facts = [{"fact": _text(piece, "fact", query)} for piece in record.get("evidence_list") or []]
+        null = not facts and str(record.get("question_type", "")).startswith("null")
+        evidence[query] = None if null else facts
+    return Evidence(evidence, notes=notes)
+
+
+# Datasets
+
+
+def read_dataset(
+    path: Path, *, questions: str | None = None, corpus: str | None = None, unjudged: str = "keep"
+) -> Dataset:
+    """Read a folder with both files, or the file of questions, with corpus.json beside it where there is one."""
+    from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
+    from steelyard.datasets.dataset import assemble, qrels_of_rows
+
+    folder = path if path.is_dir() else path.parent
+    source = path if path.is_file() else _questions_file(folder, questions)
+    asked = _records(source, "query", _EXPECTED_QUESTIONS)
+    articles = required_file(folder, corpus) if corpus else find_file(folder, "corpus.json")
+    documents = CorpusBuilder()
+    if articles is None:
+        rows = _facts(asked, source, documents)
+        notes = [note("facts-are-corpus")]
+    else:
+        ids = _add_articles(_records(articles, "body", _EXPECTED_ARTICLES), documents)
+        rows, notes = _evidence_rows(asked, ids)
+    builder = QueriesBuilder()
+    for number, question in enumerate(asked):
+        rest = {name: value for name, value in question.items() if name not in ("query", "evidence_list")}
+        builder.add(str(number), question["query"], rest)
+    qrels, findings = qrels_of_rows(rows, [str(number) for number in range(len(asked))])
+    name = folder.resolve().name if path.is_dir() else bare_name(path).stem
+    notes.append(note("queries-numbered"))
+    return assemble(name, documents, builder, qrels, unjudged, notes, findings)
+
+
+def _questions_file(folder: Path, named: str | None) -> Path:
+    if named is not None:
+        return required_file(folder, named)
+    found = sorted(path for path in folder.iterdir() if path.name.lower().startswith("multihoprag"))
+    if not found:
+        raise InputError(
+            f"there is no MultiHopRAG.json; name the file (questions=...). The folder holds {listing(folder)}.",
+            folder,
+        )
+    return found[0]
+
+
+def _records(path: Path, text: str, expected: str) -> list[dict[str, Any]]:
+    """The questions or articles of a file; `text` is the field that each must have."""
+    content = Source(path).json
+    if not isinstance(content, list) or not content:
+        raise InputError(f"{'an empty list' if content == [] else kind_of(content)}. {expected}", path)
+    problems = [
+        f"entry {number:,}: {problem}"
+        for number, item in enumerate(content, 1)
+        if (problem := _wrong(item, text))
+    ]
+    if problems:
+        headline = f"{counted(len(problems), 'entry is', 'entries are')} not as expected:"
+        raise InputError(problem_report(headline, problems, expected), path)
+    return content
+
+
+def _wrong(item: Any, text: str) -> str | None:
+    """What is wrong with one question or article; None if nothing is."""
+    if not isinstance(item, dict):
+        return f"{kind_of(item)}, not an object"
+    if not isinstance(item.get(text), str):
+        return f"{text} is {kind_of(item.get(text))}, not text"
+    evidence = item.get("evidence_list", [])
+    if not isinstance(evidence, list) or not all(isinstance(piece, dict) for piece in evidence):
+        return "evidence_list is not a list of objects"
+    return None
+
+
+def _add_articles(records: Sequence[dict[str, Any]], documents: CorpusBuilder) -> dict[tuple[str, str], str]:
+    """The articles added under their url, or a number where urls are missing; their ids by url and by title."""
+    urls = [record.get("url") for record in records]
+    named = all(urls) and len(set(urls)) == len(urls)
+    ids: dict[tuple[str, str], str] = {}
+    for number, record in enumerate(records):
+        doc_id = str(record["url"]) if named else str(number)
+        documents.add(doc_id, record["body"], str(record.get("title") or ""), metadata=_rest(record, "body"))
+        for key in ("url", "title"):
+            if record.get(key):
+                ids.setdefault((key, _collapsed(record[key])), doc_id)
+    return ids
+
+
+def _evidence_rows(
+    questions: Sequence[dict[str, Any]], ids: Mapping[tuple[str, str], str]
+) -> tuple[list[Row], list[Note]]:
+    """A judgment for every article that a question's evidence names."""
+    rows: list[Row] = []
+    lost = 0
+    for number, question in enumerate(questions):
+        for piece in question.get("evidence_list", []):
+            keys = [(key, _collapsed(piece[key])) for key in ("url", "title") if piece.get(key)]
+            doc_id = next((ids[key] for key in keys if key in ids), None)
+            lost += doc_id is None
+            # A missing article stays in the qrels under its own name, for validation to report.
+            rows.append(
+                (str(number), doc_id or str(piece.get("url") or piece.get("title") or "unknown"), 1.0, None)
+            )
+    return rows, [note("articles-missing", count=lost)] if lost else []
+
+
+def _facts(questions: Sequence[dict[str, Any]], path: Path, documents: CorpusBuilder) -> list[Row]:
+    """Every fact added as a document: f0, f1, ... in order of appearance; and the judgments."""
+    ids: dict[str, str] = {}
+    rows: list[Row] = []
+    problems: list[str] = []
+    for number, question in enumerate(questions):
+        for piece in question.get("evidence_list", []):
+            fact = piece.get("fact")
+            if not isinstance(fact, str) or not fact.strip():
+                problems.append(f"entry {number + 1:,}: a piece of evidence has no fact")
+                continue
+            if fact not in ids:
+                ids[fact] = f"f{len(ids)}"
+                documents.add(ids[fact], fact, str(piece.get("title") or ""), metadata=_rest(piece, "fact"))
+            rows.append((str(number), ids[fact], 1.0, None))
+    if problems:
+        raise InputError(
+            problem_report(
+                f"without articles the facts are the corpus, and {len(problems):,} are missing:",
+                problems,
+                "Put corpus.json beside the file, or name it (corpus=...).",
+            ),
+            path,
+        )
+    return rows
+
+
+def _rest(record: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """The metadata of an article or fact."""
+    return {
+        name: value for name, value in record.items() if name not in (text, "title") and value is not None
+    }

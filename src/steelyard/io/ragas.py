@@ -1,25 +1,24 @@
-"""ragas rows: `retrieved_context_ids` is the run, `reference_context_ids` the judgments."""
+"""ragas rows: `retrieved_context_ids` is the run, `reference_context_ids` the qrels, `reference_contexts` evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from steelyard.io.files import Source, run_name
-from steelyard.io.lists import qrels_of_lists, run_of_lists
+from steelyard.io.files import run_name
+from steelyard.io.lists import qrels_of_lists, record_query_ids, run_of_lists
 from steelyard.io.records import listed_rows
+from steelyard.io.text import Source
 
 if TYPE_CHECKING:
+    from steelyard.evidence.evidence import Evidence
     from steelyard.qrels import Qrels
     from steelyard.run import Run
 
 
-FOUND, TRUTH = "retrieved_context_ids", "reference_context_ids"
-
-
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
-    """The contexts retrieved, in the order of their lists."""
-    rows = listed_rows(source, columns, FOUND, "the ids that were retrieved", "a ragas table")
+    """The retrieved contexts, in the order of their lists."""
+    rows = listed_rows(source, columns, "retrieved_context_ids", "the retrieved ids", "a ragas table")
     run = run_of_lists(rows.queries, rows.lists, None, run_name(source.path))
     run.notes = (*rows.notes, *run.notes)
     return run
@@ -27,7 +26,22 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
 
 def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The contexts that answer each question."""
-    rows = listed_rows(source, columns, TRUTH, "the ids that answer each question", "a ragas table")
+    holds = "the ids that answer each question"
+    rows = listed_rows(source, columns, "reference_context_ids", holds, "a ragas table")
     qrels = qrels_of_lists(rows.queries, rows.lists)
     qrels.notes = (*rows.notes, *qrels.notes)
     return qrels
+
+
+def read_evidence(content: Any) -> Evidence:
+    """The reference contexts of every sample, each a fact."""
+    from steelyard.evidence.evidence import Evidence
+    from steelyard.evidence.files import json_list, records_of
+
+    records = records_of(content)
+    queries, notes = record_query_ids(records)
+    evidence = {
+        query: [{"fact": text} for text in json_list(record.get("reference_contexts"), query)]
+        for query, record in zip(queries, records, strict=True)
+    }
+    return Evidence(evidence, notes=notes)

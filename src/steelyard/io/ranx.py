@@ -1,62 +1,107 @@
-"""ranx files: `{query: {document: number}}` as JSON."""
+"""ranx files: `{query: {document: number}}`, as JSON, or as CBOR in an LZ4 frame inside an LZ4 frame (.lz4)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from json import dumps
+from typing import TYPE_CHECKING, Any
 
-from steelyard.io import json_object
-from steelyard.io.files import Source
-from steelyard.io.limits import keeps_order, no_targets, whole_grades
+from steelyard.errors import InputError
+from steelyard.io.columns import check_roles
+from steelyard.io.files import compress, run_name, unpack_lz4
+from steelyard.io.json import one_score_each
+from steelyard.io.json import read_qrels as read_qrels  # its JSON is that of any object of queries
+from steelyard.io.json import read_run as read_run
+from steelyard.io.limits import check_no_targets, check_order, check_whole_grades
+from steelyard.io.lists import qrels_of_lists, run_of_lists
+from steelyard.io.text import Source
+from steelyard.io.trec import with_scores
 
 if TYPE_CHECKING:
     from steelyard.qrels import Qrels
     from steelyard.run import Run
 
 
-def read_run(source: Source, columns: Mapping[str, str]) -> Run:
+def read_lz4_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run; ordered by its scores."""
-    return json_object.read_run(source, columns)
+    check_roles(columns, (), "a ranx file")
+    content = lz4_content(source)
+    return run_of_lists(list(content), list(content.values()), None, run_name(source.path))
 
 
-def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
-    """The judgments."""
-    return json_object.read_qrels(source, columns)
+def read_lz4_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
+    """The qrels."""
+    check_roles(columns, (), "a ranx file")
+    content = lz4_content(source)
+    return qrels_of_lists(list(content), list(content.values()))
 
 
 def run_bytes(run: Run) -> bytes:
     """An object of scores, best first. A run without scores gets scores that keep its order."""
-    return json.dumps(scores_of(run), ensure_ascii=False).encode()
+    return dumps(_scores(run), ensure_ascii=False).encode()
 
 
 def qrels_bytes(qrels: Qrels) -> bytes:
     """An object of whole grades."""
-    return json.dumps(grades_of(qrels), ensure_ascii=False).encode()
+    return dumps(_grades(qrels), ensure_ascii=False).encode()
 
 
-def scores_of(run: Run) -> dict[str, dict[str, float | None]]:
+def lz4_run_bytes(run: Run) -> bytes:
+    """The scores as CBOR, compressed twice."""
+    return _packed(_scores(run))
+
+
+def lz4_qrels_bytes(qrels: Qrels) -> bytes:
+    """The grades as CBOR, compressed twice."""
+    return _packed(_grades(qrels))
+
+
+def lz4_content(source: Source) -> dict[str, Any]:
+    """The content of a .lz4 file."""
+    cbor = _cbor()
+    try:
+        content = cbor.loads(unpack_lz4(source.data, source.path))
+    except cbor.CBORDecodeError as error:
+        raise InputError(f"not as ranx writes it ({error}); get a complete copy.", source.path) from None
+    if not isinstance(content, dict) or not all(isinstance(value, dict) for value in content.values()):
+        raise InputError("expected {query: {document: number}}, as in a ranx file.", source.path)
+    return content
+
+
+def _scores(run: Run) -> dict[str, dict[str, float | None]]:
     """The scores of every query's documents, best first."""
-    import polars as pl
-
     frame = run.frame
     if frame["score"].null_count():
-        frame = frame.with_columns(score=(pl.len().over("query_id") - pl.col("rank") + 1).cast(pl.Float64))
+        frame = with_scores(frame)
     elif run.ordered:
-        keeps_order(frame, "ranx")
+        check_order(frame, "ranx")
     rows: dict[str, list[tuple[str, float | None]]] = {query: [] for query in run.queries}
     for query, doc, score in frame.select("query_id", "doc_id", "score").iter_rows():
         rows[query].append((doc, score))
-    return {query: json_object.one_score_each(query, documents) for query, documents in rows.items()}
+    return {query: one_score_each(query, documents) for query, documents in rows.items()}
 
 
-def grades_of(qrels: Qrels) -> dict[str, dict[str, int]]:
+def _grades(qrels: Qrels) -> dict[str, dict[str, int]]:
     """The whole grades of every query's documents."""
-    no_targets(qrels, "ranx")
-    whole_grades(qrels, "ranx")
+    check_no_targets(qrels, "ranx")
+    check_whole_grades(qrels, "ranx")
     judged: dict[str, dict[str, int]] = {query: {} for query in qrels.queries}
-    for query, doc, grade in (
-        qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade").iter_rows()
-    ):
+    rows = qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade").iter_rows()
+    for query, doc, grade in rows:
         judged[query][doc] = int(grade)
     return judged
+
+
+def _packed(content: Any) -> bytes:
+    packed: bytes = _cbor().dumps(content)
+    return compress(compress(packed, "lz4"), "lz4")
+
+
+def _cbor() -> Any:
+    try:
+        import cbor2
+    except ImportError:
+        raise InputError(
+            "ranx .lz4 files need the package cbor2: pip install 'steelyard[lz4]', or save the run as JSON."
+        ) from None
+    return cbor2

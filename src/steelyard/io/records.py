@@ -1,14 +1,14 @@
-"""Lists of records, from JSON, from tables and from other libraries' objects."""
+"""Lists of records, one per query or one per document: from JSON, from tables and from Python."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steelyard.errors import InputError, did_you_mean, nearest, problem_report
 from steelyard.ids import text_ids
-from steelyard.io.columns import check_roles, find_name, kind_of_table
-from steelyard.io.files import Source, run_name
+from steelyard.io.columns import QRELS_ROLES, RUN_ROLES, TableKind, check_roles, find_name, kind_of_table
+from steelyard.io.files import run_name
 from steelyard.io.lists import (
     QRELS_LISTS,
     QUERY_IDS,
@@ -16,11 +16,15 @@ from steelyard.io.lists import (
     listed_name,
     qrels_of_lists,
     query_ids,
+    record_query_ids,
     run_of_lists,
     score_name,
 )
-from steelyard.io.tables import QRELS_ROLES, RUN_ROLES, qrels_of, run_of
-from steelyard.qrels import PARTS, Qrels
+from steelyard.io.objects import PARTS
+from steelyard.io.tables import qrels_of, read_table, run_of
+from steelyard.io.text import Source
+from steelyard.notes import Note
+from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -32,9 +36,8 @@ if TYPE_CHECKING:
 _TEXT_ROLES = ("query_id", "doc_id", "target")
 
 
-def kind_of_records(records: Sequence[Mapping[str, Any]]) -> str:
-    """'run', 'qrels' or 'either', by the names in the first record; '' where they say neither."""
-    names = list(records[0]) if records else []
+def kind_of_records(names: Sequence[str]) -> TableKind | None:
+    """What records hold, by their names; None where these name no query or no document."""
     run, qrels = listed_name(names, RUN_LISTS), listed_name(names, (*QRELS_LISTS, *PARTS))
     if run or qrels:
         return "either" if run and qrels else "run" if run else "qrels"
@@ -42,11 +45,11 @@ def kind_of_records(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def run_of_records(records: Sequence[Mapping[str, Any]], source: Source, columns: Mapping[str, str]) -> Run:
-    """The run the records hold."""
+    """The run of the records."""
     from steelyard.run import Run
 
     check_roles(columns, RUN_ROLES, "a run")
-    names = names_of(records, str(source.path))
+    names = names_of(records)
     listed = columns.get("doc_id") or listed_name(names, RUN_LISTS)
     if listed is None or not _holds_lists(records, listed):
         return run_of(_frame(records, names, columns, RUN_ROLES), source, columns)
@@ -62,8 +65,8 @@ def run_of_records(records: Sequence[Mapping[str, Any]], source: Source, columns
     timed = find_name(names, "seconds", columns.get("seconds"), required=False)
     if timed is not None:
         seconds = {
-            q: record[timed]
-            for q, record in zip(queries, records, strict=True)
+            query: record[timed]
+            for query, record in zip(queries, records, strict=True)
             if record.get(timed) is not None
         }
         run = Run(run, seconds=seconds)
@@ -71,20 +74,20 @@ def run_of_records(records: Sequence[Mapping[str, Any]], source: Source, columns
     return run
 
 
-def qrels_of_records(records: Sequence[Mapping[str, Any]], where: str, columns: Mapping[str, str]) -> Qrels:
-    """The judgments the records hold."""
-    check_roles(columns, QRELS_ROLES, "a table of judgments")
-    names = names_of(records, where, '{"query_id": "q1", "doc_id": "d1", "grade": 1}')
+def qrels_of_records(records: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Qrels:
+    """The qrels of the records."""
+    check_roles(columns, QRELS_ROLES, "a qrels table")
+    names = names_of(records, '{"query_id": "q1", "doc_id": "d1", "grade": 1}')
     if "doc_id" not in columns and any(_holds_lists(records, part) for part in ("targets", "distractors")):
         check_roles(columns, ("query_id",), "a list of records with lists of judgments")
-        _refuse_other_forms(records, names, tuple(PARTS), where)
+        _refuse_other_forms(records, names, tuple(PARTS))
         return _qrels_of_parts(records, names, columns)
     listed = columns.get("doc_id") or listed_name(names, QRELS_LISTS)
     if listed is None or not _holds_lists(records, listed):
         return qrels_of(_frame(records, names, columns, QRELS_ROLES), columns)
     check_roles(columns, ("query_id", "doc_id"), "a list of records with lists of judgments")
     if "doc_id" not in columns:
-        _refuse_other_forms(records, names, (listed,), where)
+        _refuse_other_forms(records, names, (listed,))
     queries, notes = _queries(records, names, columns)
     qrels = qrels_of_lists(queries, [record.get(listed) for record in records])
     qrels.notes = (*notes, *qrels.notes)
@@ -92,9 +95,9 @@ def qrels_of_records(records: Sequence[Mapping[str, Any]], where: str, columns: 
 
 
 def _refuse_other_forms(
-    records: Sequence[Mapping[str, Any]], names: Sequence[str], lists: Sequence[str], where: str
+    records: Sequence[Mapping[str, Any]], names: Sequence[str], lists: Sequence[str]
 ) -> None:
-    """Refuse records that judge under other names than the lists that are read: nothing is passed over."""
+    """Refuse records with judgments under other names than the lists that are read: nothing is ignored."""
     single = find_name(names, "doc_id", required=False)
     others = {name for name in names if name.lower() in QRELS_LISTS or name == single} - set(lists)
     misspelt = {name for name in names if name not in lists and nearest(name, lists, most=1, cutoff=0.85)}
@@ -107,8 +110,7 @@ def _refuse_other_forms(
     if problems:
         raise InputError(
             problem_report(
-                f"{where}: {counted(len(problems), 'field is', 'fields are')} not read beside "
-                f"{', '.join(lists)}:",
+                f"{counted(len(problems), 'field is', 'fields are')} not read beside {', '.join(lists)}:",
                 problems,
                 "Expected one form in one list of records.",
             )
@@ -118,7 +120,7 @@ def _refuse_other_forms(
 def _qrels_of_parts(
     records: Sequence[Mapping[str, Any]], names: Sequence[str], columns: Mapping[str, str]
 ) -> Qrels:
-    """The judgments of records that list a query's documents by what they are to it."""
+    """The qrels of records that list a query's documents under the names of PARTS."""
     queries, notes = _queries(records, names, columns)
     qrels = Qrels(
         {
@@ -131,18 +133,15 @@ def _qrels_of_parts(
 
 
 def names_of(
-    records: Sequence[Mapping[str, Any]],
-    where: str,
-    example: str = '{"query_id": "q1", "doc_id": "d1", "score": 12.5}',
+    records: Sequence[Any], example: str = '{"query_id": "q1", "doc_id": "d1", "score": 12.5}'
 ) -> list[str]:
-    """Every name the records use, in the order they come."""
+    """Every name in the records, in order of appearance."""
     if not records:
-        raise InputError(f"{where} holds no records; expected one for each query or each document.")
+        raise InputError("there are no records; expected one for each query or each document.")
     for number, record in enumerate(records, start=1):
         if not isinstance(record, Mapping):
             raise InputError(
-                f"{where}: record {number:,} is a {type(record).__name__}; expected objects with names, "
-                f"as {example}."
+                f"record {number:,} is a {type(record).__name__}; expected objects with names, as {example}."
             )
     return list(dict.fromkeys(name for record in records for name in record))
 
@@ -153,11 +152,11 @@ def _holds_lists(records: Sequence[Mapping[str, Any]], name: str) -> bool:
 
 def _queries(
     records: Sequence[Mapping[str, Any]], names: Sequence[str], columns: Mapping[str, str]
-) -> tuple[list[str], tuple[str, ...]]:
+) -> tuple[list[str], tuple[Note, ...]]:
     named = columns.get("query_id")
     if named is None and not {name.lower() for name in names} & set(QUERY_IDS):
         named = find_name(names, "query_id", required=False)
-    return query_ids({name: [record.get(name) for record in records] for name in names}, named, len(records))
+    return record_query_ids(records, named)
 
 
 def _frame(
@@ -166,7 +165,7 @@ def _frame(
     columns: Mapping[str, str],
     roles: Sequence[str],
 ) -> pl.DataFrame:
-    """The columns the roles need, ids as text, the rest as it is."""
+    """The columns of the roles: ids as text, everything else as numbers."""
     import polars as pl
 
     data: dict[str, pl.Series] = {}
@@ -175,46 +174,37 @@ def _frame(
         if name is None or name in data:
             continue
         values = [record.get(name) for record in records]
+        given = [value for value in values if value is not None]
         if role in _TEXT_ROLES:
-            filled = iter(
-                text_ids([value for value in values if value is not None], role, f"the field {name!r}")
-            )
+            ids = iter(text_ids(given, role, f"the field {name!r}"))
             data[name] = pl.Series(
-                [None if value is None else next(filled) for value in values], dtype=pl.String
+                [None if value is None else next(ids) for value in values], dtype=pl.String
             )
         else:
-            wrong = next(
-                (
-                    v
-                    for v in values
-                    if v is not None and (isinstance(v, bool) or not isinstance(v, (int, float)))
-                ),
-                None,
-            )
+            wrong = next((v for v in given if isinstance(v, bool) or not isinstance(v, (int, float))), None)
             if wrong is not None:
                 raise InputError(f"the field {name!r} ({role}) holds {wrong!r}; expected numbers.")
-            data[name] = pl.Series(
-                [None if value is None else float(value) for value in values], dtype=pl.Float64
-            )
+            floats = [None if value is None else float(value) for value in values]
+            data[name] = pl.Series(floats, dtype=pl.Float64)
     return pl.DataFrame(data)
 
 
 class ListedRows(NamedTuple):
-    """A column of lists, one a row, with the query of each row; all the columns; and what is to be said of it."""
+    """A column of lists, one per row, with the query of each row, all columns, and notes."""
 
     queries: list[str]
     lists: list[Any]
     table: dict[str, list[Any]]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def listed_rows(source: Source, columns: Mapping[str, str], name: str, holds: str, called: str) -> ListedRows:
-    """The column `name` of a tool's rows. `holds` says what is in it and `called` what such a file is, for errors."""
+    """The column `name` of a tool's rows. Errors use `holds`, its content, and `called`, the kind of file."""
     check_roles(columns, ("query_id",), called)
     table = _columns_of(source)
     if name not in table:
         raise InputError(
-            f"{source.path} has no column {name!r}, which holds {holds}; its columns are {', '.join(table)}."
+            f"no column {name!r}, which holds {holds}; the columns are {', '.join(table)}."
             f"{did_you_mean(name, table)}"
         )
     queries, notes = query_ids(table, columns.get("query_id"), len(table[name]))
@@ -223,34 +213,9 @@ def listed_rows(source: Source, columns: Mapping[str, str], name: str, holds: st
 
 def _columns_of(source: Source) -> dict[str, list[Any]]:
     """Every column, by name."""
-    head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if head.startswith(b"PAR1"):
+    if source.start.startswith(b"PAR1"):
         return source.parquet.to_dict(as_series=False)
-    if head.startswith((b"[", b"{")):
-        records = source.json if head.startswith(b"[") else source.jsonl
-        return {
-            name: [record.get(name) for record in records] for name in names_of(records, str(source.path))
-        }
-    from steelyard.io.tables import read_table
-
-    separator = "\t" if b"\t" in head.split(b"\n", 1)[0] else ","
-    return read_table(source, separator).to_dict(as_series=False)
-
-
-def plain_form(source: Any) -> Any:
-    """Named tuples as records, ranx's Qrels and Run as a mapping; anything else as it is.
-
-    >>> from collections import namedtuple
-    >>> plain_form([namedtuple("Qrel", "query_id doc_id relevance")("q1", "d1", 2)])
-    [{'query_id': 'q1', 'doc_id': 'd1', 'relevance': 2}]
-    """
-    if type(source).__module__.partition(".")[0] == "ranx" and hasattr(source, "to_dict"):
-        return source.to_dict()
-    listed = list(source) if isinstance(source, Iterator) else source
-    if isinstance(listed, (list, tuple)) and listed and all(map(_named, listed)):
-        return [one._asdict() for one in listed]
-    return listed
-
-
-def _named(one: Any) -> bool:
-    return isinstance(one, tuple) and hasattr(one, "_asdict")
+    if source.start.startswith((b"[", b"{")):
+        names = names_of(source.records)
+        return {name: [record.get(name) for record in source.records] for name in names}
+    return read_table(source, "\t" if "\t" in source.first_line else ",").to_dict(as_series=False)

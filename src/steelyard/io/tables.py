@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError
-from steelyard.io.columns import check_roles, find_name
-from steelyard.io.files import Source, bad_lines, run_name
+from steelyard.io.columns import QRELS_ROLES, RUN_ROLES, check_roles, find_name
+from steelyard.io.files import run_name
 from steelyard.io.lists import (
     QRELS_LISTS,
     RUN_LISTS,
@@ -17,22 +17,22 @@ from steelyard.io.lists import (
     run_of_lists,
     score_name,
 )
-from steelyard.qrels import Qrels, merged_note
+from steelyard.io.text import Source, bad_lines
+from steelyard.notes import note
+from steelyard.qrels import Qrels
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from steelyard.qrels import Qrels
     from steelyard.run import Run
 
 
-RUN_ROLES = ("query_id", "doc_id", "score", "rank", "seconds")
-QRELS_ROLES = ("query_id", "doc_id", "grade", "target")
+# Runs and qrels of a table in memory
 
 
 def run_of(frame: pl.DataFrame, source: Source, columns: Mapping[str, str]) -> Run:
-    """The run a table holds; its columns are found by name, or named."""
+    """The run of a table; its columns are found by name, or named."""
     import polars as pl
 
     from steelyard.run import Run
@@ -58,11 +58,11 @@ def run_of(frame: pl.DataFrame, source: Source, columns: Mapping[str, str]) -> R
 
 
 def qrels_of(frame: pl.DataFrame, columns: Mapping[str, str]) -> Qrels:
-    """The judgments a table holds; its columns are found by name, or named."""
-    check_roles(columns, QRELS_ROLES, "a table of judgments")
+    """The qrels of a table; its columns are found by name, or named."""
+    check_roles(columns, QRELS_ROLES, "a qrels table")
     listed = _list_column(frame, columns, QRELS_LISTS)
     if listed is not None:
-        check_roles(columns, ("query_id", "doc_id"), "a table of lists of judgments")
+        check_roles(columns, ("query_id", "doc_id"), "a qrels table of lists")
         queries, notes = query_ids(frame.to_dict(as_series=False), columns.get("query_id"), frame.height)
         qrels = qrels_of_lists(queries, frame[listed].to_list())
         qrels.notes = (*notes, *qrels.notes)
@@ -70,16 +70,15 @@ def qrels_of(frame: pl.DataFrame, columns: Mapping[str, str]) -> Qrels:
     doc = find_name(frame.columns, "doc_id", columns.get("doc_id"))
     qrels = Qrels(frame, **columns)
     if find_name(frame.columns, "grade", columns.get("grade"), required=False) is None:
-        qrels.notes += ("no column holds grades: every document listed was taken as relevant, grade 1",)
-    rows = frame[doc or ""].drop_nulls().len()
-    pairs = len(qrels.targets.doc) if qrels.has_targets else len(qrels)
-    if not qrels.has_targets and rows > pairs:
-        qrels.notes += (merged_note(rows - pairs),)
+        qrels.notes += (note("no-grades"),)
+    repeats = frame[doc or ""].drop_nulls().len() - len(qrels)
+    if not qrels.has_targets and repeats > 0:
+        qrels.notes += (note("judgments-merged", count=repeats),)
     return qrels
 
 
 def _list_column(frame: pl.DataFrame, columns: Mapping[str, str], known: Sequence[str]) -> str | None:
-    """The column that holds each query's documents as a list, where the table is one of lists."""
+    """The column with each query's documents as a list, where the table has one."""
     import polars as pl
 
     named = columns.get("doc_id")
@@ -90,10 +89,10 @@ def _list_column(frame: pl.DataFrame, columns: Mapping[str, str], known: Sequenc
 
 
 def run_table(run: Run) -> pl.DataFrame:
-    """The run's rows: a score column where it has scores, a rank column where the order is its own.
+    """The run's rows: a score column where it has scores, a rank column where it has an order of its own.
 
-    With scores the ranks are called own_rank, for scores go before ranks. A query answered with nothing is a row that names no document. Token counts and seconds go
-    along, where the run has them for all it holds.
+    With scores the ranks are called own_rank, since scores are used before ranks. A query with an
+    empty list is a row without a document. Token counts and seconds are added where the run has them.
     """
     import polars as pl
 
@@ -106,14 +105,14 @@ def run_table(run: Run) -> pl.DataFrame:
         frame = frame.with_columns(
             tokens=pl.Series([run.tokens[doc] for doc in frame["doc_id"].to_list()], dtype=pl.Int64)
         )
-    wanted = ["query_id", "doc_id"]
+    chosen = ["query_id", "doc_id"]
     scored = not frame.height or frame["score"].null_count() < frame.height
     if run.ordered:
-        wanted.append("own_rank" if scored else "rank")
-        frame = frame.rename({"rank": wanted[-1]})
+        chosen.append("own_rank" if scored else "rank")
+        frame = frame.rename({"rank": chosen[-1]})
     if scored:
-        wanted.append("score")
-    frame = frame.select(*wanted, *(["tokens"] if "tokens" in frame.columns else []))
+        chosen.append("score")
+    frame = frame.select(*chosen, *(["tokens"] if "tokens" in frame.columns else []))
     answered = set(frame["query_id"].to_list())
     empty = [query for query in run.queries if query not in answered]
     if empty:
@@ -126,75 +125,53 @@ def run_table(run: Run) -> pl.DataFrame:
 
 
 def qrels_table(qrels: Qrels) -> pl.DataFrame:
-    """The rows of the judgments; a target column where they name targets."""
+    """The rows of the qrels, with a target column where they have targets."""
     return qrels.frame if qrels.has_targets else qrels.frame.drop("target")
 
 
-_NAME = "run"
-"""The column that holds the run's name, in every row: a file name cannot hold every name."""
-
-_UNNAMED = "run"
-"""What a run is called that was given no name: its file's name says more."""
+# CSV and TSV
 
 
-def read_run(source: Source, columns: Mapping[str, str]) -> Run:
-    """The run of the table; its name is in the column `run`, where there is one, or the file's."""
-    frame = source.parquet
-    run = run_of(frame, source, columns)
-    named = (
-        frame[_NAME].unique().to_list() if _NAME in frame.columns and _NAME not in columns.values() else []
-    )
-    if len(named) == 1 and isinstance(named[0], str) and named[0]:
-        run.name = named[0]
-    return run
+def read_text_run(source: Source, columns: Mapping[str, str], *, separator: str) -> Run:
+    """The run of a CSV or TSV file."""
+    return run_of(read_table(source, separator), source, columns)
 
 
-def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
-    """The judgments of the table."""
-    return qrels_of(source.parquet, columns)
+def read_text_qrels(source: Source, columns: Mapping[str, str], *, separator: str) -> Qrels:
+    """The qrels of a CSV or TSV file."""
+    return qrels_of(read_table(source, separator), columns)
 
 
-def run_bytes(run: Run) -> bytes:
-    """The run as a table, with its name if it has one of its own."""
-    import polars as pl
-
-    named = [pl.lit(run.name).alias(_NAME)] if run.name != _UNNAMED else []
-    return _parquet_bytes(run_table(run).with_columns(*named))
+def text_run_bytes(run: Run, *, separator: str) -> bytes:
+    """The run as CSV or TSV."""
+    return table_bytes(run_table(run), separator)
 
 
-def qrels_bytes(qrels: Qrels) -> bytes:
-    """The judgments as a table."""
-    return _parquet_bytes(qrels_table(qrels))
-
-
-def _parquet_bytes(frame: pl.DataFrame) -> bytes:
-    import io
-
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()
+def text_qrels_bytes(qrels: Qrels, *, separator: str) -> bytes:
+    """The qrels as CSV or TSV."""
+    return table_bytes(qrels_table(qrels), separator)
 
 
 def read_table(source: Source, separator: str) -> pl.DataFrame:
-    """Every column as text, so that an id like 007 stays what it is; every row as wide as the header."""
+    """Every column as text, so that an id like 007 is kept; every row as wide as the header."""
     import io
 
     import polars as pl
 
     text = source.text
     if not text.strip():
-        raise InputError(f"{source.path} is empty. Expected a header line and a row for each document.")
+        raise InputError("the file is empty. Expected a header line and one row per document.", source.path)
     try:
         frame = pl.read_csv(io.BytesIO(text.encode()), separator=separator, infer_schema=False)
     except pl.exceptions.PolarsError as error:
         _check_widths(source, separator)
-        raise InputError(f"{source.path} cannot be read as a table: {str(error).splitlines()[0]}") from None
+        raise InputError(f"cannot be read as a table: {str(error).splitlines()[0]}", source.path) from None
     last = frame[frame.columns[-1]]
     if last.null_count():
-        # A row cut short ends in nothing, and so does a row whose last field is empty: a second look tells.
+        # A truncated row ends in null, and so does a row whose last field is empty: only the widths differ.
         _check_widths(source, separator)
     if not frame.height:
-        raise InputError(f"{source.path} holds a header line and nothing else.")
+        raise InputError("there is a header line and nothing else.", source.path)
     return frame.filter(~pl.all_horizontal(pl.all().is_null()))
 
 
@@ -213,7 +190,7 @@ def _check_widths(source: Source, separator: str) -> None:
         raise bad_lines(
             source.path,
             problems,
-            "Expected as many columns as the header has, with quotes around text that holds the separator.",
+            "Expected as many columns as in the header, with quotes around text that holds the separator.",
         )
 
 
@@ -229,3 +206,50 @@ def _wrong_widths(source: Source, separator: str) -> Iterator[tuple[int, str]]:
                 yield reader.line_num, f"{counted(len(row), 'column')}, and the header has {width}"
     except csv.Error as error:
         yield reader.line_num, str(error)
+
+
+# Parquet
+
+_NAME = "run"
+"""The column with the run's name, in every row: a file name cannot hold every name."""
+
+_UNNAMED = "run"
+"""The name of a run that was given none: the file's name is better."""
+
+
+def read_parquet_run(source: Source, columns: Mapping[str, str]) -> Run:
+    """The run of a Parquet file; its name is in the column `run`, if there is one, or that of the file."""
+    frame = source.parquet
+    run = run_of(frame, source, columns)
+    named = (
+        frame[_NAME].unique().to_list() if _NAME in frame.columns and _NAME not in columns.values() else []
+    )
+    if len(named) == 1 and isinstance(named[0], str) and named[0]:
+        run.name = named[0]
+    return run
+
+
+def read_parquet_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
+    """The qrels of a Parquet file."""
+    return qrels_of(source.parquet, columns)
+
+
+def parquet_run_bytes(run: Run) -> bytes:
+    """The run as Parquet, with its name if it has one of its own."""
+    import polars as pl
+
+    named = [pl.lit(run.name).alias(_NAME)] if run.name != _UNNAMED else []
+    return _parquet_bytes(run_table(run).with_columns(*named))
+
+
+def parquet_qrels_bytes(qrels: Qrels) -> bytes:
+    """The qrels as Parquet."""
+    return _parquet_bytes(qrels_table(qrels))
+
+
+def _parquet_bytes(frame: pl.DataFrame) -> bytes:
+    import io
+
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()

@@ -1,18 +1,19 @@
-"""What is right and wrong with a file, all of it at once."""
+"""Everything that is wrong or unusual in a file of a run or qrels, reported at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from steelyard.errors import InputError
-from steelyard.io.detect import Detected, detect_named
-from steelyard.io.files import Source
+from steelyard.io.detect import Detected, detect
 from steelyard.io.registry import Kind, format_named
+from steelyard.io.text import Source
+from steelyard.notes import Severity
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -22,12 +23,9 @@ if TYPE_CHECKING:
     from steelyard.run import Run
 
 
-Severity: TypeAlias = Literal["error", "warning", "info"]
-
-
 @dataclass(frozen=True)
 class Finding:
-    """One thing found. An error keeps the file from being used; a warning may change numbers."""
+    """One finding. An error means that the file cannot be used; a warning, that numbers may change."""
 
     severity: Severity
     text: str
@@ -35,12 +33,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Validation:
-    """A file and what was found in it; it prints as a short paragraph."""
+    """A file and the findings in it; it prints as a short paragraph."""
 
     path: Path
     kind: str | None
     format: str | None
-    findings: tuple[Finding, ...] = field(default=())
+    findings: tuple[Finding, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -48,9 +46,9 @@ class Validation:
         return all(finding.severity != "error" for finding in self.findings)
 
     def __str__(self) -> str:
-        names = {"run": "a run", "qrels": "judgments", "both": "a run and judgments"}
+        names = {"run": "a run", "qrels": "qrels", "both": "a run and qrels"}
         what = f"{names[self.kind]}, format {self.format}" if self.kind else "not readable"
-        return "\n".join([f"{self.path}: {what}", *(_shown(finding) for finding in self.findings)])
+        return "\n".join([f"{self.path}: {what}", *map(_shown, self.findings)])
 
 
 def validate_file(
@@ -59,7 +57,7 @@ def validate_file(
     kind: Kind | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Validation:
-    """What a file is and what is wrong with it. A file that is wrong is a finding, not an exception.
+    """What a file holds and what is wrong with it. A file that cannot be read is a finding, not an exception.
 
     `columns` names the columns of a table by role, as {"doc_id": "passage"}.
     """
@@ -67,65 +65,57 @@ def validate_file(
         raise InputError(f"kind is {kind!r}; expected 'run' or 'qrels'.")
     source = Source(Path(path))
     try:
-        detected = (
-            detect_named(source, columns or {}, kind)
-            if format is None or kind is None
-            else Detected(kind, format, kind)
-        )
+        if format is not None and kind is not None:
+            detected = Detected(kind, format, kind)
+        else:
+            detected = detect(source, columns, kind)
     except InputError as error:
-        return Validation(source.path, None, None, (_error(error, source.path),))
+        return Validation(source.path, None, None, (Finding("error", error.message),))
     name = format or detected.format
-    kinds: tuple[Kind, ...] = (kind or detected.likely,)
-    if kind is None and detected.note.startswith("holds a run and judgments"):
-        kinds = ("run", "qrels")
-    findings = [Finding("info", detected.note)] if detected.note else []
+    kinds: tuple[Kind, ...] = (
+        ("run", "qrels") if detected.both and kind is None else (kind or detected.likely,)
+    )
+    findings = [Finding(detected.note.severity, str(detected.note))] if detected.note else []
     for each in kinds:
         try:
             findings += _findings(source, name, each, columns or {})
         except InputError as error:
-            findings.append(_error(error, source.path))
+            findings.append(Finding("error", error.message))
     return Validation(source.path, kinds[0] if len(kinds) == 1 else "both", name, tuple(findings))
 
 
 def _findings(source: Source, format: str, kind: Kind, columns: Mapping[str, str]) -> Iterator[Finding]:
-    module = format_named(format, kind, "reads").load()
+    content = format_named(format, kind, "reads").reader(kind)(source, columns)
+    yield from (Finding(each.severity, str(each)) for each in content.notes)
     if kind == "run":
-        run: Run = module.read_run(source, columns)
-        yield from (Finding("info", note) for note in run.notes)
-        yield from run_findings(run)
+        yield from run_findings(content)
         if format == "trec-run":
             yield from _rank_findings(source)
     else:
-        qrels: Qrels = module.read_qrels(source, columns)
-        yield from (Finding("info", note) for note in qrels.notes)
-        yield from qrels_findings(qrels)
+        yield from qrels_findings(content)
 
 
 def run_findings(run: Run) -> Iterator[Finding]:
-    """What there is to say of a run."""
+    """The findings on a run."""
     import polars as pl
 
     table = run.table
-    yield Finding(
-        "info",
-        f"run {run.name!r}: {counted(len(run.queries), 'query', 'queries')}, "
-        f"{counted(table.height, 'document')}",
-    )
+    size = f"{counted(len(run.queries), 'query', 'queries')}, {counted(table.height, 'document')}"
+    yield Finding("info", f"run {run.name!r}: {size}")
     if not table.height:
-        yield Finding("warning", "no document at all")
+        yield Finding("warning", "no documents")
         return
     depths = np.sort(table.group_by("query_id").len()["len"].to_numpy())
-    yield Finding("info", f"documents a query: {depths[0]:,} to {depths[-1]:,}, median {np.median(depths):g}")
+    median = f"median {np.median(depths):g}"
+    yield Finding("info", f"documents per query: {depths[0]:,} to {depths[-1]:,}, {median}")
     empty = len(run.queries) - len(depths)
     if empty:
-        yield Finding("warning", f"{counted(empty, 'query is', 'queries are')} answered with nothing")
+        yield Finding("warning", f"{counted(empty, 'query has', 'queries have')} an empty list")
     repeats = table.filter(pl.struct("query_id", "doc_id").is_duplicated())
     if repeats.height:
         extra = repeats.height - repeats.select("query_id", "doc_id").unique().height
-        some = _example(repeats)
-        yield Finding(
-            "warning", f"{counted(extra, 'document comes', 'documents come')} again in the same list ({some})"
-        )
+        times = counted(extra, "document is repeated", "documents are repeated")
+        yield Finding("warning", f"{times} in the same list ({_example(repeats)})")
     if not table["score"].null_count():
         yield from _score_findings(run)
     yield from _id_findings(table)
@@ -136,51 +126,40 @@ def _score_findings(run: Run) -> Iterator[Finding]:
 
     ties = run.table.filter(pl.struct("query_id", "score").is_duplicated())
     if ties.height:
-        queries = ties["query_id"].n_unique()
+        queries = counted(ties["query_id"].n_unique(), "query", "queries")
         yield Finding(
             "info" if run.ordered else "warning",
-            f"{ties.height:,} documents tie with another of their list, in "
-            f"{counted(queries, 'query', 'queries')}: "
-            f"their order depends on the tie rule ({_example(ties)})",
+            f"{ties.height:,} documents have the same score as another in their list, in {queries}: "
+            f"their order depends on the tie policy ({_example(ties)})",
         )
     if run.ordered:
-        rising = run.frame.filter((pl.col("score").diff() > 0).over("query_id"))
-        if rising.height:
-            queries = rising["query_id"].n_unique()
-            yield Finding(
-                "warning",
-                f"scores rise within the order of {counted(queries, 'query', 'queries')} "
-                f"({_example(rising)})",
-            )
+        yield from _rising(run.frame, "scores increase within the order of the run in {queries} ({example})")
 
 
 def _rank_findings(source: Source) -> Iterator[Finding]:
-    """The rank column of a TREC run is not used: say where it tells another order than the scores."""
+    """Ranks of a TREC run, which are not used, that give another order than the scores."""
+    from steelyard.io.trec import read_ranks
+
+    yield from _rising(
+        read_ranks(source).sort("query_id", "rank"),
+        "the rank column gives another order than the scores in {queries} ({example}); "
+        "scores are used, as in trec_eval",
+    )
+
+
+def _rising(rows: pl.DataFrame, text: str) -> Iterator[Finding]:
+    """A warning where scores increase from one row to the next of its query."""
     import polars as pl
 
-    from steelyard.io.trec_run import EXPECTED, check, passes
-    from steelyard.io.white_space import frame_columns
-
-    def keep(frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.select(query_id="c0", doc_id="c2", rank=number("c3"), score=number("c4"))
-
-    def number(column: str) -> pl.Expr:
-        return pl.col(column).cast(pl.Float64)
-
-    rows, _ = frame_columns(source.path, 6, passes, keep, check, EXPECTED)
-    rising = rows.sort("query_id", "rank").filter((pl.col("score").diff() > 0).over("query_id"))
+    rising = rows.filter((pl.col("score").diff() > 0).over("query_id"))
     if rising.height:
-        queries = rising["query_id"].n_unique()
-        yield Finding(
-            "warning",
-            f"the rank column tells another order than the scores in {counted(queries, 'query', 'queries')} "
-            f"({_example(rising)}); scores are used, as trec_eval does",
-        )
+        queries = counted(rising["query_id"].n_unique(), "query", "queries")
+        yield Finding("warning", text.format(queries=queries, example=_example(rising)))
 
 
 def qrels_findings(qrels: Qrels) -> Iterator[Finding]:
-    """What there is to say of judgments."""
-    yield Finding("info", repr(qrels).removeprefix("Qrels: "))
+    """The findings on qrels."""
+    yield Finding("info", qrels.summary)
     values, counts = np.unique(qrels.grades, return_counts=True)
     shown = ", ".join(
         f"{value:g} ({count:,})" for value, count in list(zip(values, counts, strict=True))[-10:]
@@ -202,23 +181,25 @@ def qrels_findings(qrels: Qrels) -> Iterator[Finding]:
             some = ", ".join(names[place] for place in places[:3].tolist())
             yield Finding("warning", f"{counted(len(places), 'query', 'queries')} {text} (as {some})")
     if np.any(qrels.grades != np.round(qrels.grades)):
-        yield Finding("warning", "some grades are not whole numbers: are these judgments, or a run's scores?")
+        yield Finding(
+            "warning", "some grades are not whole numbers: are these grades, or the scores of a run?"
+        )
     if qrels.judged.doc_ids:
         yield from _id_findings(qrels.frame.drop_nulls("doc_id"))
 
 
 def _id_findings(table: pl.DataFrame) -> Iterator[Finding]:
-    """Ids that will not meet their like: blanks around them are part of an id."""
+    """Ids with white space at their ends: it is part of the id."""
     import polars as pl
 
     for column in ("query_id", "doc_id"):
         padded = table.filter(pl.col(column) != pl.col(column).str.strip_chars())
         if padded.height:
+            one, many = f"value of {column} starts or ends", f"values of {column} start or end"
             yield Finding(
                 "warning",
-                f"{counted(padded[column].n_unique(), f'value of {column} begins or ends', f'values of {column} begin or end')} "
-                "with white space, "
-                f"as {padded[column][0]!r}: such an id meets only its exact like",
+                f"{counted(padded[column].n_unique(), one, many)} with white space, as {padded[column][0]!r}: "
+                "it matches only an id with the same white space",
             )
 
 
@@ -227,10 +208,6 @@ def _example(rows: pl.DataFrame) -> str:
     return f"as query {first['query_id']!r}, document {first['doc_id']!r}"
 
 
-def _error(error: InputError, path: Path) -> Finding:
-    return Finding("error", str(error).removeprefix(f"{path}: "))
-
-
 def _shown(finding: Finding) -> str:
-    mark = {"error": "error: ", "warning": "warning: ", "info": ""}[finding.severity]
+    mark = "" if finding.severity == "info" else f"{finding.severity}: "
     return "\n".join(f"  {line}" for line in f"{mark}{finding.text}".split("\n"))

@@ -1,8 +1,8 @@
-"""Columns parted by white space, as TREC files have them: any number of spaces or tabs, comments, blank lines.
+"""Columns separated by white space, as in TREC and MS MARCO files: spaces or tabs, comments, blank lines.
 
-Small files are split line by line. Large ones are brought to one tab between columns by a few
-passes over the bytes, and read by polars. Either way a wrong line is found by the same check,
-which a second, careful pass runs only when something is wrong.
+Qrels are split in Python, which needs no other package; runs, which are larger, are brought to one
+separator between columns by a few passes over the bytes, and read by polars. Both use the same
+check of a line: batches that pass as a whole are not checked line by line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from steelyard.errors import InputError
-from steelyard.io.files import bad_lines, line_blocks
+from steelyard.io.text import bad_lines, line_blocks, shortened
+from steelyard.notes import Note, note
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -23,80 +24,121 @@ if TYPE_CHECKING:
 
 
 Check: TypeAlias = "Callable[[list[bytes]], str | None]"
+"""From the fields of a line to what is wrong with them; None if nothing is."""
+
+BATCH = 1 << 10
+"""Lines that are split at once."""
 _LOOK = 1 << 18
 _BLANK, _END = ord(" "), ord("\n")
 _TABS = bytes.maketrans(b" \r\x0b\x0c", b"\t\t\t\t")
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The rows of a file as lists of fields, their line numbers, and how many comment lines were passed over."""
-
-    rows: list[list[bytes]]
-    lines: Sequence[int]
-    comments: int
+def comment_notes(comments: int) -> tuple[Note, ...]:
+    """The note on comment lines, if there are any."""
+    return (note("comments-skipped", count=comments),) if comments else ()
 
 
-def number(field: bytes) -> float | None:
-    """The number a field holds, or None: digits, a point, an exponent; nan and inf are numbers here.
+def number(text: bytes) -> float | None:
+    """The number in a field, or None: digits, a point, an exponent; nan and inf are numbers.
 
     >>> number(b"-1.5e3"), number(b"1_000"), number(b"high")
     (-1500.0, None, None)
     """
     try:
-        return None if b"_" in field else float(field)
+        return None if b"_" in text else float(text)
     except ValueError:
         return None
 
 
-def finite(field: bytes, what: str) -> str | None:
-    """What is wrong with a field that should be a finite number, if anything.
+def finite(text: bytes, what: str) -> str | None:
+    """What is wrong with a field that must be a finite number; None if nothing is.
 
-    >>> finite(b"0.5", "score"), finite(b"nan", "score")
+    >>> finite(b"2", "score"), finite(b"nan", "score")
     (None, "score 'nan' is not a finite number")
     """
-    value = number(field)
+    value = number(text)
     if value is None:
-        return f"{what} {shown(field)} is not a number"
+        return f"{what} {shown(text)} is not a number"
     if value - value != 0:
-        return f"{what} {shown(field)} is not a finite number"
+        return f"{what} {shown(text)} is not a finite number"
     return None
 
 
-def shown(field: bytes) -> str:
-    """A field as a message shows it: quoted, and cut where it is long."""
-    text = field.decode(errors="replace")
-    return repr(text if len(text) <= 60 else text[:57] + "...")
+def shown(text: bytes) -> str:
+    """A field in a message: quoted, and shortened where it is long."""
+    return repr(shortened(text.decode(errors="replace")))
 
 
-def split_columns(path: Path, width: int, check: Check, expected: str) -> Columns:
-    """Every line's fields, each line passed by `check`: `width` fields, the last one a number."""
-    data = b"".join(line_blocks(path))
-    rows = list(map(bytes.split, data.split(b"\n")))
-    while rows and not rows[-1]:
-        rows.pop()
-    # The common file has no line that needs a look of its own: one pass over widths, one over distinct numbers.
-    plain = b"#" not in data and {width}.issuperset(map(len, rows))
-    if rows and plain and all(finite(last, "") is None for last in {row[-1] for row in rows}):
-        return Columns(rows, range(1, len(rows) + 1), 0)
-    kept: list[list[bytes]] = []
-    lines: list[int] = []
-    problems: list[tuple[int, str]] = []
-    comments = 0
-    for line, fields in enumerate(rows, start=1):
-        if not fields:
-            continue
-        if fields[0].startswith(b"#"):
-            comments += 1
-        elif (problem := check(fields)) is None:
-            kept.append(fields)
-            lines.append(line)
-        else:
-            problems.append((line, problem))
-    if problems:
-        raise bad_lines(path, problems, expected)
-    _refuse_empty(path, len(kept), comments, expected)
-    return Columns(kept, lines, comments)
+@dataclass
+class Rows:
+    """The fields of every line of a file: `width` of them, the last one a finite number, or an error by `check`.
+
+    Iterating gives batches: the numbers of the lines, and the fields of each. When a line was wrong,
+    the error is raised after the last batch, with all such lines.
+    """
+
+    path: Path
+    width: int
+    check: Check
+    expected: str
+    comments: int = 0
+
+    def __iter__(self) -> Iterator[tuple[Sequence[int], list[list[bytes]]]]:
+        problems: list[tuple[int, str]] = []
+        finite_fields: set[bytes] = set()
+        before, total = 0, 0
+        for block in line_blocks(self.path):
+            lines = block.removesuffix(b"\n").split(b"\n")
+            hashes = b"#" in block
+            for start in range(0, len(lines), BATCH):
+                rows = list(map(bytes.split, lines[start : start + BATCH]))
+                first = before + start + 1
+                numbers: Sequence[int] = range(first, first + len(rows))
+                regular = {self.width}.issuperset(map(len, rows)) and not (hashes and _has_comment(rows))
+                if not (regular and _all_finite(rows, finite_fields)):
+                    numbers, rows = self._checked(rows, first, problems)
+                total += len(rows)
+                if rows:
+                    yield numbers, rows
+            before += len(lines)
+        if problems:
+            raise bad_lines(self.path, problems, self.expected)
+        _refuse_empty(self.path, total, self.comments, self.expected)
+
+    def _checked(
+        self, rows: list[list[bytes]], first: int, problems: list[tuple[int, str]]
+    ) -> tuple[list[int], list[list[bytes]]]:
+        """The rows that pass the check, without comments and blank lines, and their line numbers."""
+        numbers: list[int] = []
+        kept: list[list[bytes]] = []
+        for line, fields in enumerate(rows, start=first):
+            if not fields:
+                continue
+            if fields[0].startswith(b"#"):
+                self.comments += 1
+            elif (problem := self.check(fields)) is None:
+                numbers.append(line)
+                kept.append(fields)
+            else:
+                problems.append((line, problem))
+        return numbers, kept
+
+    def notes(self) -> tuple[Note, ...]:
+        """The note on comment lines, once all rows are read, if there are any."""
+        return comment_notes(self.comments)
+
+
+def _has_comment(rows: list[list[bytes]]) -> bool:
+    return any(row[0].startswith(b"#") for row in rows)
+
+
+def _all_finite(rows: list[list[bytes]], known: set[bytes]) -> bool:
+    """Whether the last fields are finite numbers. Those that are stay in `known`: grades are few."""
+    new = {row[-1] for row in rows} - known
+    if any(finite(last, "") is not None for last in new):
+        return False
+    known |= new
+    return True
 
 
 def frame_columns(
@@ -107,11 +149,10 @@ def frame_columns(
     check: Check,
     expected: str,
 ) -> tuple[pl.DataFrame, int]:
-    """What `keep` keeps of the text columns c0, c1, ..., and the number of comment lines passed over.
+    """What `keep` selects of the text columns c0, c1, ..., and the number of comment lines.
 
-    A line has at least one column and null for those it lacks; what stands beyond `width` columns
-    is left out. `passes` looks at a whole block at once; where it does not pass, `check` goes
-    through its lines one by one for the report.
+    A line has at least one column and null for those it lacks; further columns are dropped.
+    `passes` checks a whole block at once; if it fails, `check` goes through its lines for the report.
     """
     import polars as pl
 
@@ -124,7 +165,7 @@ def frame_columns(
         comments += skipped
         frame = _block_frame(body, separator, width)
         if frame.height and not passes(frame):
-            problems += _wrong(block, check, lines)
+            problems += _wrong_lines(block, check, lines)
         elif not problems:
             frames.append(keep(frame))
         lines += block.count(b"\n")
@@ -134,12 +175,7 @@ def frame_columns(
     return pl.concat(frames), comments
 
 
-def comment_note(comments: int) -> tuple[str, ...]:
-    """The note on comment lines, where there are any."""
-    return (f"{counted(comments, 'comment line')} (#) passed over",) if comments else ()
-
-
-def _wrong(block: bytes, check: Check, lines_before: int) -> Iterator[tuple[int, str]]:
+def _wrong_lines(block: bytes, check: Check, lines_before: int) -> Iterator[tuple[int, str]]:
     for place, line in enumerate(block.split(b"\n"), start=lines_before + 1):
         fields = line.split()
         if fields and not fields[0].startswith(b"#"):
@@ -149,9 +185,9 @@ def _wrong(block: bytes, check: Check, lines_before: int) -> Iterator[tuple[int,
 
 
 def _one_separator(block: bytes) -> tuple[bytes, str]:
-    """One separator between columns, none at the ends of a line, no blank lines."""
+    """The block with one separator between columns, none at the ends of a line, and no blank lines."""
     spaces = not any(other in block for other in (b"\t", b"\r", b"\x0b", b"\x0c"))
-    if spaces and _is_even(block):
+    if spaces and _is_regular(block):
         return block, " "
     body, one = (block, b" ") if spaces else (block.translate(_TABS), b"\t")
     while one + one in body:
@@ -162,12 +198,12 @@ def _one_separator(block: bytes) -> tuple[bytes, str]:
     return body.strip(one + b"\n"), one.decode()
 
 
-def _is_even(block: bytes) -> bool:
-    """Whether no blank or line end stands beside another, and no blank at the ends: nothing is to be mended."""
+def _is_regular(block: bytes) -> bool:
+    """Whether there is one space between columns, none at the ends of a line, and no blank line."""
     if block[:1] in b" \n" or block[-1:] == b" ":
         return False
-    for begin in range(0, len(block), _LOOK):
-        data = np.frombuffer(block[begin : begin + _LOOK + 1], dtype=np.uint8)
+    for start in range(0, len(block), _LOOK):
+        data = np.frombuffer(block[start : start + _LOOK + 1], dtype=np.uint8)
         gaps = (data == _BLANK) | (data == _END)
         if np.any(gaps[1:] & gaps[:-1]):
             return False
@@ -175,7 +211,7 @@ def _is_even(block: bytes) -> bool:
 
 
 def _without_comments(body: bytes) -> tuple[bytes, int]:
-    """The lines that are no comments, and how many are."""
+    """The lines that are not comments, and the number of those that are."""
     if b"#" not in body or (not body.startswith(b"#") and b"\n#" not in body):
         return body, 0
     lines = body.split(b"\n")
@@ -200,5 +236,5 @@ def _block_frame(body: bytes, separator: str, width: int) -> pl.DataFrame:
 
 def _refuse_empty(path: Path, rows: int, comments: int, expected: str) -> None:
     if not rows:
-        what = f"holds only {counted(comments, 'comment line')}" if comments else "is empty"
-        raise InputError(f"{path} {what}. {expected}")
+        what = f"only {counted(comments, 'comment line')}" if comments else "the file is empty"
+        raise InputError(f"{what}. {expected}", path)

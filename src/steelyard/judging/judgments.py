@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from steelyard.errors import InputError, PolicyError, did_you_mean, problem_report
+from steelyard.notes import note
 
 if TYPE_CHECKING:
     import polars as pl
@@ -208,7 +209,8 @@ class Judgments:
         for (query, doc), grades in self._graded(resolve).items():
             queries.setdefault(query, {})[doc] = resolved(grades, resolve)
         qrels = sy.Qrels(queries)
-        qrels.notes = (*qrels.notes, *self.notes, self.resolution(resolve))
+        own = (*self.notes, self.resolution(resolve))
+        qrels.notes = (*qrels.notes, *(note("text", text=text) for text in own))
         return qrels
 
     def resolution(self, resolve: str = "majority") -> str:

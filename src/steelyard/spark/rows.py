@@ -11,8 +11,10 @@ from typing import Any
 from pyspark.sql import functions as sf
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError
-from steelyard.io import columns
-from steelyard.io.columns import find_name, not_ids_error, number_ids_note
+from steelyard.io import frames
+from steelyard.io.columns import find_name
+from steelyard.io.frames import not_ids_error
+from steelyard.notes import Note, note
 from steelyard.qrels import disagreement_error, grade_error
 
 
@@ -76,19 +78,19 @@ def error_of(
     count, rows = faults[kind].count, faults[kind].examples
     names = judged if kind < Kind.LISTED_NO_QUERY else listed
     tell: dict[Kind, Callable[[], InputError]] = {
-        Kind.GRADE_IS_TEXT: lambda: columns.not_numbers_error(names["grade"], "grade", count, rows),
-        Kind.NO_GRADE: lambda: columns.ungraded_error(count, rows),
+        Kind.GRADE_IS_TEXT: lambda: frames.not_numbers_error(names["grade"], "grade", count, rows),
+        Kind.NO_GRADE: lambda: frames.ungraded_error(count, rows),
         Kind.GRADE_NOT_FINITE: lambda: InputError(rows[0]),
         Kind.DISAGREES: lambda: disagreement_error(count, rows),
-        Kind.SCORE_IS_TEXT: lambda: columns.not_numbers_error(names["score"], "score", count, rows),
-        Kind.RANK_IS_TEXT: lambda: columns.not_numbers_error(names["rank"], "rank", count, rows),
-        Kind.NO_DOCUMENT: lambda: columns.bad_rows_error(columns.NO_DOCUMENT, count, rows),
-        Kind.SCORE_NOT_FINITE: lambda: columns.bad_rows_error(columns.NO_SCORE, count, rows),
-        Kind.RANK_NOT_FINITE: lambda: columns.bad_rows_error(columns.NO_RANK, count, rows),
+        Kind.SCORE_IS_TEXT: lambda: frames.not_numbers_error(names["score"], "score", count, rows),
+        Kind.RANK_IS_TEXT: lambda: frames.not_numbers_error(names["rank"], "rank", count, rows),
+        Kind.NO_DOCUMENT: lambda: frames.bad_rows_error(frames.NO_DOCUMENT, count, rows),
+        Kind.SCORE_NOT_FINITE: lambda: frames.bad_rows_error(frames.NO_SCORE, count, rows),
+        Kind.RANK_NOT_FINITE: lambda: frames.bad_rows_error(frames.NO_RANK, count, rows),
     }
     if kind in tell:
         return tell[kind]()
-    return columns.empty_ids_error(names["query_id"], "query_id", count, rows)
+    return frames.empty_ids_error(names["query_id"], "query_id", count, rows)
 
 
 _WHOLE = ("byte", "short", "integer", "long", "tinyint", "smallint", "int", "bigint")
@@ -102,7 +104,7 @@ class Table:
 
     frame: Any
     names: Mapping[str, str]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     def column(self, role: str) -> Any:
         """The column of a role as it is."""
@@ -135,7 +137,7 @@ class Table:
 def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> Table:
     """The frame with its columns found by their usual names, or as named; `roles` may name some."""
     names: dict[str, str] = {}
-    notes: list[str] = []
+    notes: list[Note] = []
     for role, named in roles.items():
         found = find_name(frame.columns, role, named, required=role in ("query_id", "doc_id"))
         if found is None:
@@ -146,7 +148,7 @@ def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> Table:
             if kind not in (*_WHOLE, *_TEXT, "void"):
                 raise not_ids_error(found, role, kind)
             if kind in _WHOLE and role != "target":
-                notes.append(number_ids_note(role))
+                notes.append(note("ids-are-numbers", role=role))
         elif kind not in (*_NUMBERS, *_TEXT):
             raise InputError(f"{what}: column {found!r} ({role}) holds {kind}; expected numbers.")
     return Table(frame, names, tuple(notes))

@@ -1,4 +1,4 @@
-"""CSV, TSV, BEIR and Parquet tables: columns by name, ids as text, wrong rows told."""
+"""CSV, TSV, BEIR and Parquet tables: columns by name, ids as text, wrong rows reported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from steelyard.errors import InputError
 from steelyard.io import sniff
+from steelyard.notes import note
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
@@ -50,24 +51,24 @@ def test_columns_by_name(file: Path) -> None:
     assert qrels == Qrels({"q1": {"d1": 3}})
     with pytest.raises(InputError, match=r"no column 'pasage' for doc_id.*Did you mean passage\?"):
         Qrels.read(file, query_id="question;x", doc_id="pasage")
-    with pytest.raises(InputError, match="has no 'doc' to name a column for"):
+    with pytest.raises(InputError, match="has no role 'doc' to name a column for"):
         Qrels.read(file, query_id="question;x", doc_id="passage", doc="passage")
 
 
 def test_a_table_without_grades_lists_what_is_relevant(file: Path) -> None:
     qrels = Qrels.read(put(file, "qid,docid\nq1,d1\n"))
     assert qrels == Qrels({"q1": ["d1"]})
-    assert "every document listed was taken as relevant" in qrels.notes[-1]
+    assert qrels.notes[-1] == note("no-grades")
 
 
 RANKED = "qid,docid,rank,score\nq1,b,2,9\nq1,a,1,5\nq2,b,1,9\n"
 
 
-def test_scores_go_before_ranks_and_that_is_said(file: Path) -> None:
+def test_scores_are_used_before_ranks_with_a_note(file: Path) -> None:
     run = Run.read(put(file, RANKED))
     assert not run.ordered
     assert run.frame.filter(query_id="q1")["doc_id"].to_list() == ["b", "a"]
-    assert "'rank' tells another order than the scores in 1 query" in run.notes[-1]
+    assert run.notes[-1] == note("ranks-ignored", column="rank", queries=1)
     assert not Run.read(put(file, RANKED.replace("q1,b,2", "q1,b,0"))).notes
 
 
@@ -153,17 +154,17 @@ class TestBeir:
     def test_a_run_under_the_same_header(self, file: Path) -> None:
         put(file, "query-id\tcorpus-id\tscore\nq1\td1\t0.75\nq1\td2\t0.5\n")
         assert Run.read(file) == Run({"q1": {"d1": 0.75, "d2": 0.5}})
-        assert "scores are not whole numbers" in Qrels.read(file).notes[0]
+        assert Qrels.read(file).notes[0] == note("beir-header-with-fractions")
 
 
 class TestParquet:
-    def test_number_ids_are_text_and_told(self, file: Path) -> None:
+    def test_number_ids_are_text_with_a_note(self, file: Path) -> None:
         pl.DataFrame({"qid": [1, 1], "docid": [10, 11], "score": [2.0, 1.0]}).write_parquet(file)
         run = Run.read(file)
         assert run == Run({"1": {"10": 2.0, "11": 1.0}})
         assert run.notes == (
-            "query_id is a number there and was read as text",
-            "doc_id is a number there and was read as text",
+            note("ids-are-numbers", role="query_id"),
+            note("ids-are-numbers", role="doc_id"),
         )
 
     def test_float_ids_are_refused(self, file: Path) -> None:

@@ -146,12 +146,12 @@ def test_what_an_object_is_taken_for(file: Path, content: Any, format: str) -> N
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"q1": {"a": 1}, "q1": {"b": 2}}', "the name 'q1' comes twice"),
-        ('{"q1": {"a": 1.5, "a": 2}}', "the name 'a' comes twice"),
+        ('{"q1": {"a": 1}, "q1": {"b": 2}}', "the name 'q1' occurs twice"),
+        ('{"q1": {"a": 1.5, "a": 2}}', "the name 'a' occurs twice"),
         ('{"q1": {"a": 1},\n "q2": {"a" 2}}', "line 2, column 13: not JSON"),
         ('{"q1": {"a": NaN}}', "score nan is not a finite number"),
         ('{"q1": {"a": "high"}}', "score 'high' is not a finite number"),
-        ('{"q1": 3, "q2": {"a": 1.5}}', "1 of 2 queries holds neither an object nor a list"),
+        ('{"q1": 3, "q2": {"a": 1.5}}', "1 of 2 queries has neither an object nor a list"),
         ("{}", "empty JSON object"),
         ("[]", "the records hold no query and documents"),
         ("[1, 2]", "the records hold no query and documents"),
@@ -185,5 +185,5 @@ def test_a_repeated_document_has_no_place_in_an_object(file: Path) -> None:
     import polars as pl
 
     run = Run(pl.DataFrame({"qid": ["q", "q"], "docid": ["a", "a"], "score": [1.0, 2.0]}))
-    with pytest.raises(InputError, match="comes twice, and a JSON object holds one score"):
+    with pytest.raises(InputError, match="occurs twice, and a JSON object holds one score"):
         run.write(file, "json")

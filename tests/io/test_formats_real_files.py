@@ -1,4 +1,4 @@
-"""Real files, where they are at hand: nothing of them is kept in the project."""
+"""Real files, where they are available: none of them is in the project."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.io import sniff, validate_file
+from steelyard.notes import note
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
@@ -54,7 +55,7 @@ def test_comments_change_nothing_but_the_notes() -> None:
     plain = Qrels.read(DATA / "trec_eval_test/qrels.123")
     commented = Qrels.read(DATA / "trec_eval_test/qrels.comments.123")
     assert len(commented) == len(plain) + 1  # it has one document more, with a # in its id
-    assert "3 comment lines (#) passed over" in commented.notes
+    assert note("comments-skipped", count=3) in commented.notes
 
 
 def test_a_corpus_is_neither_run_nor_judgments() -> None:

@@ -1,9 +1,9 @@
-"""Span measures: how much of the gold text was retrieved, and how much of the retrieved text is gold."""
+"""Span measures: how much of the relevant text was retrieved, and how much of the retrieved text is relevant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,9 +13,11 @@ from steelyard.alignment.hits import Floats, Ints
 from steelyard.checks import whole_number
 from steelyard.chunking import Tokenizer, token_starts, tokenizer_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
+from steelyard.evidence.chunks import chunk_table
 from steelyard.evidence.evidence import Evidence
+from steelyard.notes import Note, note
 from steelyard.run import Run
-from steelyard.wording import counted, worded
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,23 +27,23 @@ NAMES = ("SpanR", "SpanP", "SpanIoU")
 
 @dataclass(frozen=True, eq=False)
 class SpanScores:
-    """Span recall, precision and IoU: `means`, `per_query` (a polars frame), an interval each, and notes."""
+    """Span recall, precision and IoU: `means`, `per_query` (a polars frame), intervals and notes."""
 
     name: str
     queries: Sequence[str]
     columns: Mapping[str, Floats]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = ()
 
     def __getitem__(self, measure: str) -> float:
         if measure not in self.columns:
             raise MeasureError(
-                f"{measure!r} was not measured; there are {', '.join(self.columns)}.{did_you_mean(measure, self.columns)}"
+                f"{measure!r} was not measured; measured: {', '.join(self.columns)}.{did_you_mean(measure, self.columns)}"
             )
         return self.means[measure]
 
     @cached_property
     def means(self) -> dict[str, float]:
-        """Each measure's mean over the queries that have spans."""
+        """The mean of each measure over the queries that have spans."""
         return {
             name: float(np.mean(values)) if len(values) else float("nan")
             for name, values in self.columns.items()
@@ -49,13 +51,13 @@ class SpanScores:
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
-        """A polars frame: query_id, then one column a measure."""
+        """A polars frame: query_id, then one column per measure."""
         import polars as pl
 
         return pl.DataFrame({"query_id": pl.Series(list(self.queries), dtype=pl.String), **self.columns})
 
     def interval(self, measure: str, level: float = 0.95, seed: int = 0) -> tuple[float, float]:
-        """An interval of the mean over queries, by bootstrap, the same for the same seed."""
+        """A bootstrap interval of the mean over queries; the same seed gives the same interval."""
         from steelyard.statistics.intervals import mean_interval
 
         if measure not in self.columns:
@@ -66,7 +68,7 @@ class SpanScores:
     def __repr__(self) -> str:
         lines = [f"  {name}  {value:.4f}" for name, value in self.means.items()]
         head = f"Span scores of {self.name!r} over {counted(len(self.queries), 'query', 'queries')}"
-        return "\n".join([head, *lines, *(f"  {note}" for note in self.notes)])
+        return "\n".join([head, *lines, *(f"  {each}" for each in self.notes)])
 
 
 def span_scores(
@@ -80,34 +82,33 @@ def span_scores(
     tokenizer: str | Tokenizer = "whitespace",
     documents: Mapping[str, str] | None = None,
 ) -> SpanScores:
-    """Recall, precision and IoU of the retrieved text against the gold spans, query by query.
+    """Recall, precision and IoU of the retrieved text with respect to the spans of the evidence, per query.
 
-    With G the gold text of a query (all its spans) and T the text of the chunks that came back, both
-    as sets of characters, so that what chunks or spans share counts once:
+    With G the relevant text of a query (all its spans) and T the text of the retrieved chunks, both
+    as sets of characters, so that shared text counts once:
     SpanR = |G and T| / |G|, SpanP = |G and T| / |T|, SpanIoU = |G and T| / |G or T|.
 
-    k cuts at a rank, budget where so many tokens of context are full (a chunk must fit whole); several
-    of either, or neither for all that came back. unit='token' counts tokens of the `documents` instead
-    of characters; one belongs where its first character stands. Nothing returned: 0. A query of the
-    evidence that is not in the run counts 0; queries without a span are left out and noted.
+    k cuts at a rank, budget at a number of tokens of context (a chunk must fit completely); one or
+    several of either, or neither for everything retrieved. unit='token' counts tokens of the
+    `documents` instead of characters; a token belongs to the place of its first character. Nothing
+    retrieved: 0. A query of the evidence that is not in the run counts 0; queries without a span are
+    left out, with a note.
 
-    >>> key = Evidence({"q": [{"doc_id": "d", "start": 0, "end": 10}]})
+    >>> evidence = Evidence({"q": [{"doc_id": "d", "start": 0, "end": 10}]})
     >>> halves = [{"chunk_id": c, "doc_id": "d", "start": a, "end": a + 8} for c, a in (("x", 0), ("y", 4))]
-    >>> span_scores(key, halves, {"q": ["x", "y"]}, k=[1, 2]).means["SpanR@2"]
+    >>> span_scores(evidence, halves, {"q": ["x", "y"]}, k=[1, 2]).means["SpanR@2"]
     1.0
     """
-    from steelyard.evidence.chunks import chunk_table
-
     if unit not in ("character", "token"):
         raise InputError(f"unit is {unit!r}; expected 'character' or 'token'.")
-    key, given = Evidence.of(evidence), Run.of(run)
+    key, retrieved_run = Evidence.of(evidence), Run.of(run)
     table = chunk_table(chunks, documents=documents)
     if table["start"].null_count():
         raise InputError(
             "span measures need every chunk's start and end, and some chunks of one document have none."
         )
-    gold = _Gold(key, unit, tokenizer, documents)
-    retrieved, unknown = _retrieved(given, table, gold, tokenizer if budget is not None else None)
+    relevant = _RelevantText(key, unit, tokenizer, documents)
+    retrieved, unknown = _retrieved(retrieved_run, table, relevant, tokenizer if budget is not None else None)
     cuts = [(f"@{at}", retrieved.rank <= at) for at in _several(k, "k")]
     for at in _several(budget, "budget"):
         cuts.append((f"(budget={at})", retrieved.through <= at))
@@ -116,16 +117,17 @@ def span_scores(
     columns: dict[str, Floats] = {}
     for label, chosen in cuts:
         text = retrieved.chosen(chosen)
-        size = gold.covered(text)
-        union = gold.covered([np.concatenate([a, b]) for a, b in zip(gold.parts, text, strict=True)])
-        shared = gold.size + size - union
-        for name, whole in zip(NAMES, (gold.size, size, union), strict=True):
+        size = relevant.covered(text)
+        union = relevant.covered([np.concatenate([a, b]) for a, b in zip(relevant.parts, text, strict=True)])
+        shared = relevant.size + size - union
+        for name, whole in zip(NAMES, (relevant.size, size, union), strict=True):
             columns[name + label] = np.divide(shared, whole, out=np.zeros(len(whole)), where=whole > 0)
-    return SpanScores(given.name, gold.queries, columns, tuple(_notes(key, given, gold, unknown)))
+    notes = tuple(_notes(key, retrieved_run, relevant, unknown))
+    return SpanScores(retrieved_run.name, relevant.queries, columns, notes)
 
 
-class _Gold:
-    """The gold text of every query that has a span, and the coordinates that lengths are counted in."""
+class _RelevantText:
+    """The relevant text of every query that has a span, and the unit in which lengths are counted."""
 
     def __init__(
         self, key: Evidence, unit: str, tokenizer: str | Tokenizer, documents: Mapping[str, str] | None
@@ -143,7 +145,7 @@ class _Gold:
         self._starts: dict[int, Ints] = {}
         if self._tokens and documents is None:
             raise InputError(
-                "unit='token' needs the documents (documents=...), to know where their tokens stand."
+                "unit='token' needs the documents (documents=...), to know where their tokens are."
             )
         docs = [self.code_of(doc) for doc in spans["doc_id"].to_list()]
         self.parts = self.placed(
@@ -158,7 +160,7 @@ class _Gold:
         return self.doc_code.setdefault(doc, len(self.doc_code))
 
     def placed(self, query: Ints, doc: Ints, start: Ints, end: Ints) -> list[Ints]:
-        """Stretches as query, document, start and end, in tokens where these are counted."""
+        """Spans as query, document, start and end, in characters or tokens."""
         if not self._tokens:
             return [query, doc, start.astype(np.int64), end.astype(np.int64)]
         names = list(self.doc_code)
@@ -175,7 +177,7 @@ class _Gold:
         return [query, doc, first, last]
 
     def covered(self, parts: Sequence[Ints]) -> Floats:
-        """How much of the documents each query's stretches cover, what several cover counted once."""
+        """How much of the documents each query's spans cover; what several cover counts once."""
         query, doc, start, end = parts
         order = np.lexsort((start, doc, query))
         query, doc, start, end = query[order], doc[order], start[order], end[order]
@@ -188,7 +190,7 @@ class _Gold:
 
 @dataclass(frozen=True)
 class _Retrieved:
-    """Every chunk that came back for a query with spans: its stretch, rank, and tokens down to it."""
+    """Every chunk retrieved for a query with spans: its span, rank, and the tokens up to its end."""
 
     parts: list[Ints]
     rank: Ints
@@ -199,45 +201,47 @@ class _Retrieved:
 
 
 def _retrieved(
-    run: Run, table: pl.DataFrame, gold: _Gold, counted: str | Tokenizer | None
+    run: Run, table: pl.DataFrame, relevant: _RelevantText, tokenizer: str | Tokenizer | None
 ) -> tuple[_Retrieved, int]:
-    """The chunks that came back, and how many are not among the chunks."""
+    """The retrieved chunks, and how many are not among the chunks."""
     import polars as pl
 
     codes = pl.DataFrame(
-        {"query_id": gold.queries, "query": pl.Series(range(len(gold.queries)), dtype=pl.Int64)}
+        {"query_id": relevant.queries, "query": pl.Series(range(len(relevant.queries)), dtype=pl.Int64)}
     )
-    wanted = ["chunk_id", "doc_id", "start", "end"]
-    if counted is not None:
-        table = table.with_columns(tokens=_lengths(run, table, counted))
-        wanted.append("tokens")
+    columns = ["chunk_id", "doc_id", "start", "end"]
+    if tokenizer is not None:
+        table = table.with_columns(tokens=_lengths(run, table, tokenizer))
+        columns.append("tokens")
     listed = run.frame.select("query_id", pl.col("doc_id").alias("chunk_id"), "rank").join(
         codes, on="query_id"
     )
-    found = listed.join(table.select(wanted), on="chunk_id", how="left", maintain_order="left")
+    found = listed.join(table.select(columns), on="chunk_id", how="left", maintain_order="left")
     unknown = found["start"].null_count()
     through = np.zeros(found.height, dtype=np.int64)
-    if counted is not None:
+    if tokenizer is not None:
         sums = found.sort("query", "rank").with_columns(
             through=pl.col("tokens").fill_null(0).cum_sum().over("query")
         )
         found, through = sums, sums["through"].to_numpy()
     kept = found["start"].is_not_null().to_numpy()
     found = found.filter(pl.col("start").is_not_null())
-    doc = np.array([gold.code_of(name) for name in found["doc_id"].to_list()], dtype=np.int64)
-    parts = gold.placed(found["query"].to_numpy(), doc, found["start"].to_numpy(), found["end"].to_numpy())
+    doc = np.array([relevant.code_of(name) for name in found["doc_id"].to_list()], dtype=np.int64)
+    parts = relevant.placed(
+        found["query"].to_numpy(), doc, found["start"].to_numpy(), found["end"].to_numpy()
+    )
     return _Retrieved(parts, found["rank"].to_numpy(), through[kept]), unknown
 
 
 def _lengths(run: Run, table: pl.DataFrame, tokenizer: str | Tokenizer) -> Any:
-    """The tokens of every chunk: the run's own counts where it has them, or counted in the texts."""
+    """The tokens of every chunk: from the run where it has them, otherwise counted in the texts."""
     import polars as pl
 
     if run.tokens is not None:
         counts = [run.tokens.get(chunk) for chunk in table["chunk_id"].to_list()]
     elif table["text"].null_count():
         raise InputError(
-            "a budget needs the chunks' texts, or the run's own token counts (Run(..., tokens=...))."
+            "a budget needs the chunks' texts, or the token counts of the run (Run(..., tokens=...))."
         )
     else:
         tokenize = tokenizer_of(tokenizer)
@@ -245,28 +249,19 @@ def _lengths(run: Run, table: pl.DataFrame, tokenizer: str | Tokenizer) -> Any:
     return pl.Series(counts, dtype=pl.Int64)
 
 
-def _several(given: int | Sequence[int] | None, what: str) -> list[int]:
-    listed = [] if given is None else list(given) if isinstance(given, Iterable) else [given]
+def _several(value: int | Sequence[int] | None, what: str) -> list[int]:
+    listed = [] if value is None else list(value) if isinstance(value, Iterable) else [value]
     return [whole_number(what, number, 1) for number in listed]
 
 
-def _notes(key: Evidence, run: Run, gold: _Gold, unknown: int) -> list[str]:
-    notes = []
-    without = len(key.queries) - len(gold.queries)
+def _notes(evidence: Evidence, run: Run, relevant: _RelevantText, unknown: int) -> list[Note]:
+    notes: list[Note] = []
+    without = len(evidence.queries) - len(relevant.queries)
     if without:
-        notes.append(
-            f"{without:,} of {counted(len(key.queries), 'query', 'queries')} "
-            f"{worded(without, 'has no span and is', 'have no span and are')} left out"
-        )
-    missing = set(gold.queries) - set(run.queries)
+        notes.append(note("queries-without-span", count=without, queries=len(evidence.queries)))
+    missing = set(relevant.queries) - set(run.queries)
     if missing:
-        notes.append(
-            f"{counted(len(missing), 'query is not in the run and counts', 'queries are not in the run and count')} "
-            "0"
-        )
+        notes.append(note("queries-not-in-run", count=len(missing)))
     if unknown:
-        notes.append(
-            f"{counted(unknown, 'chunk that came back is not among the chunks and counts', 'chunks that came back are not among the chunks and count')} "
-            "as no text"
-        )
+        notes.append(note("retrieved-chunks-unknown", count=unknown))
     return notes

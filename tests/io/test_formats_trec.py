@@ -1,4 +1,4 @@
-"""TREC files: what they may look like, and what is said where they are wrong."""
+"""TREC files: what they may look like, and the errors where they are wrong."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
-from steelyard.io import sniff, trec_qrels, trec_run, white_space
-from steelyard.io.files import line_blocks
+from steelyard.io import sniff, trec, white_space
+from steelyard.io.text import line_blocks
 from steelyard.io.white_space import number
+from steelyard.notes import note
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
@@ -52,12 +53,16 @@ class TestRuns:
         run = Run.read(put(tmp_path / "mine.v2.run", RUN.replace(" bm25", "")))
         assert run.name == "mine.v2"
 
-    def test_notes_say_what_was_passed_over(self, file: Path) -> None:
+    def test_notes_report_comments_and_tags(self, file: Path) -> None:
         run = Run.read(put(file, "# one\n" + RUN + "q3 Q0 d1 1 3 dense\n#two\n"))
         assert run.notes == (
-            "2 comment lines (#) passed over",
-            "2 tags in one file (bm25, dense, ...): named after the first",
+            note("comments-skipped", count=2),
+            note("several-tags", count=2, tags=["bm25", "dense"]),
         )
+        assert list(map(str, run.notes)) == [
+            "2 comment lines (#) skipped",
+            "2 tags in one file (bm25, dense, ...): the run is named after the first",
+        ]
 
     def test_score_orders_and_not_rank(self, file: Path) -> None:
         run = Run.read(put(file, "q Q0 low 1 1.0 t\nq Q0 high 2 2.0 t\n"))
@@ -71,7 +76,7 @@ class TestRuns:
         ("line", "said"),
         [
             ("q1 Q0 d1", "line 3: 3 columns"),
-            ("q1 0 d1 1", "line 3: 4 columns, as a line of judgments has"),
+            ("q1 0 d1 1", "line 3: 4 columns, as in a line of qrels"),
             (
                 "my query Q0 d1 1 0.5 t",
                 "line 3: Q0 is in column 3 of 7; has the query id 'my query' a space?",
@@ -137,10 +142,8 @@ class TestJudgments:
     def test_float_grades(self, file: Path) -> None:
         assert Qrels.read(put(file, "q1 0 d1 0.5\nq1 0 d2 -1.5\n")).grades.tolist() == [0.5, -1.5]
 
-    def test_merged_repeats_are_told(self, file: Path) -> None:
-        assert Qrels.read(put(file, QRELS + QRELS)).notes == (
-            "3 judgments came again with the same grade and were merged",
-        )
+    def test_merged_judgments_are_reported(self, file: Path) -> None:
+        assert Qrels.read(put(file, QRELS + QRELS)).notes == (note("judgments-merged", count=3),)
 
     def test_disagreement_names_the_line(self, file: Path) -> None:
         put(file, "# head\n" + QRELS + "q1 0 d1 1\n")
@@ -154,31 +157,42 @@ class TestJudgments:
         [
             ("q1 0 d1", "line 2: 3 columns"),
             ("q1 0 d1 1 extra", "line 2: 5 columns"),
-            ("q1 Q0 d1 1 12.5 bm25", "line 2: 6 columns, as a line of a run has"),
+            ("q1 Q0 d1 1 12.5 bm25", "line 2: 6 columns, as in a line of a run"),
             ("q1 0 d1 yes", "line 2: grade 'yes' is not a number"),
             ("q1 0 d1 NaN", "line 2: grade 'NaN' is not a finite number"),
         ],
     )
-    @pytest.mark.parametrize("large", [False, True])
+    @pytest.mark.parametrize("batch", [1, 1 << 10])
     def test_a_wrong_line(
-        self, file: Path, line: str, said: str, large: bool, monkeypatch: pytest.MonkeyPatch
+        self, file: Path, line: str, said: str, batch: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        if large:
-            monkeypatch.setattr(trec_qrels, "LARGE", 1)
+        monkeypatch.setattr(white_space, "BATCH", batch)
         put(file, "q1 0 d1 2\n" + line + "\n" + QRELS)
         with pytest.raises(InputError) as caught:
             Qrels.read(file, format="trec-qrels")
         assert said in str(caught.value)
 
     @pytest.mark.parametrize("content", [QRELS, "# c\n" + QRELS + QRELS, QRELS.replace(" ", "\t ")])
-    def test_the_large_path_reads_the_same(
-        self, file: Path, content: str, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("batch", [1, 2])
+    def test_batches_and_blocks_do_not_matter(
+        self, file: Path, content: str, batch: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        small = Qrels.read(put(file, content))
-        monkeypatch.setattr(trec_qrels, "LARGE", 1)
-        large = Qrels.read(file)
-        assert large == small
-        assert large.notes == small.notes
+        at_once = Qrels.read(put(file, content), format="trec-qrels")
+        monkeypatch.setattr(white_space, "BATCH", batch)
+        monkeypatch.setattr(white_space, "line_blocks", lambda path: line_blocks(path, 1))
+        in_batches = Qrels.read(file, format="trec-qrels")
+        assert in_batches == at_once
+        assert in_batches.notes == at_once.notes
+
+    @pytest.mark.parametrize("batch", [1, 2, 100])
+    def test_lines_are_numbered_with_comments_and_blank_lines(
+        self, file: Path, batch: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(white_space, "BATCH", batch)
+        put(file, "# head\n\nq1 0 d1 2\n\n# middle\nq1 0 d2 0\nq2 0 d9 1\n")
+        rows = white_space.Rows(file, 4, trec.check_qrels, "")
+        assert [line for lines, _ in rows for line in lines] == [3, 6, 7]
+        assert rows.comments == 2
 
 
 class TestSubtopics:
@@ -187,7 +201,7 @@ class TestSubtopics:
     def test_documents_judged_under_several_subtopics(self, file: Path) -> None:
         qrels = Qrels.read(put(file, self.WEB))
         assert sniff(file).format == "trec-diversity"
-        assert qrels.notes == ("column 2 was taken as subtopics: documents are judged under several",)
+        assert qrels.notes == (note("read-as-subtopics"),)
         expected = [
             ("51", "a", 1, "1"),
             ("51", "a", 0, "2"),
@@ -201,7 +215,7 @@ class TestSubtopics:
         put(file, "1 4.5 a 2\n1 5 b 0\n1 0.5 c 1\n")
         qrels = Qrels.read(file)
         assert not qrels.has_targets
-        assert "column 2 takes 3 values (0.5, 4.5, 5, ...) and was not used" in qrels.notes[0]
+        assert "column 2 has 3 values (0.5, 4.5, 5, ...) and was not used" in str(qrels.notes[0])
         assert Qrels.read(file, format="trec-diversity").has_targets
 
     def test_insisting_on_plain(self, file: Path) -> None:
@@ -224,11 +238,11 @@ class TestMsMarco:
         four = Qrels.read(put(file, "7\t0\t30\t1\n9\t0\t10\t1\n"), format="msmarco")
         three = Qrels.read(put(file, "7\t30\t1\n9\t10\t1\n"))
         assert three == four == Qrels({"7": ["30"], "9": ["10"]})
-        assert "three columns without a header: ranks or grades" in three.notes
+        assert note("three-columns") in three.notes
 
     def test_a_run_is_not_taken_for_judgments(self, file: Path) -> None:
         put(file, "7\t30\t1\n7\t10\t2\n7\t20\t3\n")
-        with pytest.raises(InputError, match="is a run"):
+        with pytest.raises(InputError, match="this file holds a run"):
             Qrels.read(file)
 
     def test_a_wrong_rank(self, file: Path) -> None:
@@ -263,4 +277,4 @@ def test_a_block_passes_when_each_of_its_lines_does(pieces: list[str]) -> None:
     frame = _block_frame(_without_comments(body)[0], separator, 6)
     assert frame.height == len(fields)
     if frame.height:
-        assert trec_run.passes(frame) == all(trec_run.check(line) is None for line in fields)
+        assert trec.run_passes(frame) == all(trec.check_run(line) is None for line in fields)

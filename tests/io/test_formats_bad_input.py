@@ -22,7 +22,7 @@ RUN = "".join(
 
 
 def refused(path: Path) -> str:
-    """What both readers say of a file that neither can read."""
+    """The error of both readers for a file that neither can read."""
     said = []
     for read in (read_run, read_qrels):
         with pytest.raises(InputError) as caught:
@@ -54,16 +54,16 @@ class TestCompression:
         assert read_bytes(file) == RUN.encode()
 
     @pytest.mark.parametrize("kept", [0.3, 0.9, 0.999])
-    def test_cut_short_gzip(self, file: Path, reader: str, kept: float) -> None:
+    def test_truncated_gzip(self, file: Path, reader: str, kept: float) -> None:
         whole = gzip.compress(RUN.encode())
         file.write_bytes(whole[: int(len(whole) * kept)])
-        assert "cut short" in refused(file)
+        assert "truncated" in refused(file)
 
     def test_damaged_gzip(self, file: Path, reader: str) -> None:
         whole = bytearray(gzip.compress(RUN.encode()))
         whole[len(whole) // 2 : len(whole) // 2 + 40] = bytes(40)
         file.write_bytes(whole)
-        assert "damaged" in refused(file) or "cut short" in refused(file)
+        assert "damaged" in refused(file) or "truncated" in refused(file)
 
     def test_wrong_checksum(self, file: Path, reader: str) -> None:
         whole = bytearray(gzip.compress(RUN.encode()))
@@ -79,10 +79,10 @@ class TestCompression:
         assert b"".join(open_chunks(file, 100)) == (RUN * 2).encode()
         for cut in (packed[: len(packed) // 2], packed[:-1], packed + packed[:-9]):
             file.write_bytes(cut)
-            with pytest.raises(InputError, match="cut short"):
+            with pytest.raises(InputError, match="truncated"):
                 read_bytes(file)
         file.write_bytes(packed[:40] + b"junk" * 20 + packed[120:])
-        with pytest.raises(InputError, match=r"damaged|cut short"):
+        with pytest.raises(InputError, match=r"damaged|truncated"):
             read_bytes(file)
 
     def test_zstandard_without_the_package(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a folder; expected a file"):
+    with pytest.raises(InputError, match="this is a folder; expected a file"):
         Qrels.read(tmp_path)
 
 
@@ -132,17 +132,17 @@ def test_binary_junk(file: Path, seed: int) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "not text: a zero byte stands in line 3"),
-        (b"PK\x03\x04rest", "is a zip archive; unpack it first"),
-        (b"BZh91AY&SY", "is bzip2 data"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "not text: line 3 has a zero byte"),
+        (b"PK\x03\x04rest", ": a zip archive; unpack it first"),
+        (b"BZh91AY&SY", ": bzip2 data"),
         ("q1 0 d1 1\n".encode("utf-16"), "UTF-16"),
         (
             b"Question No.,Passage,How good\n1,a,1\n",
-            "parted by commas, and none of its columns (Question No., Passage, How good) is known",
+            "separated by commas, and none of its columns (Question No., Passage, How good) is known",
         ),
-        (b"query_id;doc_id;grade\n1;a;1\n", "parted by semicolons; expected commas or tabs"),
-        (b"just some words in a file\n", "in no format known here; it begins: 'just some words in a file'"),
-        (b"q1 Q0 d1 1 2.0 t\rq2 Q0 d1 1 2.0 t\r", "carriage return that ends no line"),
+        (b"query_id;doc_id;grade\n1;a;1\n", "separated by semicolons; expected commas or tabs"),
+        (b"just some words in a file\n", "unknown format; the file starts with 'just some words in a file'"),
+        (b"q1 Q0 d1 1 2.0 t\rq2 Q0 d1 1 2.0 t\r", "carriage return that does not end a line"),
         (b"q1 d1 1 12.5\nq1 d2 2 11.5\n", "query document rank score"),
     ],
 )
@@ -172,18 +172,14 @@ def test_invalid_bytes_far_down(file: Path) -> None:
 
 
 class TestSwapped:
-    def test_a_run_given_as_judgments(self, file: Path) -> None:
+    def test_a_run_given_as_qrels(self, file: Path) -> None:
         file.write_text(RUN)
-        with pytest.raises(
-            InputError, match=r"is a run \(format trec-run\), and a file of judgments was expected"
-        ):
+        with pytest.raises(InputError, match=r"this file holds a run \(format trec-run\); expected qrels"):
             Qrels.read(file)
 
-    def test_judgments_given_as_a_run(self, file: Path) -> None:
+    def test_qrels_given_as_a_run(self, file: Path) -> None:
         file.write_text("q1 0 d1 1\n")
-        with pytest.raises(
-            InputError, match=r"is a file of judgments \(format trec-qrels\), and a run was expected"
-        ):
+        with pytest.raises(InputError, match=r"this file holds qrels \(format trec-qrels\); expected a run"):
             Run.read(file)
 
     def test_tables(self, file: Path) -> None:
@@ -196,25 +192,25 @@ class TestSwapped:
 
     def test_insisting_on_the_wrong_one(self, file: Path) -> None:
         file.write_text(RUN)
-        with pytest.raises(InputError, match="format 'trec-run' reads no judgments"):
+        with pytest.raises(InputError, match="format 'trec-run' cannot read qrels"):
             Qrels.read(file, format="trec-run")
-        with pytest.raises(InputError, match="line 1: 6 columns, as a line of a run has"):
+        with pytest.raises(InputError, match="line 1: 6 columns, as in a line of a run"):
             Qrels.read(file, format="trec-qrels")
 
 
 def test_an_unknown_format(file: Path) -> None:
     file.write_text(RUN)
-    with pytest.raises(InputError, match="there is no format 'trecrun'.*Did you mean trec-run"):
+    with pytest.raises(InputError, match="unknown format 'trecrun'.*Did you mean trec-run"):
         Run.read(file, format="trecrun")
 
 
 def test_columns_for_a_format_without_any(file: Path) -> None:
     file.write_text('{"q1": {"d1": 1.5}}')
-    with pytest.raises(InputError, match="has no 'score' to name a column for"):
+    with pytest.raises(InputError, match="has no role 'score' to name a column for"):
         Run.read(file, score="points")
     file.write_text(RUN)
     with pytest.raises(
-        InputError, match="a TREC run has no 'doc_id' to name a column for; its columns are fixed"
+        InputError, match="a TREC run has no role 'doc_id' to name a column for; its columns are fixed"
     ):
         Run.read(file, doc_id="d")
 
@@ -225,7 +221,7 @@ def test_no_format_takes_a_role_that_it_does_not_have_for_a_run(
     file: Path, format: str, insist: bool
 ) -> None:
     Run({"q1": {"a": 2.5, "b": 1.5}, "q2": {"c": 0.5}}).write(file, format)
-    with pytest.raises(InputError, match="has no 'nonsense' to name a column for"):
+    with pytest.raises(InputError, match="has no role 'nonsense' to name a column for"):
         Run.read(file, format=format if insist else None, nonsense=1)  # type: ignore[arg-type]
 
 
@@ -244,7 +240,7 @@ def test_no_format_takes_a_role_that_it_does_not_have_for_judgments(
         if format == "trec-diversity"
         else [(query, doc, grade, None) for query, docs in judged.items() for doc, grade in docs.items()]
     ).write(file, format)
-    with pytest.raises(InputError, match="has no 'nonsense' to name a column for"):
+    with pytest.raises(InputError, match="has no role 'nonsense' to name a column for"):
         Qrels.read(file, format=format if insist else None, nonsense=1)  # type: ignore[arg-type]
 
 
@@ -253,7 +249,7 @@ def test_no_format_takes_a_role_that_it_does_not_have_for_judgments(
     [
         ({"score": "scors"}, r"no column 'scors' for score; .*Did you mean scores\?"),
         ({"query_id": "qd"}, r"no column 'qd' for query_id; .*Did you mean qid\?"),
-        ({"rank": "scores"}, "a run of lists has no 'rank' to name a column for"),
+        ({"rank": "scores"}, "a run of lists has no role 'rank' to name a column for"),
     ],
 )
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
@@ -289,7 +285,7 @@ def test_what_a_file_is(file: Path, content: str, kind: str, format: str) -> Non
     assert (found.kind, found.format) == (kind, format)
 
 
-def test_reading_judgments_leaves_polars_alone(file: Path) -> None:
+def test_reading_qrels_does_not_import_polars(file: Path) -> None:
     """The common TREC file is read with the standard library and numpy."""
     import subprocess
     import sys

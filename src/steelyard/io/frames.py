@@ -1,0 +1,247 @@
+"""Frames of polars, pandas and pyarrow as runs and qrels, with every value checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
+from steelyard.io.columns import find_name, rank_column
+from steelyard.notes import Note, note
+from steelyard.wording import counted
+
+NO_DOCUMENT = "a score or rank but no document"
+NO_SCORE = "a score that is not a finite number"
+NO_RANK = "a rank that is not a number"
+
+
+def as_polars(source: Any) -> pl.DataFrame:
+    """A polars frame of a polars, pandas or pyarrow one, or of records."""
+    if isinstance(source, pl.DataFrame):
+        return source
+    if isinstance(source, pl.LazyFrame):
+        return source.collect()
+    if isinstance(source, list) and source and all(isinstance(record, Mapping) for record in source):
+        return pl.DataFrame(list(map(dict, source)), infer_schema_length=None, strict=False)
+    kind = type(source).__module__.split(".")[0]
+    if kind == "pandas":
+        return pl.DataFrame(
+            {str(name): _pandas_column(source[name]) for name in source.columns}, strict=False
+        )
+    if kind == "pyarrow":
+        table = pl.from_arrow(source)
+        assert isinstance(table, pl.DataFrame)
+        return table
+    raise InputError(
+        f"a {type(source).__name__} cannot be read; expected a mapping, a path, records, or a polars, pandas or pyarrow frame."
+    )
+
+
+def _pandas_column(series: Any) -> Any:
+    """A pandas column: numbers and Arrow text as they are, anything else as a list with None for missing values."""
+    if series.dtype.kind in "iufb":
+        return series.to_numpy()
+    if getattr(series.dtype, "storage", None) == "pyarrow":
+        return pl.Series(series)
+    values, missing = series.tolist(), series.isna()
+    if not missing.any():
+        return values
+    return [None if gone else value for value, gone in zip(values, missing.tolist(), strict=True)]
+
+
+def qrels_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, tuple[Note, ...]]:
+    """query_id, doc_id, grade and target from any frame, and notes on conversions."""
+    frame = as_polars(source)
+    found = _find_columns(frame, columns)
+    notes: list[Note] = []
+    grade, target = found["grade"], found["target"]
+    table = pl.DataFrame(
+        {
+            "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
+            "doc_id": _ids(frame, found["doc_id"], "doc_id", notes),
+            "grade": _numbers(frame, grade, "grade")
+            if grade
+            else pl.Series([1.0]).new_from_index(0, frame.height),
+            "target": _ids(frame, target, "target", []) if target else _nulls(frame, pl.String),
+        }
+    )
+    ungraded = table.filter(pl.col("doc_id").is_not_null() & pl.col("grade").is_null())
+    if ungraded.height:
+        rows = [
+            f"query {q!r}, document {d!r}"
+            for q, d in ungraded.select("query_id", "doc_id").head(SHOWN_PROBLEMS).iter_rows()
+        ]
+        raise ungraded_error(ungraded.height, rows)
+    return table, tuple(notes)
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """A run from a frame: query_id, doc_id, score (and tokens, where there are any), in the order of the rows.
+
+    `ordered`: the run has an order of its own. `empty`: the queries with an empty list, which a
+    frame holds as a row without a document.
+    """
+
+    table: pl.DataFrame
+    ordered: bool
+    empty: tuple[str, ...]
+    notes: tuple[Note, ...]
+
+
+def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
+    """The run of a frame, ordered by its scores.
+
+    A run without scores is ordered by its ranks, or as the rows are; a run with scores is ordered
+    by its ranks if their column is named, or called own_rank.
+    """
+    frame = as_polars(source)
+    found = _find_columns(frame, {**columns, "own_rank": None})
+    notes: list[Note] = []
+    data = {
+        "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
+        "doc_id": _ids(frame, found["doc_id"], "doc_id", notes),
+        "score": _numbers(frame, found["score"], "score") if found["score"] else _nulls(frame, pl.Float64),
+    }
+    scored = data["score"].null_count() < frame.height
+    ranks = rank_column(found, scored, named=columns.get("rank") is not None)
+    data["given"] = _numbers(frame, ranks, "rank") if ranks else _nulls(frame, pl.Float64)
+    tokens = find_name(frame.columns, "tokens", required=False)
+    if tokens:
+        data["tokens"] = _numbers(frame, tokens, "tokens").cast(pl.Int64)
+    table = pl.DataFrame(data)
+    _check_run(table, scored, ranked=ranks is not None)
+    if ranks and not _is_ranked(table):
+        table = _with_first_row(table).sort("_query", "given", maintain_order=True).drop("_query")
+    elif not ranks and found["rank"]:
+        notes += _rank_notes(table, frame[found["rank"]])
+    listed, empty = table.drop("given"), list[str]()
+    if table["doc_id"].null_count():
+        listed = listed.drop_nulls("doc_id")
+        answered = set(listed["query_id"].unique().to_list())
+        without = table.filter(pl.col("doc_id").is_null())["query_id"].unique(maintain_order=True).to_list()
+        empty = [query for query in without if query not in answered]
+    return RunTable(listed, ordered=bool(ranks) or not scored, empty=tuple(empty), notes=tuple(notes))
+
+
+def _find_columns(frame: pl.DataFrame, columns: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {
+        role: find_name(frame.columns, role, named, role in ("query_id", "doc_id"))
+        for role, named in columns.items()
+    }
+
+
+def _check_run(table: pl.DataFrame, scored: bool, ranked: bool) -> None:
+    """Refuse a score or rank without a document, and a document without a finite score or rank."""
+    named = pl.col("doc_id").is_not_null()
+    _check_rows(table, named | (pl.col("score").is_null() & pl.col("given").is_null()), NO_DOCUMENT)
+    for column, given, problem in (("score", scored, NO_SCORE), ("given", ranked, NO_RANK)):
+        if given:
+            finite = pl.col(column).is_not_null() & pl.col(column).is_finite()
+            _check_rows(table, ~named | finite, problem)
+
+
+def _rank_notes(table: pl.DataFrame, ranks: pl.Series) -> list[Note]:
+    """The note on ranks that give another order than the scores, which are used."""
+    table = table.with_columns(given=ranks.cast(pl.Float64, strict=False)).drop_nulls(["doc_id", "given"])
+    if not _is_ranked(table):
+        table = table.sort("query_id", "given", maintain_order=True)
+    query, score = table["query_id"], table["score"]
+    rising = (score > score.shift(1)) & query.eq_missing(query.shift(1))
+    if not rising.any():
+        return []
+    return [note("ranks-ignored", column=ranks.name, queries=query.filter(rising).n_unique())]
+
+
+def _with_first_row(table: pl.DataFrame) -> pl.DataFrame:
+    """With the first row of each row's query as `_query`."""
+    first = pl.col("_row").min().over("query_id").alias("_query")
+    return table.with_row_index("_row").with_columns(first).drop("_row")
+
+
+def _is_ranked(table: pl.DataFrame) -> bool:
+    """Whether each query's rows are together and in the order of their ranks."""
+    query, rank = table["query_id"], table["given"]
+    first = query.ne_missing(query.shift(1))
+    falls = (rank < rank.shift(1)) & ~first
+    return not falls.any() and first.sum() == query.n_unique()
+
+
+def _nulls(frame: pl.DataFrame, dtype: Any) -> pl.Series:
+    nulls: pl.Series = pl.Series([None], dtype=dtype).new_from_index(0, frame.height)
+    return nulls
+
+
+def _check_rows(table: pl.DataFrame, good: pl.Expr, problem: str) -> None:
+    if table.select(good.all()).item():
+        return
+    bad = table.with_row_index("row", offset=1).filter(~good)
+    shown = bad.select("row", "query_id", "doc_id", "score").head(SHOWN_PROBLEMS).iter_rows()
+    rows = [f"row {row}: query {q!r}, document {d!r}, score {s}" for row, q, d, s in shown]
+    raise bad_rows_error(problem, bad.height, rows)
+
+
+def _ids(
+    frame: pl.DataFrame, column: str | None, role: str, notes: list[Note], required: bool = False
+) -> pl.Series:
+    assert column is not None
+    series = frame[column]
+    if series.dtype.is_integer():
+        notes.append(note("ids-are-numbers", role=role))
+    elif series.dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Null):
+        raise not_ids_error(column, role, str(series.dtype))
+    if required and series.null_count():
+        rows = [f"row {row + 1}" for row in series.is_null().arg_true().head(SHOWN_PROBLEMS).to_list()]
+        raise empty_ids_error(column, role, series.null_count(), rows)
+    ids: pl.Series = series.cast(pl.String).alias(role)
+    return ids
+
+
+def _numbers(frame: pl.DataFrame, column: str, role: str) -> pl.Series:
+    series = frame[column]
+    if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
+        numbers: pl.Series = series.cast(pl.Float64).alias(role)
+        return numbers
+    cast: pl.Series = series.cast(pl.String).cast(pl.Float64, strict=False)
+    bad = (cast.is_null() & series.is_not_null()).arg_true().to_list()
+    if bad:
+        rows = [f"row {row + 1}: {series[row]!r}" for row in bad[:SHOWN_PROBLEMS]]
+        raise not_numbers_error(column, role, len(bad), rows)
+    return cast.rename(role)
+
+
+def bad_rows_error(problem: str, total: int, rows: Sequence[str]) -> InputError:
+    """Rows of a run that cannot be used: the problem, their number, and the first of them."""
+    count = counted(total, "row of the run has", "rows of the run have")
+    advice = "Fix these rows, or remove them from the run."
+    return InputError(problem_report(f"{count} {problem}:", rows, advice, total=total))
+
+
+def ungraded_error(total: int, rows: Sequence[str]) -> InputError:
+    """Judgments without a grade."""
+    headline = f"{counted(total, 'judgment has', 'judgments have')} no grade:"
+    return InputError(problem_report(headline, rows, "Grade them, or remove them.", total=total))
+
+
+def empty_ids_error(column: str, role: str, total: int, rows: Sequence[str]) -> InputError:
+    """Rows without an id."""
+    headline = f"column {column!r} ({role}) is empty in {counted(total, 'row')}:"
+    return InputError(problem_report(headline, rows, "Fill them in, or remove the rows.", total=total))
+
+
+def not_numbers_error(column: str, role: str, total: int, rows: Sequence[str]) -> InputError:
+    """Text where a number is expected."""
+    headline = f"column {column!r} ({role}) does not hold a number in {counted(total, 'row')}:"
+    advice = f"Fix them, or name another column ({role}=...)."
+    return InputError(problem_report(headline, rows, advice, total=total))
+
+
+def not_ids_error(column: str, role: str, kind: str) -> InputError:
+    """A column of ids that are neither text nor whole numbers."""
+    return InputError(
+        f"column {column!r} ({role}) holds {kind}; expected text or whole numbers. "
+        "Convert the column, or name another."
+    )

@@ -1,0 +1,166 @@
+"""JSON: an object of queries, a list of records, or JSON lines.
+
+A run is `{query: {document: score}}`, `{query: [ids]}` or `{query: [[id, score], ...]}`; qrels are
+`{query: {document: grade}}`, `{query: [ids]}`, `{query: [[ids], [ids]]}` for targets, or lists under
+targets, relevant, not_relevant and distractors. Records, in a list or one per line, are for a
+query (`query_id` and `results` or `judgments`) or for a document.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import InputError
+from steelyard.io.columns import check_roles
+from steelyard.io.files import run_name
+from steelyard.io.lists import qrels_of_lists, run_of_lists
+from steelyard.io.records import qrels_of_records, run_of_records
+from steelyard.io.text import Source
+from steelyard.qrels import Qrels
+from steelyard.wording import counted, worded
+
+if TYPE_CHECKING:
+    from steelyard.run import Run
+
+
+_EXPECTED = 'Expected {"query": {"document": number}}, {"query": ["document", ...]} or a list of records.'
+
+
+def read_run(source: Source, columns: Mapping[str, str]) -> Run:
+    """The run of an object or a list of records."""
+    content = source.json
+    if isinstance(content, list):
+        return run_of_records(content, source, columns)
+    check_roles(columns, (), "a JSON object of queries")
+    listed = object_of_queries(content)
+    return run_of_lists(list(listed), list(listed.values()), None, run_name(source.path))
+
+
+def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
+    """The qrels of an object or a list of records."""
+    content = source.json
+    if isinstance(content, list):
+        return qrels_of_records(content, columns)
+    check_roles(columns, (), "a JSON object of queries")
+    judged = object_of_queries(content)
+    return qrels_of_lists(list(judged), list(judged.values()))
+
+
+def read_lines_run(source: Source, columns: Mapping[str, str]) -> Run:
+    """The run of JSON lines."""
+    return run_of_records(source.jsonl, source, columns)
+
+
+def read_lines_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
+    """The qrels of JSON lines."""
+    return qrels_of_records(source.jsonl, columns)
+
+
+def run_bytes(run: Run) -> bytes:
+    """An object of scores; of lists where the run has an order of its own, with scores where it has any."""
+    return _object({query: _results(run, query, rows) for query, rows in _rows_by_query(run).items()})
+
+
+def qrels_bytes(qrels: Qrels) -> bytes:
+    """An object of grades; a list of records, one per judgment, where there are targets."""
+    judged = qrels.judged
+    if not qrels.has_targets:
+        grades = [int(grade) if grade.is_integer() else grade for grade in qrels.grades.tolist()]
+        places = zip(judged.query_ids, judged.starts[:-1].tolist(), judged.starts[1:].tolist(), strict=True)
+        return _object(
+            {query: dict(zip(judged.doc_ids[a:b], grades[a:b], strict=True)) for query, a, b in places}
+        )
+    records = [
+        {name: value for name, value in record.items() if value is not None}
+        for record in qrels.frame.iter_rows(named=True)
+    ]
+    return ("[\n" + ",\n".join(map(_dumps, records)) + "\n]\n").encode()
+
+
+def lines_run_bytes(run: Run) -> bytes:
+    """One line per query: ranked `results` where the run has an order of its own, an object of scores where not."""
+    lines: list[dict[str, Any]] = []
+    for query, rows in _rows_by_query(run).items():
+        results = _results(run, query, rows)
+        if run.ordered and any(score is not None for _, score in rows):
+            results = [{"doc_id": doc, "score": score} for doc, score in rows]
+        line = {"query_id": query, "results": results}
+        if run.seconds is not None and query in run.seconds:
+            line["seconds"] = run.seconds[query]
+        lines.append(line)
+    return json_lines(lines)
+
+
+def lines_qrels_bytes(qrels: Qrels) -> bytes:
+    """One line per query, its judgments as records."""
+    judged: dict[str, list[dict[str, Any]]] = {query: [] for query in qrels.queries}
+    for query, doc, grade, target in qrels.frame.drop_nulls("doc_id").iter_rows():
+        record = {"doc_id": doc, "grade": grade}
+        if qrels.has_targets and target is not None:
+            record["target"] = target
+        judged[query].append(record)
+    return json_lines({"query_id": query, "judgments": records} for query, records in judged.items())
+
+
+def json_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
+    """One JSON object per line; values that JSON has no type for are written as text."""
+    return "".join(f"{_dumps(record)}\n" for record in records).encode()
+
+
+def one_score_each(query: str, rows: list[tuple[str, float | None]]) -> dict[str, float | None]:
+    """An object of document to score; a document that occurs twice is refused."""
+    scores = dict(rows)
+    if len(scores) < len(rows):
+        docs = [doc for doc, _ in rows]
+        twice = next(doc for doc in docs if docs.count(doc) > 1)
+        raise InputError(
+            f"query {query!r}: document {twice!r} occurs twice, and a JSON object holds one score per document. "
+            "Write 'trec-run', 'csv' or 'parquet', or remove the repeats."
+        )
+    return scores
+
+
+def object_of_queries(content: Any) -> dict[str, Any]:
+    """The JSON object; an error if it does not have an object or a list for every query."""
+    if not isinstance(content, dict):
+        raise InputError(f"a JSON {type(content).__name__}. {_EXPECTED}")
+    if not content:
+        raise InputError(f"an empty JSON object. {_EXPECTED}")
+    wrong = [query for query, value in content.items() if not isinstance(value, (dict, list))]
+    if wrong:
+        value = content[wrong[0]]
+        raise InputError(
+            f"{len(wrong):,} of {counted(len(content), 'query', 'queries')} "
+            f"{worded(len(wrong), 'has', 'have')} neither an object nor a list "
+            f"(query {wrong[0]!r}: {str(value)[:40]!r}). {_EXPECTED}"
+        )
+    return content
+
+
+def _rows_by_query(run: Run) -> dict[str, list[tuple[str, float | None]]]:
+    """Each query's (document, score) rows: best first where the run has its own order, otherwise in file order."""
+    frame = run.frame if run.ordered else run.table
+    rows: dict[str, list[tuple[str, float | None]]] = {query: [] for query in run.queries}
+    for query, doc, score in frame.select("query_id", "doc_id", "score").iter_rows():
+        rows[query].append((doc, score))
+    return rows
+
+
+def _results(run: Run, query: str, rows: list[tuple[str, float | None]]) -> Any:
+    """One query's rows as JSON."""
+    if not run.ordered:
+        return one_score_each(query, rows)
+    scored = any(score is not None for _, score in rows)
+    return [[doc, score] for doc, score in rows] if scored else [doc for doc, _ in rows]
+
+
+def _object(queries: Mapping[str, Any]) -> bytes:
+    """An object with one query per line, so that diffs are readable."""
+    lines = [f"{_dumps(query)}: {_dumps(value)}" for query, value in queries.items()]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

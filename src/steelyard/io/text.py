@@ -1,0 +1,243 @@
+"""Text files: blocks of whole lines, UTF-8 and line ends checked, JSON parsed, wrong lines reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
+from steelyard.io.files import open_chunks, read_bytes, read_head
+from steelyard.wording import counted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+BLOCK = 1 << 26
+HEAD = 1 << 18
+_BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Source:
+    """One file to read, compressed or not. What is read is kept, so that several readers can look at it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first 256 KB, decompressed."""
+        return read_head(self.path, HEAD)
+
+    @property
+    def whole_head(self) -> bool:
+        """Whether the head is the whole file."""
+        return len(self.head) < HEAD
+
+    @cached_property
+    def start(self) -> bytes:
+        """The head without a byte order mark and leading white space: the format shows there."""
+        return self.head.removeprefix(_BOM).lstrip()
+
+    @property
+    def first_line(self) -> str:
+        """The first line that is not blank, as far as the head has it."""
+        return self.start.split(b"\n", 1)[0].decode(errors="replace")
+
+    @cached_property
+    def head_lines(self) -> list[bytes]:
+        """The complete lines of the head, without a byte order mark."""
+        head = self.head if self.whole_head else self.head[: self.head.rfind(b"\n") + 1]
+        return checked(head, self.path).split(b"\n")
+
+    @cached_property
+    def data(self) -> bytes:
+        """Every byte, decompressed."""
+        return self.head if self.whole_head else read_bytes(self.path)
+
+    @cached_property
+    def text(self) -> str:
+        """The whole file as text."""
+        return decode(self.data, self.path)
+
+    @cached_property
+    def json(self) -> Any:
+        """The whole file as JSON."""
+        return parse_json(self.text, self.path)
+
+    @cached_property
+    def jsonl(self) -> list[dict[str, Any]]:
+        """The objects of a file with one JSON object per line."""
+        records: list[dict[str, Any]] = []
+        problems: list[tuple[int, str]] = []
+        for number, line in enumerate(self.text.split("\n"), start=1):
+            if not line.strip():
+                continue
+            try:
+                record = parse_json(line)
+            except InputError as error:
+                problems.append((number, error.message))
+                continue
+            if isinstance(record, dict):
+                records.append(record)
+            else:
+                problems.append((number, f"a {type(record).__name__}, not an object"))
+        if problems:
+            raise bad_lines(self.path, problems, "Expected one JSON object per line.")
+        return records
+
+    @cached_property
+    def records(self) -> list[Any]:
+        """The records of a JSON list, or of JSON lines."""
+        listed: list[Any] = self.json if self.start.startswith(b"[") else self.jsonl
+        return listed
+
+    @cached_property
+    def parquet(self) -> pl.DataFrame:
+        """The whole file as a Parquet table."""
+        import io
+
+        import polars as pl
+
+        try:
+            return pl.read_parquet(io.BytesIO(self.data))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(
+                f"starts as a Parquet file but cannot be read as one ({reason}); it may be truncated: "
+                "get a complete copy.",
+                self.path,
+            ) from None
+
+
+def line_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
+    """The file in blocks of whole lines, without a byte order mark; every block is UTF-8 text."""
+    pending: list[bytes] = []
+    held, lines = 0, 0
+    for chunk in open_chunks(path, 1 << 24):
+        pending.append(chunk)
+        held += len(chunk)
+        cut = chunk.rfind(b"\n") + 1
+        if held >= size and cut:
+            block = b"".join([*pending[:-1], chunk[:cut]])
+            pending, held = [chunk[cut:]], len(chunk) - cut
+            yield checked(block, path, lines)
+            lines += block.count(b"\n")
+    block = b"".join(pending)
+    if block:
+        yield checked(block, path, lines)
+
+
+def checked(data: bytes, path: Path, lines_before: int = 0) -> bytes:
+    """The bytes without a byte order mark; an error if they are not UTF-8 text with LF or CR LF line ends."""
+    if not lines_before:
+        if data.startswith(_UTF16):
+            raise InputError(
+                f"UTF-16 text; expected UTF-8. Re-encode the file, as in: iconv -f UTF-16 -t UTF-8 {path.name}",
+                path,
+            )
+        data = data.removeprefix(_BOM)
+    if b"\0" in data:
+        line = lines_before + data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise InputError(
+            f"not text: line {line:,} has a zero byte. Expected a text, JSON, CSV or Parquet file "
+            "(`steelyard validate` shows what a file is).",
+            path,
+        )
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            _refuse_encoding(data, path, lines_before)
+    if b"\r" in data and (bare := data.count(b"\r") - data.count(b"\r\n") - data.endswith(b"\r")):
+        place = next(at for at in _every(data, b"\r") if data[at + 1 : at + 2] != b"\n")
+        line = lines_before + data.count(b"\n", 0, place) + 1
+        raise InputError(
+            f"line {line:,} has a carriage return that does not end a line ({bare:,} in the file); expected "
+            "lines that end in LF or CR LF. Convert the file, as in: tr '\\r' '\\n'",
+            path,
+        )
+    return data
+
+
+def decode(data: bytes, path: Path) -> str:
+    """The text; an error if it is not UTF-8. Carriage returns are left to the caller."""
+    if data.startswith(_UTF16):
+        checked(data, path)
+    data = data.removeprefix(_BOM)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        _refuse_encoding(data, path, 0)
+
+
+def parse_json(text: str, path: Path | None = None) -> Any:
+    """The JSON value. A name that occurs twice in one object is an error: neither value wins silently."""
+    import json
+
+    try:
+        return json.loads(text, object_pairs_hook=unique_names)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"line {error.lineno:,}, column {error.colno:,}: not JSON ({error.msg}). "
+            "The file may be truncated, or have one object per line (format 'jsonl').",
+            path,
+        ) from None
+    except RecursionError:
+        raise InputError("the JSON is nested too deep for qrels or a run.", path) from None
+    except InputError as error:
+        error.path = path
+        raise
+
+
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose names are all different, as `object_pairs_hook` of json."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the name {twice!r} occurs twice in one JSON object; keep one of them.")
+    return found
+
+
+def bad_lines(path: Path, problems: Iterable[tuple[int, str]], expected: str) -> InputError:
+    """The error for lines that are not as expected: the first ten, and the number of the others."""
+    shown: list[str] = []
+    total = 0
+    for line, problem in problems:
+        total += 1
+        if total <= SHOWN_PROBLEMS:
+            shown.append(f"line {line:,}: {problem}")
+    lines = counted(total, "line is", "lines are")
+    return InputError(problem_report(f"{lines} not as expected:", shown, expected, total=total), path)
+
+
+def shortened(text: str, width: int = 60) -> str:
+    """The start of a text, for a message."""
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _every(data: bytes, searched: bytes) -> Iterator[int]:
+    at = data.find(searched)
+    while at >= 0:
+        yield at
+        at = data.find(searched, at + 1)
+
+
+def _refuse_encoding(data: bytes, path: Path, lines_before: int) -> NoReturn:
+    raise bad_lines(
+        path,
+        _undecodable(data, lines_before),
+        f"Expected UTF-8. Re-encode the file, as in: iconv -f LATIN1 -t UTF-8 {path.name}",
+    )
+
+
+def _undecodable(data: bytes, lines_before: int) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(data.split(b"\n"), start=lines_before + 1):
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            yield number, f"byte {error.start + 1} (0x{line[error.start]:02x}) is not UTF-8"

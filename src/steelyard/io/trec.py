@@ -1,0 +1,314 @@
+"""TREC files: runs (`query Q0 document rank score tag`), qrels (`query iteration document grade`), and qrels
+with subtopics (`topic subtopic document judgment`), columns separated by white space.
+
+A run is ordered by score, as in trec_eval; the rank is not used, but must be a number: a shift of
+the columns shows there. The tag may be missing, and words may follow it. The iteration of qrels is
+not used. Subtopics are targets; subtopic 0 with a judgment of 0 or less is no subtopic: this is how
+a document judged for none is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steelyard.alignment.hits import Floats, JudgedDocs
+from steelyard.errors import InputError, problem_report
+from steelyard.io.columns import check_roles
+from steelyard.io.files import read_bytes, run_name
+from steelyard.io.limits import (
+    check_every_query,
+    check_ids,
+    check_no_targets,
+    check_order,
+    check_whole_grades,
+)
+from steelyard.io.text import Source
+from steelyard.io.white_space import (
+    Rows,
+    comment_notes,
+    finite,
+    frame_columns,
+    number,
+    shown,
+)
+from steelyard.native import kernel
+from steelyard.notes import note
+from steelyard.qrels import Qrels, Row
+from steelyard.wording import counted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from steelyard.run import Run
+
+
+_NO_SPACES = "Ids with white space are not possible in a TREC file: use CSV, JSON or Parquet."
+EXPECTED_RUN = (
+    "Expected 6 columns, separated by white space: query Q0 document rank score tag (the tag may be missing). "
+    f"{_NO_SPACES}"
+)
+EXPECTED_QRELS = f"Expected 4 columns, separated by white space: query iteration document grade. {_NO_SPACES}"
+_EXPECTED_DIVERSITY = "Expected 4 columns, separated by white space: topic subtopic document judgment."
+_LARGEST_REGULAR = 1 << 28
+
+
+# Runs
+
+
+def check_run(fields: list[bytes]) -> str | None:
+    """What is wrong with one line of a TREC run; None if nothing is.
+
+    >>> check_run(b"q1 Q0 d1 1 12.5 bm25".split())
+    >>> check_run(b"q1 0 d1 1".split())
+    '4 columns, as in a line of qrels'
+    """
+    count = len(fields)
+    if count < 5:
+        return "4 columns, as in a line of qrels" if count == 4 else counted(count, "column")
+    if fields[2].upper() == b"Q0" and fields[1].upper() != b"Q0":
+        return f"Q0 is in column 3 of {count}; has the query id {shown(b' '.join(fields[:2]))} a space?"
+    if number(fields[3]) is None:
+        return f"{count} columns, and the rank (column 4) is {shown(fields[3])}; has an id a space?"
+    return finite(fields[4], "score")
+
+
+def run_passes(frame: pl.DataFrame) -> bool:
+    """Whether every line of a block passes `check_run`."""
+    import polars as pl
+
+    numbers = frame.select(
+        score=pl.col("c4").cast(pl.Float64, strict=False), rank=pl.col("c3").cast(pl.Float64, strict=False)
+    )
+    shifted = pl.col("c2").is_in(["Q0", "q0"]) & ~pl.col("c1").is_in(["Q0", "q0"])
+    return (
+        not numbers["rank"].null_count()
+        and not numbers["score"].null_count()
+        and bool(numbers["score"].is_finite().all())
+        and not frame.select(shifted.any()).item()
+    )
+
+
+def read_run(source: Source, columns: Mapping[str, str]) -> Run:
+    """The run, its rows in the order of the file; named after its tag, or the file where it has none."""
+    import polars as pl
+
+    from steelyard.run import Run
+
+    check_roles(columns, (), "a TREC run")
+    tags: dict[str, None] = {}
+
+    def keep(frame: pl.DataFrame) -> pl.DataFrame:
+        tags.update(dict.fromkeys(frame["c5"].drop_nulls().unique(maintain_order=True).to_list()))
+        return frame.select(query_id="c0", doc_id="c2", score=pl.col("c4").cast(pl.Float64))
+
+    table, comments = frame_columns(source.path, 6, run_passes, keep, check_run, EXPECTED_RUN)
+    run = Run(table, name=next(iter(tags), run_name(source.path)))
+    run.notes += comment_notes(comments)
+    if len(tags) > 1:
+        run.notes += (note("several-tags", count=len(tags), tags=list(tags)[:3]),)
+    return run
+
+
+def read_ranks(source: Source) -> pl.DataFrame:
+    """The rank column of a TREC run beside its scores: query_id, doc_id, rank, score."""
+    import polars as pl
+
+    def keep(frame: pl.DataFrame) -> pl.DataFrame:
+        numbers = {"rank": pl.col("c3").cast(pl.Float64), "score": pl.col("c4").cast(pl.Float64)}
+        return frame.select(query_id="c0", doc_id="c2", **numbers)
+
+    return frame_columns(source.path, 6, run_passes, keep, check_run, EXPECTED_RUN)[0]
+
+
+def run_bytes(run: Run) -> bytes:
+    """The run, best first. A run without scores gets scores that keep its order: n for the first of n, down to 1."""
+    import polars as pl
+
+    frame = run.frame
+    check_ids(frame, ("query_id", "doc_id"), "trec-run")
+    check_every_query(run.queries, frame["query_id"].unique().to_list(), "trec-run")
+    if frame["score"].null_count():
+        frame = with_scores(frame)
+    elif run.ordered:
+        check_order(frame, "trec-run")
+    tag = "_".join(run.name.split()) or "run"
+    lines = frame.select(
+        "query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag")
+    )
+    return lines.write_csv(separator=" ", include_header=False, quote_style="never").encode()
+
+
+def with_scores(frame: pl.DataFrame) -> pl.DataFrame:
+    """Scores that keep the order of a run without any: n, n - 1, ... 1 in a list of n."""
+    import polars as pl
+
+    return frame.with_columns(score=(pl.len().over("query_id") - pl.col("rank") + 1).cast(pl.Float64))
+
+
+# Qrels
+
+
+def read_regular_qrels(path: Path) -> tuple[JudgedDocs, Floats] | None:
+    """The judged documents and their grades, read by the native kernel; None where it cannot.
+
+    Regular files only: four fields per line, the second always 0 or always Q0, the last a whole
+    number, the lines of a query together, each document once. Any other file, and every file where
+    there is no kernel, is left to `read_qrels`, which gives the same for a regular file.
+    """
+    native = kernel()
+    if native is None or not path.is_file() or path.stat().st_size > _LARGEST_REGULAR:
+        return None
+    found = native.read_qrels(read_bytes(path))
+    if found is None:
+        return None
+    query_ids, starts, doc_ids, grades = found
+    return JudgedDocs(query_ids, np.frombuffer(starts, np.int64), doc_ids), np.frombuffer(grades)
+
+
+def check_qrels(fields: list[bytes]) -> str | None:
+    """What is wrong with one line of TREC qrels; None if nothing is.
+
+    >>> check_qrels(b"q1 0 d1 2".split())
+    >>> check_qrels(b"q1 Q0 d1 1 12.5 bm25".split())
+    '6 columns, as in a line of a run'
+    """
+    count = len(fields)
+    if count != 4:
+        run = count >= 5 and fields[1].upper() == b"Q0"
+        return f"{count} columns, as in a line of a run" if run else counted(count, "column")
+    return finite(fields[3], "grade")
+
+
+def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
+    """The qrels; judgments repeated with the same grade are merged, those that disagree are an error."""
+    check_roles(columns, (), "a TREC qrels file")
+    rows = Rows(source.path, 4, check_qrels, EXPECTED_QRELS)
+    judged: dict[bytes, dict[str, float]] = {}
+    iterations: set[bytes] = set()
+    repeats = 0
+    disagreements: list[str] = []
+    for lines, batch in rows:
+        queries, middle, docs, grades = zip(*batch, strict=True)
+        iterations.update(middle)
+        for row, grade, first in _add_batch(judged, queries, docs, grades):
+            repeats += 1
+            if grade != first:
+                disagreements.append(
+                    f"line {lines[row]:,}: query {queries[row].decode()!r}, document {docs[row].decode()!r}: "
+                    f"graded {grade:g}, and before {first:g}"
+                )
+    if disagreements:
+        raise InputError(
+            problem_report(
+                f"{counted(len(disagreements), 'judgment disagrees', 'judgments disagree')} with an earlier one "
+                "of the same query and document:",
+                disagreements,
+                "Keep one grade for each; where column 2 is a subtopic, read the file with format='trec-diversity'.",
+            )
+        )
+    qrels = Qrels({query.decode(): documents for query, documents in judged.items()})
+    qrels.notes += rows.notes()
+    if repeats:
+        qrels.notes += (note("judgments-merged", count=repeats),)
+    if len(iterations) > 1:
+        some = sorted(value.decode() for value in iterations)[:3]
+        qrels.notes += (note("iterations-ignored", count=len(iterations), values=some),)
+    return qrels
+
+
+def _add_batch(
+    judged: dict[bytes, dict[str, float]],
+    queries: Sequence[bytes],
+    docs: Sequence[bytes],
+    grades: Sequence[bytes],
+) -> Iterator[tuple[int, float, float]]:
+    """Add judgments; those that repeat an earlier one are yielded: the row, its grade and the earlier one."""
+    values = {grade: float(grade) for grade in set(grades)}
+    names = b"\n".join(docs).decode().split("\n")
+    end = 0
+    for query, group in groupby(queries):
+        start, end = end, end + len(list(group))
+        graded = dict(zip(names[start:end], map(values.__getitem__, grades[start:end]), strict=True))
+        if query not in judged and len(graded) == end - start:
+            judged[query] = graded
+            continue
+        documents = judged.setdefault(query, {})
+        for row in range(start, end):
+            grade = values[grades[row]]
+            if names[row] in documents:
+                yield row, grade, documents[names[row]]
+            else:
+                documents[names[row]] = grade
+
+
+def qrels_bytes(qrels: Qrels) -> bytes:
+    """The qrels, with 0 for the iteration."""
+    check_no_targets(qrels, "trec-qrels")
+    check_whole_grades(qrels, "trec-qrels")
+    frame = qrels.frame.drop_nulls("doc_id")
+    check_ids(frame, ("query_id", "doc_id"), "trec-qrels")
+    check_every_query(qrels.queries, frame["query_id"].unique().to_list(), "trec-qrels")
+    rows = frame.select("query_id", "doc_id", "grade").iter_rows()
+    return "".join(f"{query} 0 {doc} {grade}\n" for query, doc, grade in rows).encode()
+
+
+# Qrels with subtopics
+
+
+def has_subtopics(rows: list[list[bytes]]) -> bool:
+    """Whether column 2 is a subtopic: some document is judged twice for one topic, under different ones.
+
+    A column 2 that varies is not enough: some collections give the round of judging there, and
+    judge each document once.
+
+    >>> has_subtopics([[b"51", b"1", b"a", b"1"], [b"51", b"2", b"a", b"0"]])
+    True
+    >>> has_subtopics([[b"1", b"0.5", b"a", b"1"], [b"1", b"1", b"b", b"0"]])
+    False
+    """
+    seen: dict[tuple[bytes, bytes], bytes] = {}
+    return any(seen.setdefault((row[0], row[2]), row[1]) != row[1] for row in rows)
+
+
+def read_diversity_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
+    """The qrels, each subtopic a target of its topic."""
+    check_roles(columns, (), "a TREC qrels file")
+    found = Rows(source.path, 4, check_qrels, _EXPECTED_DIVERSITY)
+    rows: list[Row] = []
+    for _, batch in found:
+        for query, subtopic, doc, grade in batch:
+            value = float(grade)
+            target = None if subtopic == b"0" and value <= 0 else subtopic.decode()
+            rows.append((query.decode(), doc.decode(), value, target))
+    qrels = Qrels.from_rows(rows)
+    repeats = len(rows) - len({(query, doc, target) for query, doc, _, target in rows})
+    qrels.notes += found.notes()
+    if repeats:
+        qrels.notes += (note("judgments-merged", count=repeats),)
+    return qrels
+
+
+def diversity_qrels_bytes(qrels: Qrels) -> bytes:
+    """The qrels, one line per document and target."""
+    import polars as pl
+
+    check_whole_grades(qrels, "trec-diversity")
+    frame = qrels.frame.drop_nulls("doc_id")
+    check_ids(frame, ("query_id", "doc_id", "target"), "trec-diversity")
+    check_every_query(qrels.queries, frame["query_id"].unique().to_list(), "trec-diversity")
+    if not qrels.has_targets:
+        raise InputError(
+            "the qrels have no targets, and every line of a trec-diversity file names one. Write 'trec-qrels'."
+        )
+    if frame.filter((pl.col("target") == "0") & (pl.col("grade") <= 0)).height:
+        raise InputError(
+            "a target is named '0' and judged 0 or less, which a trec-diversity file reads as no target. "
+            "Rename the target, or write 'csv', 'json' or 'parquet'."
+        )
+    rows = frame.select("query_id", pl.col("target").fill_null("0"), "doc_id", "grade").iter_rows()
+    return "".join(f"{query} {target} {doc} {grade}\n" for query, target, doc, grade in rows).encode()
