@@ -399,3 +399,32 @@ def _missing_values(count: int, policy: str, first: str) -> str:
 def _repetitions(count: int, column: str, averaged: bool) -> str:
     what = f"{counted(count, 'repetition')} of each query (column {column!r})"
     return f"{what}: averaged before testing" if averaged else f"{what}: each is a block of its own"
+
+
+# Fusion
+
+
+@_wording("fused-missing-queries", "warning")
+def _fused_missing_queries(run: str, count: int, queries: int) -> str:
+    missing = f"{count:,} of {counted(queries, 'query', 'queries')}"
+    return f"{run} is missing {missing}, which {worded(count, 'is', 'are')} fused from the other runs"
+
+
+@_wording("fused-repeats", "warning")
+def _fused_repeats(run: str, count: int) -> str:
+    return f"{run} repeats {counted(count, 'document')} in a list; the best rank of each counts"
+
+
+@_wording("fused-increasing-scores", "warning")
+def _fused_increasing_scores(run: str) -> str:
+    return f"{run} has scores that increase with the rank, as distances do; the order of its lists is used"
+
+
+@_wording("fused-weight-0", "info")
+def _fused_weight_0(run: str) -> str:
+    return f"{run} has weight 0 and is not used"
+
+
+@_wording("fusion-norm-not-tried", "info")
+def _fusion_norm_not_tried(norm: str, reason: str) -> str:
+    return f"norm={norm} was not tried: {reason.rstrip('.')}"
