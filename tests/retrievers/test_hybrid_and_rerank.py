@@ -42,6 +42,8 @@ def test_bm25_by_name_leaves_out_documents_without_a_shared_word() -> None:
     hybrid = Hybrid(of=["bm25-lucene", {"bm25-plus": {"k1": 1.2}}]).index(CORPUS)
     assert {doc for doc, _ in hybrid.retrieve(["fox"], k=4)[0]} == {"d1", "d3"}
     assert hybrid.retrieve(["unheard", ""], k=4) == [[], []]
+    by_short_name = Hybrid(of=["bm25", "bm25-lucene"]).index(CORPUS)
+    assert {doc for doc, _ in by_short_name.retrieve(["fox"], k=4)[0]} == {"d1", "d3"}
     filled = Hybrid(of=[{"bm25-lucene": {"fill": True}}, "random"]).index(CORPUS)
     assert len(filled.retrieve(["fox"], k=4)[0]) == 4
 

@@ -10,13 +10,15 @@ from steelyard.ids import kind_of
 from steelyard.retrievers.base import (
     Documents,
     Ranked,
+    Retriever,
     RetrieverError,
     checked_corpus,
     checked_index,
     checked_queries,
     whole,
 )
-from steelyard.retrievers.registry import Spec, from_spec
+from steelyard.retrievers.bm25 import BM25
+from steelyard.retrievers.registry import Spec, class_of, from_spec
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -91,11 +93,12 @@ class Hybrid:
         return sum(part.size_in_bytes() for part in self.parts)
 
 
-def _part(spec: Spec) -> Any:
+def _part(spec: Spec) -> Retriever:
+    """A retriever of the hybrid; a BM25 given by name has fill=False unless its settings have fill."""
     if isinstance(spec, str):
         spec = {spec: None}
     if isinstance(spec, Mapping) and len(spec) == 1:
         name, settings = next(iter(spec.items()))
-        if str(name).startswith("bm25-") and isinstance(settings, Mapping | None):
+        if class_of(name)[0] is BM25 and isinstance(settings, Mapping | None):
             spec = {name: {"fill": False, **(settings or {})}}
     return from_spec(spec)
