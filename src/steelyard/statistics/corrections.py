@@ -113,7 +113,7 @@ def tukey(
     (((0, 1), (0, 2), (1, 2)), [True, True, False])
     """
     scores, chosen, left_out = complete_queries(matrix, pairs)
-    checked_count(draws, "draws")
+    draws = checked_count(draws, "draws")
     runs, n = scores.shape
     if (reason := untestable(runs, n)) is not None:
         return untested(chosen, n, left_out, reason)
@@ -175,7 +175,7 @@ def max_t(
     (0.03125, 0.03125, 1.0)
     """
     scores, chosen, left_out = complete_queries(matrix, pairs)
-    checked_count(permutations, "permutations")
+    permutations = checked_count(permutations, "permutations")
     runs, n = scores.shape
     if (reason := untestable(runs, n)) is not None:
         return untested(chosen, n, left_out, reason)

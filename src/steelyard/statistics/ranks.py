@@ -41,7 +41,7 @@ def rank_intervals(
     """
     scores = many_series(matrix)
     checked_level(level)
-    checked_count(draws, "draws")
+    draws = checked_count(draws, "draws")
     runs, n = scores.shape
     if n < 2:
         return [(1, runs)] * runs
@@ -194,7 +194,7 @@ def rank_stability(
     ((0, 1), 0, 0.4167, 1)
     """
     values, shares = composite_parts(means, weights, inverted)
-    checked_count(draws, "draws")
+    draws = checked_count(draws, "draws")
     if concentration <= 0.0:
         raise InputError(f"The concentration of the weights must be above 0, got {concentration}.")
     order = np.argsort(-(values @ shares), kind="stable")

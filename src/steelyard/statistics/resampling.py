@@ -162,8 +162,8 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
     statistic is t.
     """
     matrix = many_series(differences)
-    checked_count(draws, "draws")
-    checked_seed(seed)
+    draws = checked_count(draws, "draws")
+    seed = checked_seed(seed)
     missing = np.isnan(matrix)
     results: dict[int, TestResult] = {}
     by_queries: dict[bytes, list[int]] = {}
@@ -230,8 +230,8 @@ def permutation_tests(
     statistic is the mean difference.
     """
     rows = many_series(matrix)
-    checked_count(permutations, "permutations")
-    checked_seed(seed)
+    permutations = checked_count(permutations, "permutations")
+    seed = checked_seed(seed)
     if pairs is None:
         differences = rows
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from steelyard.retrievers.adapters import Elasticsearch, Http
@@ -229,3 +230,10 @@ def test_the_real_clients(service, library, name, make):
     assert service.requests[-1]["path"].split("?")[0] == "/passages/_search"
     assert service.requests[-1]["body"] == {"size": 2, "query": {"match": {"text": "red fox"}}}
     client.close()
+
+
+def test_k_may_be_a_numpy_integer(service):
+    service.responds(["d1", "d2"])
+    adapter = Http(service.url, body={"text": "{query}", "size": "{k}"})
+    assert adapter.retrieve(["q"], k=np.int64(1)) == [[("d1", 1.0)]]
+    assert service.requests[0]["body"] == {"text": "q", "size": 1}
