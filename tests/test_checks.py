@@ -95,8 +95,8 @@ CALLS = {
     "span scores": lambda n: (
         span_scores(
             Evidence({"q": [[{"doc_id": "d", "start": 0, "end": 3}]]}),
-            {"q": ["c"]},
             [{"chunk_id": "c", "doc_id": "d", "start": 0, "end": 3}],
+            {"q": ["c"]},
             k=n,
         ).means
     ),
