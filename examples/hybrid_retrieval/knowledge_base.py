@@ -219,7 +219,7 @@ class _Writer:
         words = [self._pick(theme.ideas[idea]) for idea in ideas]
         words += [self._frequent(theme.topic) for _ in range(2)]
         words += [self._frequent(self._common) for _ in range(2)]
-        return " ".join(words[place] for place in self._rng.permutation(len(words)).tolist())
+        return " ".join(words[position] for position in self._rng.permutation(len(words)).tolist())
 
     def _pick(self, words: Sequence[str]) -> str:
         return words[int(self._rng.integers(len(words)))]

@@ -85,9 +85,9 @@ class Pool:
         for size in np.unique(magnitude):
             queries = np.flatnonzero(magnitude == size)
             count = self.candidates[queries][:, None]
-            place = np.arange(count.max())
-            row = self.starts[queries][:, None] + place
-            inside = place < count
+            position = np.arange(count.max())
+            row = self.starts[queries][:, None] + position
+            inside = position < count
             keys = np.where(inside, -score[np.minimum(row, self.size - 1)], np.nan)
             ranked = self.starts[queries][:, None] + np.argsort(keys, axis=1, kind="stable")
             order[row[inside]] = ranked[inside]
@@ -115,11 +115,11 @@ def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[st
     documents = sorted({doc for first in firsts for doc in first}, reverse=True)
     rank = np.zeros((len(lists), len(documents)), dtype=np.int64)
     value = np.full((len(lists), len(documents)), np.nan)
-    number = {doc: place for place, doc in enumerate(documents)}
+    number = {doc: position for position, doc in enumerate(documents)}
     for column, first in enumerate(firsts):
-        places = [number[doc] for doc in first]
-        rank[column, places] = np.arange(1, len(places) + 1)
-        value[column, places] = list(first.values())
+        positions = [number[doc] for doc in first]
+        rank[column, positions] = np.arange(1, len(positions) + 1)
+        value[column, positions] = list(first.values())
     return documents, Pool(np.zeros(1, dtype=np.int64), rank, value)
 
 
@@ -299,10 +299,10 @@ class JudgedPool:
 def judged_pool(qrels: Qrels, pooled: PooledRuns) -> JudgedPool:
     """The part of pooled runs whose queries are in the qrels."""
     judged = qrels.judged
-    number = {query: place for place, query in enumerate(judged.query_ids)}
-    place = np.array([number.get(query, -1) for query in pooled.queries], dtype=np.int64)
-    pool, kept = pooled.pool.of_queries(place >= 0)
-    query = place[place >= 0][pool.query]
+    number = {query: position for position, query in enumerate(judged.query_ids)}
+    position = np.array([number.get(query, -1) for query in pooled.queries], dtype=np.int64)
+    pool, kept = pooled.pool.of_queries(position >= 0)
+    query = position[position >= 0][pool.query]
     listed = pl.DataFrame({"query": query, "doc_id": pooled.documents.filter(pl.Series(kept))})
     known = pl.DataFrame(
         {
@@ -313,6 +313,6 @@ def judged_pool(qrels: Qrels, pooled: PooledRuns) -> JudgedPool:
     )
     doc = listed.join(known, on=["query", "doc_id"], how="left", maintain_order="left")["doc"]
     answered = np.zeros(len(judged.query_ids), dtype=np.bool_)
-    answered[place[place >= 0]] = True
+    answered[position[position >= 0]] = True
     answered[[number[empty] for empty in pooled.empty if empty in number]] = True
     return JudgedPool(qrels, pool, query, doc.fill_null(-1).to_numpy(), answered)

@@ -92,14 +92,14 @@ def rbc(pool: Pool, weights: Floats, *, phi: float = 0.8) -> Floats:
 
 def condorcet(pool: Pool, weights: Floats) -> Floats:
     """The number of candidates that the document beats, ties counting one half: x beats y if more lists rank it higher."""
-    place = np.where(pool.found, pool.rank, np.iinfo(np.int32).max).astype(np.int32)
+    position = np.where(pool.found, pool.rank, np.iinfo(np.int32).max).astype(np.int32)
     equal = bool(np.all(weights == weights[0]))
     kind: Any = np.int32 if equal else np.float64
     strength = [kind(1)] * pool.lists if equal else list(weights)
     slack = 0.0 if equal else 1e-9 * float(weights.sum())
     points = np.empty(pool.size)
     for start, count in zip(pool.starts.tolist(), pool.candidates.tolist(), strict=True):
-        here = place[:, start : start + count]
+        here = position[:, start : start + count]
         votes = np.zeros((count, count), dtype=kind)
         for ranks, weight in zip(here, strength, strict=True):
             votes += weight * (ranks[:, None] < ranks[None, :])
@@ -256,7 +256,7 @@ def fuse_lists(
     if not documents:
         return []
     fused = chosen.scores(pool)
-    return [(documents[place], float(fused[place])) for place in pool.best_first(fused).tolist()]
+    return [(documents[position], float(fused[position])) for position in pool.best_first(fused).tolist()]
 
 
 def recipe(

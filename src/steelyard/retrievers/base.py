@@ -94,9 +94,9 @@ def checked_queries(queries: Sequence[str], k: int, label: str) -> list[str]:
         )
     whole_number(f"{label}: k", k, 1, unit="documents")
     listed = list(queries)
-    for place, query in enumerate(listed, 1):
+    for position, query in enumerate(listed, 1):
         if not isinstance(query, str):
-            raise InputError(f"{label}: query {place} is {kind_of(query)}; expected text.")
+            raise InputError(f"{label}: query {position} is {kind_of(query)}; expected text.")
     return listed
 
 
@@ -141,11 +141,11 @@ def top_k(scores: Floats, k: int) -> Integers:
     if k >= len(scores):
         return np.argsort(-scores, kind="stable")
     bound = _bound(scores, k)
-    places = np.flatnonzero(scores > bound)
-    if len(places) < k:
-        places = np.concatenate([places, np.flatnonzero(scores == bound)[: k - len(places)]])
-    order = np.argsort(-scores[places], kind="stable")[:k]
-    return places[order]
+    positions = np.flatnonzero(scores > bound)
+    if len(positions) < k:
+        positions = np.concatenate([positions, np.flatnonzero(scores == bound)[: k - len(positions)]])
+    order = np.argsort(-scores[positions], kind="stable")[:k]
+    return positions[order]
 
 
 def _bound(scores: Floats, k: int) -> float:
@@ -157,9 +157,11 @@ def _bound(scores: Floats, k: int) -> float:
     return float(np.partition(best, len(best) - k)[len(best) - k])
 
 
-def ranked(ids: list[str], places: Integers, scores: Floats) -> Ranked:
+def ranked(ids: list[str], positions: Integers, scores: Floats) -> Ranked:
     """Positions and their scores as (document id, score) pairs."""
-    return [(ids[place], score) for place, score in zip(places.tolist(), scores.tolist(), strict=True)]
+    return [
+        (ids[position], score) for position, score in zip(positions.tolist(), scores.tolist(), strict=True)
+    ]
 
 
 def best(ids: list[str], scores: Floats, k: int) -> Ranked:
@@ -168,5 +170,5 @@ def best(ids: list[str], scores: Floats, k: int) -> Ranked:
     >>> best(["d1", "d2", "d3"], np.array([0.5, 2.0, 1.0]), 2)
     [('d2', 2.0), ('d3', 1.0)]
     """
-    places = top_k(scores, k)
-    return ranked(ids, places, scores[places])
+    positions = top_k(scores, k)
+    return ranked(ids, positions, scores[positions])

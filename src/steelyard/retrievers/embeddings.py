@@ -150,16 +150,16 @@ class MiniLM:
         tokens = [found.ids for found in self._tokenizer.encode_batch(list(texts))]
         vectors = np.zeros((len(texts), self._weights["embeddings.LayerNorm.weight"].shape[0]), np.float32)
         # Texts of similar length are in one batch, so that there is little padding.
-        order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
+        order = sorted(range(len(tokens)), key=lambda position: len(tokens[position]))
         while order:
             longest = len(tokens[order[-1]])
             batch = order[-max(1, _BATCH_TOKENS // longest) :]
             del order[-len(batch) :]
             ids = np.zeros((len(batch), longest), np.int64)
             mask = np.zeros((len(batch), longest), np.float32)
-            for row, place in enumerate(batch):
-                ids[row, : len(tokens[place])] = tokens[place]
-                mask[row, : len(tokens[place])] = 1
+            for row, position in enumerate(batch):
+                ids[row, : len(tokens[position])] = tokens[position]
+                mask[row, : len(tokens[position])] = 1
             vectors[batch] = self._encode(ids, mask)
         return vectors
 

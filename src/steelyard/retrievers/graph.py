@@ -46,7 +46,7 @@ class DocumentGraph:
     The neighbours of document i are `targets[starts[i]:starts[i + 1]]`, in ascending order.
 
     >>> graph = from_links(["a", "b", "c"], {"a": ["b", "c"], "c": ["a"]})
-    >>> [graph.neighbours(place).tolist() for place in range(3)]
+    >>> [graph.neighbours(position).tolist() for position in range(3)]
     [[1, 2], [], [0]]
     """
 
@@ -66,26 +66,26 @@ class DocumentGraph:
         """The memory used by the edges."""
         return self.starts.nbytes + self.targets.nbytes
 
-    def neighbours(self, place: int) -> Integers:
+    def neighbours(self, position: int) -> Integers:
         """The neighbours of a document."""
-        return self.targets[self.starts[place] : self.starts[place + 1]]
+        return self.targets[self.starts[position] : self.starts[position + 1]]
 
-    def table(self, places: Integers) -> tuple[Integers, Bools]:
+    def table(self, positions: Integers) -> tuple[Integers, Bools]:
         """The neighbours of several documents, one row each, padded to the longest; and which cells are not padding."""
-        degrees = self.starts[places + 1] - self.starts[places]
+        degrees = self.starts[positions + 1] - self.starts[positions]
         column = np.arange(max(1, int(degrees.max(initial=0))))
         real = column < degrees[:, None]
-        cells = np.where(real, self.starts[places][:, None] + column, 0)
+        cells = np.where(real, self.starts[positions][:, None] + column, 0)
         rows = self.targets[cells] if len(self.targets) else np.zeros(cells.shape, dtype=np.int64)
         return rows, real
 
-    def among(self, places: Integers) -> Bools:
+    def among(self, positions: Integers) -> Bools:
         """The edges between some documents, as a square matrix: from row to column."""
-        edges = np.zeros((len(places), len(places)), dtype=bool)
-        rows, real = self.table(places)
-        order = np.argsort(places)
-        at = np.minimum(np.searchsorted(places[order], rows), len(places) - 1)
-        inside = real & (places[order][at] == rows)
+        edges = np.zeros((len(positions), len(positions)), dtype=bool)
+        rows, real = self.table(positions)
+        order = np.argsort(positions)
+        at = np.minimum(np.searchsorted(positions[order], rows), len(positions) - 1)
+        inside = real & (positions[order][at] == rows)
         edges[np.nonzero(inside)[0], order[at[inside]]] = True
         return edges
 

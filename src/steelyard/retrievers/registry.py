@@ -53,9 +53,9 @@ def retriever_names() -> list[str]:
     return list(_KNOWN)
 
 
-def is_target(given: Any) -> bool:
+def is_target(value: Any) -> bool:
     """Whether a value is a target (a callable, an object with `retrieve`, or the name of one) and not settings."""
-    return isinstance(given, str) or callable(given) or hasattr(given, "retrieve")
+    return isinstance(value, str) or callable(value) or hasattr(value, "retrieve")
 
 
 def retriever(name: str, settings: Any = None) -> Retriever:
@@ -75,14 +75,14 @@ def retriever(name: str, settings: Any = None) -> Retriever:
         settings = {next(iter(allowed)): settings}
     if not isinstance(settings, Mapping | None):
         raise RetrieverError(f"{name}: the settings are {kind_of(settings)}; expected {{setting: value}}.")
-    given = dict(settings or {})
-    for key in given:
+    chosen = dict(settings or {})
+    for key in chosen:
         if key not in allowed:
             raise RetrieverError(f"{name}: {unknown_name('setting', key, allowed)}")
     for key, parameter in allowed.items():
-        if parameter.default is parameter.empty and key not in given:
+        if parameter.default is parameter.empty and key not in chosen:
             raise RetrieverError(f"{name}: needs the setting {key}. Its settings are {', '.join(allowed)}.")
-    return cast(Retriever, cls(**preset, **given))
+    return cast(Retriever, cls(**preset, **chosen))
 
 
 def retriever_settings(name: str) -> list[str]:
@@ -113,14 +113,14 @@ def from_spec(spec: Spec) -> Retriever:
     return from_object(spec)
 
 
-def from_object(given: Any) -> Retriever:
+def from_object(value: Any) -> Retriever:
     """A retriever object unchanged; a function, a class or an object with `retrieve` through the adapter `python`."""
-    if isinstance(given, Retriever) and not isinstance(given, type):
-        return given
-    if is_target(given) or hasattr(given, "index"):
-        return retriever("python", {"target": given})
+    if isinstance(value, Retriever) and not isinstance(value, type):
+        return value
+    if is_target(value) or hasattr(value, "index"):
+        return retriever("python", {"target": value})
     raise RetrieverError(
-        f"{given!r} is not a retriever; expected a name, {{name: settings}}, a function, or a class or an object with "
+        f"{value!r} is not a retriever; expected a name, {{name: settings}}, a function, or a class or an object with "
         f"index(corpus) and retrieve(queries, k). The names are {', '.join(_KNOWN)}."
     )
 

@@ -98,7 +98,9 @@ class Rerank:
             )
         scores = self._checked(self._score(query, [self._texts[doc] for doc in ids]), len(ids), query)
         best = sorted(zip(ids, scores, strict=True), key=lambda pair: -pair[1])
-        rest = [(doc, best[-1][1] - place) for place, (doc, _) in enumerate(first[self.candidates :], 1)]
+        rest = [
+            (doc, best[-1][1] - position) for position, (doc, _) in enumerate(first[self.candidates :], 1)
+        ]
         return best + rest
 
     def _checked(self, scores: Any, expected: int, query: str) -> list[float]:

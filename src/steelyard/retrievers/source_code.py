@@ -76,13 +76,13 @@ def _file(name: str) -> Path | None:
     if loaded is not None:
         file = getattr(loaded, "__file__", None)
     else:
-        place: list[str] | None = None
+        position: list[str] | None = None
         spec = None
         for part in _with_parents(name):
-            spec = PathFinder.find_spec(part, place)
+            spec = PathFinder.find_spec(part, position)
             if spec is None:
                 return None
-            place = list(spec.submodule_search_locations or [])
+            position = list(spec.submodule_search_locations or [])
         file = spec.origin if spec is not None and spec.has_location else None
     return Path(file) if file and Path(file).is_file() else None
 
@@ -90,7 +90,7 @@ def _file(name: str) -> Path | None:
 def _with_parents(name: str) -> Iterator[str]:
     """The packages of a module, outermost first, and the module itself."""
     parts = name.split(".")
-    return (".".join(parts[: place + 1]) for place in range(len(parts)))
+    return (".".join(parts[: position + 1]) for position in range(len(parts)))
 
 
 def _imported(name: str, file: Path) -> Iterator[str]:

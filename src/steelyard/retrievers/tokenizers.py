@@ -86,9 +86,9 @@ def _regions(word: str) -> tuple[int, int]:
 
 
 def _after_vowel_and_consonant(word: str, at: int) -> int:
-    for place in range(at + 1, len(word)):
-        if word[place] not in _VOWELS and word[place - 1] in _VOWELS:
-            return place + 1
+    for position in range(at + 1, len(word)):
+        if word[position] not in _VOWELS and word[position - 1] in _VOWELS:
+            return position + 1
     return len(word)
 
 

@@ -118,17 +118,17 @@ def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05
     if p.shape != (runs, runs):
         raise InputError(f"Expected p-values of all pairs of {runs} runs, {runs} x {runs}; got {p.shape}.")
     order = np.argsort(-mean, kind="stable")
-    alike = ~((p < alpha) & (mean[:, None] != mean[None, :]))[np.ix_(order, order)]
-    np.fill_diagonal(alike, True)
+    tied = ~((p < alpha) & (mean[:, None] != mean[None, :]))[np.ix_(order, order)]
+    np.fill_diagonal(tied, True)
     letters = [""] * runs
-    shared = np.zeros_like(alike)
+    shared = np.zeros_like(tied)
     names = _letters()
     for one, other in itertools.combinations_with_replacement(range(runs), 2):
-        if not alike[one, other] or shared[one, other]:
+        if not tied[one, other] or shared[one, other]:
             continue
         group = [one] if one == other else [one, other]
         for run in range(runs):
-            if run not in group and alike[run, group].all():
+            if run not in group and tied[run, group].all():
                 group.append(run)
         shared[np.ix_(group, group)] = True
         name = next(names)
