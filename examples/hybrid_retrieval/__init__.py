@@ -1,4 +1,6 @@
-"""Experiments that anyone can run again.
+"""The hybrid-retrieval experiment: GraphFlow and SwarmRerank on a generated knowledge base.
+
+Run it with `python -m examples.hybrid_retrieval` in the root of the repository, or in Python:
 
 >>> from examples.hybrid_retrieval import hybrid_retrieval
 >>> result = hybrid_retrieval(seeds=range(5))            # doctest: +SKIP

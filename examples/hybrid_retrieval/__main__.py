@@ -1,4 +1,4 @@
-"""python -m examples.hybrid_retrieval [SEEDS] prints the experiment's tables as Markdown."""
+"""`python -m examples.hybrid_retrieval [SEEDS]` prints the tables of the experiment as Markdown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steelyard.errors import SteelyardError
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the experiment with as many seeds as asked for, 5 by default; 2 where that is no number."""
+    """Run the experiment with a number of seeds, 5 by default. Returns the exit code: 2 for wrong arguments."""
     if len(arguments) > 1 or not all(argument.isdecimal() for argument in arguments):
         print("usage: python -m examples.hybrid_retrieval [SEEDS]", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""The hybrid-retrieval experiment: GraphFlow against SwarmRerank and its parts, on a generated knowledge base."""
+"""The hybrid-retrieval experiment: GraphFlow compared with SwarmRerank and its parts."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 DEPTH = 20
 MEASURES = ("DR@20", "MRR", "Recall@20", "Diversity@20", "Hit@1", "Hit@5", "Hit@10", "Hit@20", "Latency")
 TESTED = ("MRR", "DR@20")
-"""The measures whose differences from the baseline the experiment is about."""
+"""The measures whose differences from the baseline are shown."""
 
 Makers = Mapping[str, Callable[[int, Dense], Retriever]]
 
 
 @dataclass(frozen=True)
 class HybridRetrieval:
-    """What the experiment found.
+    """The result of the experiment.
 
-    scores: seed, run, query_id and one column per measure. comparison: the variants over all questions, each
-    question's values averaged over the seeds first. by_complexity: the same for the simple (up to 3 right
-    answers), medium (4 to 6) and complex ones.
+    scores: seed, run, query_id and one column per measure. comparison: the variants over all questions, where the
+    values of a question are averaged over the seeds. by_complexity: the same for simple questions (up to 3
+    relevant documents), medium (4 to 6) and complex ones.
     """
 
     base: KnowledgeBase
@@ -48,16 +48,17 @@ class HybridRetrieval:
     by_complexity: dict[str, Comparison]
 
     def to_markdown(self) -> str:
-        """The leaderboard, the tests against the baseline, and both by complexity."""
-        held = self.comparison
-        said = (
+        """The leaderboard, and the tests against the baseline over all questions and by complexity."""
+        comparison = self.comparison
+        summary = (
             f"{len(self.base.texts)} documents, {len(self.base.questions)} questions, "
             f"{counted(len(self.seeds), 'seed')}; paired t-tests against "
-            f"{held.plan.baseline} on each question's mean over the seeds (correction: {held.plan.correction}). "
+            f"{comparison.plan.baseline} on each question's mean over the seeds "
+            f"(correction: {comparison.plan.correction}). "
             "*** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise. Latency is in seconds."
         )
-        parts = ["# Hybrid retrieval", said, leaderboard_markdown(held)]
-        parts += ["## Against the baseline", markdown(_tests({"all": held}))]
+        parts = ["# Hybrid retrieval", summary, leaderboard_markdown(comparison)]
+        parts += ["## Comparison with the baseline", markdown(_tests({"all": comparison}))]
         parts += ["## By complexity", markdown(_tests(self.by_complexity))]
         return "\n\n".join(parts) + "\n"
 
@@ -69,46 +70,47 @@ def hybrid_retrieval(
     variants: Makers | None = None,
     correction: str = "none",
 ) -> HybridRetrieval:
-    """Run the variants over a knowledge base, once for each seed, and compare them with GraphFlow.
+    """Run the variants on a knowledge base, once for each seed, and compare them with GraphFlow.
 
-    seeds: of the walks; the knowledge base stays the same, so that a question's values can be averaged.
+    seeds: seeds of the walks; the knowledge base is the same for all.
     base: a knowledge base; `knowledge_base(seed=0)` by default.
-    variants: name to a maker from seed and embedding; the experiment's six by default. One is `graph-flow`.
-    correction: of the p-values for the number of tests, as `compare` has them.
+    variants: a function from seed and embedding to a retriever, by name; the six of the experiment by default. One
+        is `graph-flow`.
+    correction: correction of the p-values, as for `compare`.
 
-    Every variant answers every question alone, in turn with the others, so that the machine's noise falls on
-    all alike; the first question is asked once more than it counts, to warm up.
+    The variants take turns, one question at a time, so that the latencies are comparable. The first question is
+    run once more in advance, as a warm-up.
     """
     import polars as pl
 
-    held, makers, chosen = base or knowledge_base(), variants or VARIANTS, tuple(seeds)
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise PolicyError(f"the seeds are {list(chosen)}; expected at least one, and each once.")
+    base, makers, seeds = base or knowledge_base(), variants or VARIANTS, tuple(seeds)
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise PolicyError(f"the seeds are {list(seeds)}; expected at least one, and each once.")
     if BASELINE not in makers:
-        raise PolicyError(f"no variant is called {BASELINE!r}, which the others are held against; add it.")
-    fitted = Dense().index(held.corpus)
+        raise PolicyError(f"there is no variant {BASELINE!r}, the baseline of the comparison; add it.")
+    fitted = Dense().index(base.corpus)
     frames = []
-    for seed in chosen:
-        ready = {
-            name: make(seed, Dense(model=fitted.embed, vectors=fitted.vectors)).index(held.corpus)
+    for seed in seeds:
+        retrievers = {
+            name: make(seed, Dense(model=fitted.embed, vectors=fitted.vectors)).index(base.corpus)
             for name, make in makers.items()
         }
-        for run in _answers(ready, held.questions):
-            values = evaluate(held.qrels, run, list(MEASURES)).per_query
+        for run in _runs(retrievers, base.questions):
+            values = evaluate(base.qrels, run, list(MEASURES)).per_query
             frames.append(values.select(pl.lit(seed).alias("seed"), pl.lit(run.name).alias("run"), pl.all()))
     scores = pl.concat(frames)
-    levels = complexity(held.qrels)
-    compared = _compared(scores, correction, levels)
-    parts = {
-        level: _compared(
+    levels = complexity(base.qrels)
+    comparison = _compare(scores, correction, levels)
+    by_complexity = {
+        level: _compare(
             scores.filter(pl.col("query_id").is_in([q for q in levels if levels[q] == level])), correction
         )
-        for level in (cut.value for cut in compared.slices)
+        for level in (cut.value for cut in comparison.slices)
     }
-    return HybridRetrieval(held, chosen, scores, compared, parts)
+    return HybridRetrieval(base, seeds, scores, comparison, by_complexity)
 
 
-def _compared(scores: pl.DataFrame, correction: str, levels: Mapping[str, str] | None = None) -> Comparison:
+def _compare(scores: pl.DataFrame, correction: str, levels: Mapping[str, str] | None = None) -> Comparison:
     return compare_scores(
         scores,
         list(MEASURES),
@@ -121,23 +123,23 @@ def _compared(scores: pl.DataFrame, correction: str, levels: Mapping[str, str] |
     )
 
 
-def _answers(ready: Mapping[str, Retriever], questions: Mapping[str, str]) -> list[Run]:
-    """Each variant's run with each question's seconds."""
-    lists: dict[str, dict[str, list[tuple[str, float]]]] = {name: {} for name in ready}
-    seconds: dict[str, dict[str, float]] = {name: {} for name in ready}
+def _runs(retrievers: Mapping[str, Retriever], questions: Mapping[str, str]) -> list[Run]:
+    """The run of each variant, with the latency of each question."""
+    lists: dict[str, dict[str, list[tuple[str, float]]]] = {name: {} for name in retrievers}
+    seconds: dict[str, dict[str, float]] = {name: {} for name in retrievers}
     for text in list(questions.values())[:1]:
-        for retriever in ready.values():
+        for retriever in retrievers.values():
             retriever.retrieve([text], DEPTH)
     for question, text in questions.items():
-        for name, retriever in ready.items():
-            began = perf_counter()
+        for name, retriever in retrievers.items():
+            start = perf_counter()
             lists[name][question] = retriever.retrieve([text], DEPTH)[0]
-            seconds[name][question] = perf_counter() - began
-    return [Run(lists[name], name, seconds=seconds[name]) for name in ready]
+            seconds[name][question] = perf_counter() - start
+    return [Run(lists[name], name, seconds=seconds[name]) for name in retrievers]
 
 
 def _tests(comparisons: Mapping[str, Comparison]) -> Table:
-    """A row a slice and variant: the means of the tested measures, and how each differs from the baseline."""
+    """One row per slice and variant: the means of the tested measures and their differences from the baseline."""
     columns = ["questions", "run"]
     for measure in TESTED:
         columns += [measure, f"{measure} difference", f"{measure} p", f"{measure} stars"]

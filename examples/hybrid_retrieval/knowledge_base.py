@@ -1,11 +1,10 @@
-"""A generated knowledge base: texts, links, questions and their answer key, all from one seed.
+"""A generated knowledge base: texts, links, questions and qrels, all from one seed.
 
-Topics hold themes. A theme is a handful of ideas and has two to ten documents, the right answers to the
-questions about it; an idea has several words for it, and every document has its own habit of wording, so
-that a right answer need not share the question's words. Some documents are edited copies of another and
-satisfy the same target.
-Documents link to others of their theme and topic, to overview pages (the hubs, which mention every theme of
-their topic and answer no question) and now and then elsewhere; a few link nowhere.
+A topic has several themes. A theme has several ideas and two to ten documents, which are the relevant documents of
+the questions about it. An idea has several words, and every document prefers one of them, so that a relevant
+document need not share the words of the question. Some documents are edited copies of another and satisfy the same
+target. Documents link to others of their theme and topic, to overview pages (the hubs, which mention every theme of
+their topic and are not relevant to any question) and sometimes to any other document; a few have no links.
 """
 
 from __future__ import annotations
@@ -23,42 +22,21 @@ from steelyard.qrels import Qrels
 
 Words: TypeAlias = list[str]
 
-_ONSETS = [
-    "b",
-    "d",
-    "f",
-    "g",
-    "k",
-    "l",
-    "m",
-    "n",
-    "p",
-    "r",
-    "s",
-    "t",
-    "v",
-    "z",
-    "br",
-    "dr",
-    "gr",
-    "kl",
-    "pl",
-    "st",
-    "tr",
-]
-_VOWELS = ["a", "e", "i", "o", "u"]
+_ONSETS = [*"bdfgklmnprstvz", "br", "dr", "gr", "kl", "pl", "st", "tr"]
+_VOWELS = [*"aeiou"]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a knowledge base looks like. Chances are per document; the defaults are the experiment's.
+    """The parameters of a knowledge base. Probabilities are per document; the defaults are those of the experiment.
 
     themes: per topic; questions: per theme. overviews: hubs per topic. ideas: per theme; wordings: per idea.
-    habit: how often a document keeps to its own word for an idea. on_theme, on_topic: shares of a text's
-    words that come from its theme and its topic; the rest is common to all.
-    copies: how often a document is an edited copy of another of its theme; edited: share of words changed.
-    theme_link: chance of a link to each other document of the theme. topic_links: mean links to the rest
-    of the topic. stray: chance of a link to anywhere. orphans: share of documents that link nowhere.
+    habit: probability that a document uses its preferred word for an idea. length: words per document. on_theme,
+    on_topic: shares of the words that come from its theme and its topic; the other words are common to all.
+    copies: probability that a document is an edited copy of another of its theme; edited: share of words changed.
+    theme_link: probability of a link to each other document of the theme. topic_links, hub_links: mean number of
+    links to the topic and to its hubs. stray: probability of a link to any document. orphans: share of documents
+    without links.
     """
 
     documents: int = 500
@@ -83,7 +61,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class KnowledgeBase:
-    """Documents by id, their links, questions by id, and each question's targets (ids that satisfy each)."""
+    """Documents by id, their links, questions by id, and the targets of each question (the ids that satisfy each)."""
 
     texts: dict[str, str]
     links: dict[str, list[str]]
@@ -98,15 +76,15 @@ class KnowledgeBase:
 
     @cached_property
     def qrels(self) -> Qrels:
-        """The answer key: several documents may satisfy one target."""
+        """The qrels: several documents may satisfy one target."""
         return Qrels(self.targets)
 
 
 def knowledge_base(seed: int = 0, shape: Shape | None = None) -> KnowledgeBase:
     """A knowledge base from a seed.
 
-    >>> made = knowledge_base(seed=0)
-    >>> len(made.texts), len(made.questions), len(made.hubs)
+    >>> base = knowledge_base(seed=0)
+    >>> len(base.texts), len(base.questions), len(base.hubs)
     (500, 240, 50)
     """
     return _Writer(np.random.default_rng(seed), shape or Shape()).write()
@@ -130,14 +108,14 @@ class _Topic:
 
 
 class _Writer:
-    """Writes one knowledge base; everything random comes from one generator, in one order."""
+    """Writes one knowledge base, with one random generator."""
 
     def __init__(self, rng: np.random.Generator, shape: Shape) -> None:
         per_topic, rest = divmod(shape.documents, shape.topics)
         self._answers = per_topic - shape.overviews
         if rest or not 2 * shape.themes <= self._answers <= 10 * shape.themes:
             raise PolicyError(
-                f"{shape.documents} documents do not make {shape.topics} topics of {shape.overviews} overviews and "
+                f"{shape.documents} documents cannot be divided into {shape.topics} topics of {shape.overviews} overviews and "
                 f"{shape.themes} themes with 2 to 10 documents each; change documents, topics or themes."
             )
         self._rng = rng
@@ -146,33 +124,33 @@ class _Writer:
         self._common = self._new_words(400)
 
     def write(self) -> KnowledgeBase:
-        made = KnowledgeBase({}, {}, {}, {})
-        topics = [self._write_topic(made, f"t{number}") for number in range(self._shape.topics)]
-        made.hubs.extend(hub for topic in topics for hub in topic.hubs)
-        self._link(made, topics)
+        base = KnowledgeBase({}, {}, {}, {})
+        topics = [self._write_topic(base, f"t{number}") for number in range(self._shape.topics)]
+        base.hubs.extend(hub for topic in topics for hub in topic.hubs)
+        self._link(base, topics)
         for topic in topics:
             for theme in topic.themes:
                 for _ in range(self._shape.questions):
-                    question = f"q{len(made.questions) + 1}"
-                    made.questions[question] = self._question(theme)
-                    made.targets[question] = theme.targets
-        return made
+                    question = f"q{len(base.questions) + 1}"
+                    base.questions[question] = self._question(theme)
+                    base.targets[question] = theme.targets
+        return base
 
-    def _write_topic(self, made: KnowledgeBase, name: str) -> _Topic:
+    def _write_topic(self, base: KnowledgeBase, name: str) -> _Topic:
         words = self._new_words(60)
         themes = []
         for number, size in enumerate(self._sizes()):
             ideas = [self._new_words(self._shape.wordings) for _ in range(self._shape.ideas)]
-            targets = self._write_theme(made, f"{name}-{number}", ideas, words, size)
+            targets = self._write_theme(base, f"{name}-{number}", ideas, words, size)
             themes.append(_Theme(ideas, words, targets))
         hubs = [f"{name}-overview-{number}" for number in range(self._shape.overviews)]
         every_word = [word for theme in themes for idea in theme.ideas for word in idea]
         for hub in hubs:
-            made.texts[hub] = " ".join(self._text(every_word, words))
+            base.texts[hub] = " ".join(self._text(every_word, words))
         return _Topic(themes, hubs)
 
     def _new_words(self, count: int) -> Words:
-        """Words that nothing else of this knowledge base uses."""
+        """New words that are not used elsewhere in this knowledge base."""
         found: Words = []
         while len(found) < count:
             size = int(self._rng.integers(2, 5))
@@ -184,29 +162,29 @@ class _Writer:
         return found
 
     def _sizes(self) -> list[int]:
-        """How many documents each theme of a topic has: from 2 to 10, and the topic's in all."""
+        """The number of documents of each theme of a topic: from 2 to 10, with a fixed sum."""
         while True:
             sizes = self._rng.integers(2, 11, size=self._shape.themes)
             if sizes.sum() == self._answers:
                 return [int(size) for size in sizes]
 
     def _write_theme(
-        self, made: KnowledgeBase, name: str, theme: Sequence[Words], topic: Words, size: int
+        self, base: KnowledgeBase, name: str, theme: Sequence[Words], topic: Words, size: int
     ) -> list[list[str]]:
         targets: list[list[str]] = []
         for number in range(size):
             doc = f"{name}-{number}"
             if targets and self._rng.random() < self._shape.copies:
                 target = targets[int(self._rng.integers(len(targets)))]
-                made.texts[doc] = " ".join(self._edited(made.texts[target[0]].split(), topic))
+                base.texts[doc] = " ".join(self._edited(base.texts[target[0]].split(), topic))
                 target.append(doc)
             else:
-                made.texts[doc] = " ".join(self._text(self._habits(theme), topic))
+                base.texts[doc] = " ".join(self._text(self._habits(theme), topic))
                 targets.append([doc])
         return targets
 
     def _habits(self, theme: Sequence[Words]) -> Words:
-        """Words on the ideas that a document treats (two thirds of its theme's), in its own wording."""
+        """Words for the ideas of a document (two thirds of those of its theme), mostly its preferred ones."""
         treated = self._rng.permutation(len(theme))[: max(1, 2 * len(theme) // 3)]
         words: Words = []
         for idea in treated.tolist():
@@ -236,36 +214,36 @@ class _Writer:
         ]
 
     def _question(self, theme: _Theme) -> str:
-        """Three ideas of the theme in any wording, two words of its topic and two common ones."""
+        """Words for three ideas of the theme, two words of its topic and two common ones."""
         ideas = self._rng.permutation(len(theme.ideas))[:3].tolist()
         words = [self._pick(theme.ideas[idea]) for idea in ideas]
         words += [self._frequent(theme.topic) for _ in range(2)]
         words += [self._frequent(self._common) for _ in range(2)]
-        return " ".join(words[place] for place in self._rng.permutation(len(words)).tolist())
+        return " ".join(words[position] for position in self._rng.permutation(len(words)).tolist())
 
     def _pick(self, words: Sequence[str]) -> str:
         return words[int(self._rng.integers(len(words)))]
 
     def _frequent(self, words: Sequence[str]) -> str:
-        """A word by Zipf's law: the n-th in proportion to 1 / n."""
-        # For u uniform from 0 to 1, (N + 1) ** u has a density in proportion to 1 / n.
+        """A word by Zipf's law: the n-th with probability proportional to 1 / n."""
+        # For u uniform from 0 to 1, (N + 1) ** u has a density proportional to 1 / n.
         return words[int((len(words) + 1) ** self._rng.random()) - 1]
 
-    def _link(self, made: KnowledgeBase, topics: Sequence[_Topic]) -> None:
+    def _link(self, base: KnowledgeBase, topics: Sequence[_Topic]) -> None:
         answers = [doc for topic in topics for theme in topic.themes for doc in theme.documents]
         orphans = {doc for doc in answers if self._rng.random() < self._shape.orphans}
-        everything = [doc for doc in made.texts if doc not in orphans]
-        made.links.update({doc: [] for doc in orphans})
+        everything = [doc for doc in base.texts if doc not in orphans]
+        base.links.update({doc: [] for doc in orphans})
         for topic in topics:
             themes = [[doc for doc in theme.documents if doc not in orphans] for theme in topic.themes]
             in_topic = [doc for theme in themes for doc in theme]
             for theme in themes:
                 for doc in theme:
-                    made.links[doc] = self._links_of(doc, theme, in_topic, topic.hubs, everything)
+                    base.links[doc] = self._links_of(doc, theme, in_topic, topic.hubs, everything)
             for hub in topic.hubs:
                 pages = [self._pick(in_topic) for _ in range(len(in_topic) // 3)]
                 others = [topics[int(self._rng.integers(len(topics)))].hubs[0] for _ in range(3)]
-                made.links[hub] = _without(hub, [*pages, *others])
+                base.links[hub] = _without(hub, [*pages, *others])
 
     def _links_of(self, doc: str, theme: Words, in_topic: Words, hubs: Words, everything: Words) -> list[str]:
         links = [other for other in theme if self._rng.random() < self._shape.theme_link]

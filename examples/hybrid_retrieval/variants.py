@@ -1,4 +1,4 @@
-"""The six variants of the hybrid-retrieval experiment: one baseline, and one reranker in five settings."""
+"""The six variants of the hybrid-retrieval experiment: the baseline, and SwarmRerank with five settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steelyard.retrievers import Dense, GraphFlow, Retriever, SwarmRerank
 BASELINE = "graph-flow"
 SWARM = "swarm-rerank"
 
-# Each adds to the one before: agents, then edges with two reasons to leap, then all of them and node quality.
+# From plain semantic search to the full reranker: agents, edges with reasons to leap, then node quality.
 _SETTINGS: dict[str, dict[str, object]] = {
     "semantic": {"agents": 0, "quality": 0},
     "leaping": {"leap_when": "always", "quality": 0},
@@ -30,4 +30,4 @@ VARIANTS: dict[str, Callable[[int, Dense], Retriever]] = {
     BASELINE: lambda seed, embedding: GraphFlow(embedding=embedding, seed=seed, name=BASELINE),
     **{name: _swarm(name) for name in _SETTINGS},
 }
-"""Name to a maker of the retriever, from a seed and an embedding."""
+"""A function from a seed and an embedding to a retriever, by name."""

@@ -655,3 +655,32 @@ def _retrieved_chunks_unknown(count: int) -> str:
         "retrieved chunks are not among the chunks and count",
     )
     return f"{are} as no text"
+
+
+# Fusion
+
+
+@_wording("fused-missing-queries", "warning")
+def _fused_missing_queries(run: str, count: int, queries: int) -> str:
+    missing = f"{count:,} of {counted(queries, 'query', 'queries')}"
+    return f"{run} is missing {missing}, which {worded(count, 'is', 'are')} fused from the other runs"
+
+
+@_wording("fused-repeats", "warning")
+def _fused_repeats(run: str, count: int) -> str:
+    return f"{run} repeats {counted(count, 'document')} in a list; the best rank of each counts"
+
+
+@_wording("fused-increasing-scores", "warning")
+def _fused_increasing_scores(run: str) -> str:
+    return f"{run} has scores that increase with the rank, as distances do; the order of its lists is used"
+
+
+@_wording("fused-weight-0", "info")
+def _fused_weight_0(run: str) -> str:
+    return f"{run} has weight 0 and is not used"
+
+
+@_wording("fusion-norm-not-tried", "info")
+def _fusion_norm_not_tried(norm: str, reason: str) -> str:
+    return f"norm={norm} was not tried: {reason.rstrip('.')}"

@@ -1,4 +1,4 @@
-"""The hybrid-retrieval experiment: what it must show, and its numbers recomputed the plain way."""
+"""The hybrid-retrieval experiment: its main result, and its numbers computed from the definitions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from scipy import stats
 from steelyard.errors import SteelyardError
 from steelyard.retrievers import Dense, Retriever
 
+ROOT = Path(__file__).parents[2]
 SMALL = Shape(documents=100, topics=2, questions=1)
 
 
@@ -94,7 +95,7 @@ def test_tests_are_paired_over_questions_on_means_over_seeds(small):
         assert pair.stars == published_stars(expected)
 
 
-def test_questions_are_split_by_their_number_of_right_answers(small):
+def test_questions_are_split_by_their_number_of_relevant_documents(small):
     seen = set()
     for level, comparison in small.by_complexity.items():
         for question in comparison.score_tables[0].queries:
@@ -105,7 +106,7 @@ def test_questions_are_split_by_their_number_of_right_answers(small):
     assert [cut.value for cut in small.comparison.slices] == list(small.by_complexity)
 
 
-def test_the_same_seeds_give_the_same_scores_but_for_time(small):
+def test_the_same_seeds_give_the_same_scores_except_latency(small):
     again = hybrid_retrieval(seeds=[3, 4], base=knowledge_base(seed=5, shape=SMALL))
     assert again.scores.drop("Latency").equals(small.scores.drop("Latency"))
 
@@ -132,25 +133,25 @@ def test_the_tables_have_every_variant_measure_and_slice(small):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"seeds": []}, "expected at least one"),
         ({"seeds": [1, 1]}, "each once"),
-        ({"variants": {"semantic": VARIANTS["semantic"]}}, "no variant is called 'graph-flow'"),
+        ({"variants": {"semantic": VARIANTS["semantic"]}}, "there is no variant 'graph-flow'"),
     ],
 )
-def test_what_cannot_be_run_is_refused(wrong, said):
-    with pytest.raises(SteelyardError, match=said):
+def test_wrong_settings_are_refused(wrong, message):
+    with pytest.raises(SteelyardError, match=message):
         hybrid_retrieval(**wrong)
 
 
 def command(*arguments):
     module = [sys.executable, "-m", "examples.hybrid_retrieval"]
-    return subprocess.run([*module, *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run([*module, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("arguments", [["five"], ["1", "2"], ["0"]])
-def test_the_command_refuses_what_is_no_number_of_seeds(arguments):
+def test_the_command_refuses_a_wrong_number_of_seeds(arguments):
     done = command(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert "usage" in done.stderr or "expected" in done.stderr
@@ -164,9 +165,9 @@ def test_the_command_prints_the_tables():
 
 
 @pytest.mark.slow
-def test_the_page_shows_what_comes_out(whole):
-    page = (Path(__file__).parents[2] / "docs/hybrid-retrieval.md").read_text("utf-8")
-    table = page.partition("## What came out\n\n")[2].partition("\n\n")[0].splitlines()
+def test_the_documentation_has_the_results(whole):
+    page = (ROOT / "docs/hybrid-retrieval.md").read_text("utf-8")
+    table = page.partition("## Results\n\n")[2].partition("\n\n")[0].splitlines()
     head, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in table)
     shown = {row[0]: dict(zip(head, row, strict=True)) for row in rows[1:]}
     assert list(shown) == [standing.run for standing in whole.comparison.leaderboard_rows]
@@ -191,13 +192,13 @@ def test_it_stays_ahead_with_holm_and_with_one_value_per_theme(whole):
     frame = whole.scores.group_by("run", "query_id", maintain_order=True).mean()
     swarm, flow = (frame.filter(run=name)["DR@20"].to_numpy() for name in ("swarm-rerank", "graph-flow"))
     assert stats.ttest_rel(swarm, flow).pvalue * len(whole.comparison.tested_pairs) < 0.001
-    # The three questions about a theme have the same right answers; one mean per theme is the careful test.
+    # The three questions about a theme have the same relevant documents, so this test uses one mean per theme.
     themes = [values.reshape(80, 3).mean(axis=1) for values in (swarm, flow)]
     assert stats.ttest_rel(*themes).pvalue < 0.001
 
 
 @pytest.mark.slow
-def test_graph_flow_is_no_straw_man(whole):
+def test_graph_flow_is_a_strong_baseline(whole):
     row = {standing.run: standing.means for standing in whole.comparison.leaderboard_rows}
     assert row["graph-flow"]["DR@20"] > 0.8
     deep = {

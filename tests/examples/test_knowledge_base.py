@@ -1,4 +1,4 @@
-"""The generated knowledge base: what it promises about itself."""
+"""The generated knowledge base: its documented properties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_it_has_500_documents_in_10_topics(base):
     assert all(len(text.split()) == 60 for text in base.texts.values())
 
 
-def test_questions_have_2_to_10_right_answers_that_exist(base):
+def test_questions_have_2_to_10_relevant_documents_that_exist(base):
     sizes = set()
     for question, targets in base.targets.items():
         answers = [doc for target in targets for doc in target]
@@ -63,7 +63,7 @@ def test_the_link_graph_is_directed_and_has_hubs_and_orphans(base):
     assert 20 < len(orphans) < 80
 
 
-def test_links_help_but_do_not_give_the_answer_away(base):
+def test_a_tenth_to_a_third_of_links_lead_to_another_relevant_document(base):
     shares = []
     for targets in base.targets.values():
         answers = {doc for target in targets for doc in target}
@@ -72,12 +72,12 @@ def test_links_help_but_do_not_give_the_answer_away(base):
     assert 0.1 < sum(shares) / len(shares) < 0.3
 
 
-def test_the_same_seed_makes_the_same_base_and_another_another(base):
+def test_the_same_seed_gives_the_same_base_and_another_seed_another(base):
     assert knowledge_base(seed=0) == base
     assert knowledge_base(seed=1).texts != base.texts
 
 
-def test_the_corpus_and_the_answer_key_carry_links_and_targets(base):
+def test_the_corpus_has_links_and_the_qrels_have_targets(base):
     assert dict(base.corpus) == base.texts
     assert {doc: list(links) for doc, links in base.corpus.links.items()} == base.links
     frame = base.qrels.frame
@@ -85,8 +85,8 @@ def test_the_corpus_and_the_answer_key_carry_links_and_targets(base):
     assert frame["query_id"].n_unique() == 240
 
 
-def test_a_shape_that_cannot_be_is_refused():
-    with pytest.raises(SteelyardError, match="do not make 10 topics"):
+def test_an_impossible_shape_is_refused():
+    with pytest.raises(SteelyardError, match="cannot be divided into 10 topics"):
         knowledge_base(shape=Shape(documents=505))
     with pytest.raises(SteelyardError, match="2 to 10 documents"):
         knowledge_base(shape=Shape(documents=1000))

@@ -1,4 +1,4 @@
-"""Fusion of one query's lists, written as plainly as it can be: what the real one is held to."""
+"""Fusion of the lists of one query, written as simply as possible: the reference for the tests."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def fused(lists, method, norm="min-max", weights=None):
         return {doc: points(doc, len(pool), ranks, weights) for doc in pool}
     if method == "condorcet":
         return {doc: duels(doc, pool, ranks, weights) for doc in pool}
-    made = {}
+    scores_of = {}
     for doc in pool:
         having = [place for place, rank in enumerate(ranks) if doc in rank]
         own = [weights[place] for place in having]
         if method in ("rrf", "rbc", "isr", "logn-isr"):
-            made[doc] = from_ranks(method, [ranks[place][doc] for place in having], own)
+            scores_of[doc] = from_ranks(method, [ranks[place][doc] for place in having], own)
         else:
-            made[doc] = from_scores(method, [scores[place][doc] for place in having], own)
-    return made
+            scores_of[doc] = from_scores(method, [scores[place][doc] for place in having], own)
+    return scores_of
 
 
 def from_ranks(method, ranks, weights, k=60, phi=0.8, sigma=0.01):

@@ -1,6 +1,6 @@
-"""Run as a program: runs and the fusions asked for in as JSON, ranx's fused runs out.
+"""A program: reads runs and fusions as JSON, writes ranx's fused runs.
 
-A process of its own, so that numba's compiler can be switched off before it is imported.
+It is a separate process, so that numba's compiler can be switched off before it is imported.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import sys
 def main() -> None:
     import ranx
 
-    asked = json.load(sys.stdin)
+    given = json.load(sys.stdin)
     answers = []
-    for fusion in asked["fusions"]:
-        runs = [ranx.Run(run, name=str(number)) for number, run in enumerate(asked["runs"])]
-        made = ranx.fuse(runs, norm=fusion["norm"], method=fusion["method"], params=fusion["params"])
-        answers.append({query: dict(listed) for query, listed in made.run.items()})
+    for fusion in given["fusions"]:
+        runs = [ranx.Run(run, name=str(number)) for number, run in enumerate(given["runs"])]
+        fused = ranx.fuse(runs, norm=fusion["norm"], method=fusion["method"], params=fusion["params"])
+        answers.append({query: dict(listed) for query, listed in fused.run.items()})
     json.dump(answers, sys.stdout, default=float)
 
 

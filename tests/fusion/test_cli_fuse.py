@@ -1,4 +1,4 @@
-"""steelyard fuse: what it writes, prints and refuses."""
+"""steelyard fuse: its output and its errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_fused_to_a_file(files, tmp_path, capsys):
     assert run(["fuse", first, second, "--method", "rrf", "--k", "10", "-o", str(target)]) == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert "run 'two' lacks 1 of 6 queries" in err
+    assert "run 'two' is missing 1 of 6 queries" in err
     assert sy.Run.read(target) == sy.fuse([first, second], method="rrf", k=10)
     assert sy.Run.read(target).name == "rrf(one,two)"
 
@@ -110,7 +110,7 @@ def test_the_simplex_by_name(files, capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (["--method", "rff"], "Did you mean rrf"),
         (["--weights", "1;2"], "not numbers"),
@@ -122,13 +122,13 @@ def test_the_simplex_by_name(files, capsys):
         (["--tune", "QRELS", "--grid", "k=a"], "not numbers"),
     ],
 )
-def test_wrong_commands_end_with_2(files, capsys, given, said):
+def test_wrong_commands_exit_with_2(files, capsys, given, message):
     assert run(["fuse", *files[1:], *(files[0] if word == "QRELS" else word for word in given)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert said in err
+    assert message in err
 
 
-def test_one_run_is_too_few(files, capsys):
+def test_one_run_is_an_error(files, capsys):
     assert run(["fuse", files[1]]) == 2
-    assert "give two or more" in capsys.readouterr().err
+    assert "expected two or more runs" in capsys.readouterr().err

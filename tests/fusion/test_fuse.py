@@ -1,4 +1,4 @@
-"""fuse(): whole runs in every form, queries that some lack, ties, depth, and what is refused."""
+"""fuse(): runs in every form, missing queries, ties, depth, and errors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from plain_fusion import fused as plainly_fused
 
 import steelyard as sy
 from steelyard.fusion.methods import METHODS, fuse_lists
+from steelyard.notes import note
 
 A = {"q1": {"x": 3.0, "y": 2.0, "z": 1.0}, "q2": {"m": 5.0, "n": 4.0}}
 B = {"q1": {"y": 0.9, "w": 0.4}, "q3": {"k": 1.0, "j": 0.5}}
@@ -33,7 +34,7 @@ def random_run(rng, queries, docs=12):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_many_queries_at_once_are_each_query_by_itself(method):
-    """Ties, empty lists and queries that some runs lack, against the plain reference one query at a time."""
+    """Ties, empty lists and missing queries, compared with the plain reference one query at a time."""
     rng = np.random.default_rng(3)
     runs = [random_run(rng, 60) for _ in range(3)]
     found = lists_of(sy.fuse(runs, method))
@@ -47,18 +48,18 @@ def test_many_queries_at_once_are_each_query_by_itself(method):
         assert found[query] == fuse_lists([run.get(query, []) for run in ranked], method)
 
 
-def test_queries_that_a_run_lacks_are_fused_from_the_others_and_counted():
+def test_queries_missing_from_a_run_are_fused_from_the_others_and_counted():
     fused = sy.fuse([sy.Run(A, "a"), sy.Run(B, "b")])
     assert lists_of(fused)["q2"] == [("m", 1 / 61), ("n", 1 / 62)]
     assert fused.queries == ["q1", "q2", "q3"]
-    assert fused.notes == (
-        "run 'a' lacks 1 of 3 queries: fused from the runs that have it",
-        "run 'b' lacks 1 of 3 queries: fused from the runs that have it",
+    assert fused.notes == tuple(
+        note("fused-missing-queries", run=run, count=1, queries=3) for run in ("run 'a'", "run 'b'")
     )
-    assert "lacks 1 of 3" in str(sy.evaluate({"q1": ["y"]}, fused, "RR").coverage)
+    assert str(fused.notes[0]) == "run 'a' is missing 1 of 3 queries, which is fused from the other runs"
+    assert "missing 1 of 3" in str(sy.evaluate({"q1": ["y"]}, fused, "RR").coverage)
 
 
-def test_the_fused_run_has_a_name_scores_and_the_tie_rule_of_evaluate():
+def test_the_fused_run_has_a_name_scores_and_the_tie_policy_of_evaluate():
     fused = sy.fuse([sy.Run({"q": ["a", "b"]}, "one"), sy.Run({"q": ["b", "a"]}, "two")])
     assert fused.name == "rrf(one,two)"
     assert not fused.ordered
@@ -70,18 +71,18 @@ def test_the_fused_run_has_a_name_scores_and_the_tie_rule_of_evaluate():
     assert sy.fuse([A] * 7).name == "rrf(7 runs)"
 
 
-def test_a_run_that_carries_its_own_order_is_ranked_by_it():
+def test_a_run_with_its_own_order_is_ranked_by_it():
     own = sy.Run({"q": [("a", 0.5), ("b", 0.5), ("c", 0.5)]}, "own")
     by_scores = sy.Run({"q": {"a": 0.5, "b": 0.5, "c": 0.5}}, "scores")
     assert dict(lists_of(sy.fuse([own, {"q": []}]))["q"])["a"] == 1 / 61
     assert dict(lists_of(sy.fuse([by_scores, {"q": {}}]))["q"])["a"] == 1 / 63
 
 
-def test_distances_are_noticed():
-    """A retriever's answer whose scores rise down the list is fused by rank as it stands, and said."""
+def test_scores_that_increase_with_the_rank_are_reported():
+    """A retriever's list whose scores are distances is fused in its order, with a note."""
     distances = sy.Run({"q": [("a", 0.1), ("b", 0.7)]}, "distances")
     fused = sy.fuse([distances, sy.Run({"q": ["a"]}, "other")])
-    assert fused.notes == ("run 'distances' has scores that rise down a list: its own order gives the ranks",)
+    assert fused.notes == (note("fused-increasing-scores", run="run 'distances'"),)
     assert fused.frame["doc_id"].to_list() == ["a", "b"]
 
 
@@ -95,11 +96,11 @@ def test_ranked_ids_are_fused_by_rank():
         sy.fuse([sy.Run(A, "a"), ranked], "combsum")
 
 
-def test_documents_that_a_list_repeats_count_at_their_best_place():
+def test_repeated_documents_count_at_their_best_rank():
     again = sy.Run({"q": ["x", "x", "y", "x"]}, "again")
     fused = sy.fuse([again, {"q": ["y"]}])
     assert dict(lists_of(fused)["q"]) == {"y": 1 / 62 + 1 / 61, "x": 1 / 61}
-    assert fused.notes == ("run 'again' repeats 2 documents: the best place of each counts",)
+    assert fused.notes == (note("fused-repeats", run="run 'again'", count=2),)
     import polars as pl
 
     frame = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["x", "y", "x"], "score": [1.0, 2.0, 3.0]})
@@ -113,7 +114,7 @@ def test_depth_cuts_the_fused_lists():
     assert lists_of(fused)["q1"] == lists_of(sy.fuse([A, B]))["q1"][:2]
 
 
-def test_a_query_with_nothing_in_any_list_stays_answered():
+def test_a_query_with_empty_lists_counts_as_answered():
     fused = sy.fuse([{"q": [], "r": ["a"]}, {"q": []}])
     assert fused.queries == ["r", "q"]
     assert sy.evaluate({"q": ["a"]}, fused, "RR").coverage.answered == 1
@@ -121,16 +122,16 @@ def test_a_query_with_nothing_in_any_list_stays_answered():
         assert len(sy.fuse([{"q": {}}, {"q": {}}], method)) == 0
 
 
-def test_a_run_of_weight_0_takes_no_part_and_is_named():
+def test_a_run_of_weight_0_is_not_used_and_is_reported():
     fused = sy.fuse([sy.Run(A, "a"), sy.Run(B, "b")], "wsum", weights=[1, 0])
     assert lists_of(fused) == {"q1": [("x", 1.0), ("y", 0.5), ("z", 0.0)], "q2": [("m", 1.0), ("n", 0.0)]}
-    assert "run 'b' has weight 0 and takes no part" in fused.notes
+    assert note("fused-weight-0", run="run 'b'") in fused.notes
     assert fused.queries == ["q1", "q2", "q3"]
 
 
-def test_runs_of_one_name_are_told_apart_by_their_place():
+def test_runs_with_the_same_name_are_numbered_in_notes():
     fused = sy.fuse([sy.Run(A, "same"), sy.Run({"q1": {"x": 1}}, "same")])
-    assert fused.notes == ("run 2 ('same') lacks 1 of 2 queries: fused from the runs that have it",)
+    assert fused.notes == (note("fused-missing-queries", run="run 2 ('same')", count=1, queries=2),)
 
 
 def test_every_form_of_run(tmp_path):
@@ -144,14 +145,14 @@ def test_every_form_of_run(tmp_path):
     assert sy.Run.read(target) == expected
 
 
-def test_inputs_are_left_as_they_are():
+def test_inputs_are_not_changed():
     a, b = sy.Run(A, "a"), sy.Run(B, "b")
     before = a.fingerprint, b.fingerprint
     sy.fuse([a, b], "combmnz", "z")
     assert (a.fingerprint, b.fingerprint) == before
 
 
-def test_lengths_and_texts_go_with_the_documents():
+def test_lengths_and_texts_are_kept():
     a = sy.Run({"q": ["x"]}, tokens={"x": 3})
     b = sy.Run({"q": ["y"]}, tokens={"y": 4, "x": 9})
     fused = sy.fuse([a, b])
@@ -161,22 +162,24 @@ def test_lengths_and_texts_go_with_the_documents():
 
 
 @pytest.mark.parametrize(
-    ("runs", "said"),
+    ("runs", "message"),
     [
-        ([], "there is no run to fuse; give two or more"),
-        ([A], "there is one run to fuse; give two or more"),
+        ([], "expected two or more runs to fuse, got none"),
+        ([A], "expected two or more runs to fuse, got one"),
         ("a.run", "expected a list of runs"),
         (None, "nothing"),
     ],
 )
-def test_too_few_runs(runs, said):
-    with pytest.raises(sy.SteelyardError, match=said):
+def test_too_few_runs(runs, message):
+    with pytest.raises(sy.SteelyardError, match=message):
         sy.fuse(runs)
 
 
 @pytest.mark.parametrize("depth", [0, -1, 2.5, True])
-def test_depth_has_to_be_a_number_of_documents(depth):
-    with pytest.raises(sy.SteelyardError, match="depth is"):
+def test_depth_must_be_a_whole_number(depth):
+    with pytest.raises(
+        sy.SteelyardError, match="depth is .*; expected a whole number of documents, 1 or more"
+    ):
         sy.fuse([A, B], depth=depth)
 
 

@@ -1,4 +1,4 @@
-"""Every method and normalisation: numbers worked out by hand, a plain reference, and laws they keep."""
+"""Every method and normalisation: numbers computed by hand, a plain reference, and general properties."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BY_HAND = {
         "z": math.log(1.01) / 9,
     },
     "rbc": {"y": 0.2 * (0.8 + 1), "x": 0.2 * (1 + 0.64), "w": 0.2 * 0.8, "z": 0.2 * 0.64},
-    # y draws with x and beats w and z; x beats z and draws with w; w and z draw: each list has one of them.
+    # y ties with x and beats w and z; x beats z and ties with w; w and z tie: each list has one of them.
     "condorcet": {"y": 2.5, "x": 2.0, "w": 1.0, "z": 0.5},
 }
 
@@ -67,7 +67,7 @@ def test_normalisations_by_hand(norm, of_a):
 @pytest.mark.parametrize(
     ("norm", "each"), [("min-max", 1.0), ("max", 1.0), ("sum", 0.5), ("z", 0.0), ("none", 3.0)]
 )
-def test_lists_of_one_score_have_a_stated_value(norm, each):
+def test_lists_with_equal_scores_have_a_defined_value(norm, each):
     assert fuse_lists([[("a", 3.0), ("b", 3.0)], []], "combsum", norm) == [("b", each), ("a", each)]
 
 
@@ -87,13 +87,13 @@ def test_weights():
     assert [doc for doc, _ in fuse_lists([A, B], "condorcet", weights=[2, 1])][:3] == ["x", "y", "z"]
 
 
-def test_a_list_of_weight_0_takes_no_part():
+def test_a_list_of_weight_0_is_not_used():
     for method in ("rrf", "wsum", "borda", "isr", "rbc", "condorcet"):
         assert fuse_lists([A, B], method, weights=[1, 0]) == fuse_lists([A], method)
 
 
-def test_a_cycle_is_a_draw():
-    """Three lists that each beat the next in a circle: no document is better, and every order is a draw of points."""
+def test_a_condorcet_cycle_is_a_tie():
+    """Three lists in a cycle: every document beats one other and all have the same points."""
     lists = [
         [("a", 3.0), ("b", 2.0), ("c", 1.0)],
         [("b", 3.0), ("c", 2.0), ("a", 1.0)],
@@ -102,8 +102,8 @@ def test_a_cycle_is_a_draw():
     assert fuse_lists(lists, "condorcet") == [("c", 1.0), ("b", 1.0), ("a", 1.0)]
 
 
-def test_draws_are_not_decided_by_rounding():
-    """0.1 + 0.2 is not 0.3 to a computer; it is to a voter."""
+def test_ties_are_not_decided_by_rounding():
+    """0.1 + 0.2 is not 0.3 in floating point, but the votes are tied."""
     lists = [[("a", 1.0), ("b", 0.0)], [("a", 1.0), ("b", 0.0)], [("b", 1.0), ("a", 0.0)]]
     assert fuse_lists(lists, "condorcet", weights=[0.1, 0.2, 0.3]) == [("b", 0.5), ("a", 0.5)]
 
@@ -132,7 +132,7 @@ some_lists = st.lists(a_list, min_size=2, max_size=4)
 @pytest.mark.parametrize("method", METHODS)
 @given(data=st.data())
 @settings(deadline=None, max_examples=40)
-def test_the_same_as_plainly(method, data):
+def test_every_method_equals_the_plain_reference(method, data):
     lists = data.draw(some_lists)
     norm = data.draw(st.sampled_from(list(NORMS))) if method in SCORED else "none"
     weights = None
@@ -167,7 +167,7 @@ def test_a_list_fused_with_itself_keeps_its_order(method, listed, times):
 @pytest.mark.parametrize("method", RANKED)
 @given(lists=some_lists, data=st.data())
 @settings(deadline=None, max_examples=40)
-def test_going_up_in_a_list_never_costs_a_place(method, lists, data):
+def test_a_higher_rank_in_a_list_never_lowers_the_fused_rank(method, lists, data):
     column = data.draw(st.integers(0, len(lists) - 1))
     if len(lists[column]) < 2:
         return
@@ -182,8 +182,8 @@ def test_going_up_in_a_list_never_costs_a_place(method, lists, data):
 @pytest.mark.parametrize("method", METHODS)
 @given(lists=some_lists)
 @settings(deadline=None, max_examples=40)
-def test_what_every_list_prefers_the_fusion_prefers(method, lists):
-    """Of two documents that all lists have, one above the other by score in each, the same one comes first."""
+def test_a_document_that_is_higher_in_every_list_is_higher_in_the_fusion(method, lists):
+    """For two documents that are in all lists, one with the higher score in each."""
     found = dict(fuse_lists(lists, method))
     scores = [dict(listed) for listed in lists]
     everywhere = [doc for doc in found if all(doc in score for score in scores)]
@@ -202,16 +202,16 @@ def test_a_retrievers_scale_does_not_matter(norm, lists):
     assert dict(fuse_lists(scaled, "combsum", norm)) == pytest.approx(expected, abs=1e-12)
 
 
-# What is refused, and what the message offers.
+# Errors.
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("settings", "message"),
     [
         ({"method": "rff"}, "Did you mean rrf"),
         ({"method": "combsun"}, "Did you mean combsum"),
         ({"method": "combsum", "norm": "min-mx"}, "Did you mean min-max"),
-        ({"method": "rrf", "norm": "z"}, "reads ranks, not scores"),
+        ({"method": "rrf", "norm": "z"}, "uses ranks, not scores"),
         ({"method": "rrf", "kk": 3}, "Did you mean k"),
         ({"method": "combsum", "k": 3}, "it takes none"),
         ({"method": "rrf", "k": -1}, "a number, 0 or more"),
@@ -224,16 +224,16 @@ def test_a_retrievers_scale_does_not_matter(norm, lists):
         ({"method": "wsum", "weights": [1, -2]}, "none below 0"),
         ({"method": "wsum", "weights": [1, float("nan")]}, "finite"),
         ({"method": "wsum", "weights": [0, 0]}, "all weights are 0"),
-        ({"method": "wsum", "weights": ["a", "b"]}, "one number a run"),
+        ({"method": "wsum", "weights": ["a", "b"]}, "one number per run"),
         ({"method": "combmnz", "weights": [1, 1]}, "combmnz takes no weights; these do: rrf, wsum"),
     ],
 )
-def test_what_cannot_be_fused_is_said(asked, said):
-    with pytest.raises(InputError, match=said):
-        fuse_lists([A, B], **asked)
+def test_wrong_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        fuse_lists([A, B], **settings)
 
 
-def test_max_needs_something_to_divide_by():
+def test_max_needs_a_positive_score():
     with pytest.raises(InputError, match="-2 in a list of run 2 .*min-max, z or rank"):
         fuse_lists([A, [("a", -2.0), ("b", -3.0)]], "combsum", "max")
 

@@ -1,12 +1,12 @@
-"""Every fusion that ranx and Steelyard share, score by score, on random runs.
+"""Every fusion method that ranx also has: the same scores on random runs.
 
-Where they differ by definition, a test says how and why:
-- a list whose scores are all equal, one-document lists among them: min-max and sum give 0 there, as if
-  nothing had been found; 1 and 1/n here;
-- a best score that is not positive: max divides by a billionth there; an error here;
-- weight 0: the run's documents stay in at score 0 there; the run takes no part here;
-- condorcet: the order within a cycle or a draw is that of a Python set there; points here. Where the
-  majority is an order without either, it is the same order.
+Where the definitions differ, a test shows how:
+- a list whose scores are all equal, one-document lists among them: min-max and sum give 0 in ranx, as for
+  documents that were not retrieved; 1 and 1/n here;
+- a best score that is not positive: max divides by a billionth in ranx; an error here;
+- weight 0: the run's documents stay with a score of 0 in ranx; the run is not used here;
+- condorcet: the order within a cycle or a tie is that of a Python set in ranx; points here. Without cycles
+  and ties the order is the same.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def test_the_same_score_for_every_document(place, runs, theirs):
         assert found[query] == pytest.approx(listed, abs=1e-12)
 
 
-def test_lists_of_one_score_count_as_found():
+def test_lists_with_equal_scores_count_as_retrieved():
     runs = [{"q": {"a": 3.0}}, {"q": {"b": 2.0, "c": 1.0}}]
     theirs = asked_of_ranx(
         runs, [{"method": "sum", "norm": norm, "params": {}} for norm in ("min-max", "sum")]
@@ -127,19 +127,19 @@ def test_a_best_score_below_0_is_refused_where_ranx_divides_by_a_billionth():
     runs = random_runs(np.random.default_rng(8), (2, 5), negative=True)
     theirs = asked_of_ranx(runs, [{"method": "sum", "norm": "max", "params": {}}])
     assert min(theirs[0]["q000"].values()) < -1e9
-    with pytest.raises(sy.SteelyardError, match="has to be positive"):
+    with pytest.raises(sy.SteelyardError, match="must be positive"):
         sy.fuse(runs, "combsum", "max")
 
 
-def test_weight_0_leaves_a_run_out_where_ranx_keeps_its_documents_at_0():
+def test_a_run_of_weight_0_is_not_used_and_ranx_keeps_its_documents_at_0():
     runs = [{"q": {"a": 2.0, "b": 1.0}}, {"q": {"c": 2.0, "b": 1.0}}]
     theirs = asked_of_ranx(runs, [{"method": "wsum", "norm": "min-max", "params": {"weights": [1.0, 0.0]}}])
     assert theirs[0]["q"] == {"a": 1.0, "b": 0.0, "c": 0.0}
     assert by_query(sy.fuse(runs, "wsum", weights=[1, 0]))["q"] == {"a": 1.0, "b": 0.0}
 
 
-def test_condorcet_is_the_same_order_where_the_majority_is_one():
-    """Three voters who rank everything leave no draws; where the points are all different there is no cycle."""
+def test_condorcet_gives_the_same_order_without_cycles():
+    """Three complete lists have no ties; if all points differ there is no cycle."""
     runs = random_runs(np.random.default_rng(9), (6, 7), pool=6)
     found = by_query(sy.fuse(runs, "condorcet"))
     clear = [query for query, listed in found.items() if len(set(listed.values())) == 6]

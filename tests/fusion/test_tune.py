@@ -1,4 +1,4 @@
-"""tune(): the choice recomputed by brute force, what is held out, and that nothing leaks."""
+"""tune(): its choice equals brute force, and held-out queries have no influence on it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 import steelyard as sy
 from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Ordering
-from steelyard.fusion.candidates import pool_runs
+from steelyard.fusion.candidates import judged_pool, pool_runs
 from steelyard.fusion.methods import recipe
-from steelyard.fusion.tune import judged_pool, recipes, simplex
+from steelyard.fusion.tune import recipes, simplex
 
 
 def collection(seed, queries=40, signals=(0.8, 0.3)):
-    """Judgments, and a run a signal: the higher, the more its scores follow the grades."""
+    """Qrels, and one run per signal: the higher the signal, the more its scores follow the grades."""
     rng = np.random.default_rng(seed)
     qrels, runs = {}, [{} for _ in signals]
     for number in range(queries):
@@ -73,23 +73,23 @@ def test_the_run_is_the_one_that_was_scored():
     )
 
 
-def test_a_folds_own_judgments_have_no_say_in_its_parameters():
+def test_the_judgments_of_a_fold_do_not_influence_its_parameters():
     qrels, runs = collection(3, queries=30)
     before = sy.tune(qrels, runs, "wsum", folds=3)
     for number, fold in enumerate(before.folds):
-        turned = {
+        inverted = {
             query: {doc: 1 - grade for doc, grade in grades.items()} if query in fold.queries else grades
             for query, grades in qrels.items()
         }
-        after = sy.tune(turned, runs, "wsum", folds=3)
+        after = sy.tune(inverted, runs, "wsum", folds=3)
         assert after.folds[number].queries == fold.queries
         assert after.folds[number].chosen == fold.chosen
         assert after.folds[number].tuned_on == fold.tuned_on
         assert after.folds[number].held_out != fold.held_out
 
 
-def test_where_nothing_can_be_learnt_the_tuned_on_score_flatters():
-    """Runs without any signal: every setting is as good as chance, yet the best of many looks better."""
+def test_without_any_signal_the_tuned_on_score_is_optimistic():
+    """Every setting is as good as chance, but the best of many has a higher score."""
     gaps, held = [], []
     for seed in range(20):
         qrels, runs = collection(100 + seed, queries=20, signals=(0, 0, 0))
@@ -115,18 +115,18 @@ def test_the_same_seed_gives_the_same_and_the_order_of_queries_does_not_matter()
     again = sy.tune(qrels, runs, "wsum", seed=4)
     assert again.to_dict() == tuned.to_dict()
     assert again.run.fingerprint == tuned.run.fingerprint
-    turned = sy.tune(dict(reversed(qrels.items())), runs, "wsum", seed=4)
-    assert turned.run.fingerprint == tuned.run.fingerprint
-    assert turned.settings == tuned.settings
-    assert turned.held_out == pytest.approx(tuned.held_out)
-    for fold, same in zip(tuned.folds, turned.folds, strict=True):
+    reverse = sy.tune(dict(reversed(qrels.items())), runs, "wsum", seed=4)
+    assert reverse.run.fingerprint == tuned.run.fingerprint
+    assert reverse.settings == tuned.settings
+    assert reverse.held_out == pytest.approx(tuned.held_out)
+    for fold, same in zip(tuned.folds, reverse.folds, strict=True):
         assert set(fold.queries) == set(same.queries)
         assert fold.chosen == same.chosen
     other = sy.tune(qrels, runs, "wsum", seed=5)
     assert other.folds[0].queries != tuned.folds[0].queries
 
 
-def test_queries_without_judgments_get_the_final_parameters():
+def test_queries_that_are_not_in_the_qrels_get_the_final_parameters():
     qrels, runs = collection(7, queries=20)
     known = {query: qrels[query] for query in list(qrels)[:12]}
     tuned = sy.tune(known, runs, "rrf", folds=3)
@@ -137,7 +137,7 @@ def test_queries_without_judgments_get_the_final_parameters():
     assert sorted(tuned.run.queries) == sorted(qrels)
 
 
-def test_judged_queries_that_no_run_has_count_as_0():
+def test_queries_missing_from_every_run_score_0():
     qrels, runs = collection(8, queries=10)
     tuned = sy.tune({**qrels, "absent": {"d1": 1}}, runs, "rrf", folds=2)
     assert tuned.values[tuned.run.name][tuned.queries.index("absent")] == 0
@@ -146,8 +146,8 @@ def test_judged_queries_that_no_run_has_count_as_0():
     )
 
 
-def test_less_can_be_better():
-    """Confusion counts distractors, so the setting that shows fewest wins; optimism still reads upwards."""
+def test_a_measure_where_lower_is_better():
+    """Confusion counts distractors, so the lowest score is chosen; optimism is still positive if tuned on is better."""
     qrels, runs = collection(9, signals=(1.0, 1.0))
     distracting = {q: {doc: -grade for doc, grade in grades.items()} for q, grades in qrels.items()}
     bad = sy.Run({query: {"d0": 1.0, "d1": 0.5} for query in qrels}, "harmless")
@@ -158,7 +158,7 @@ def test_less_can_be_better():
 
 
 def test_equally_good_settings_give_the_default():
-    """A query whose answer is first in both lists: no setting is better, so nothing is changed."""
+    """The relevant document is first in both lists, so no setting is better than the default."""
     same = sy.Run({f"q{n}": {"a": 2.0, "b": 1.0} for n in range(10)})
     tuned = sy.tune({f"q{n}": ["a"] for n in range(10)}, [same, same], "rrf")
     assert tuned.settings == {"method": "rrf", "k": 60}
@@ -176,17 +176,17 @@ def test_per_query_values_are_ready_to_compare():
     assert mine == pytest.approx(tuned.held_out)
 
 
-def test_what_it_prints():
+def test_the_printed_result():
     qrels, runs = collection(11)
     tuned = sy.tune(qrels, runs, "rrf", grid={"k": [1, 60]}, folds=2)
-    said = str(tuned)
-    assert f"held out     {tuned.held_out:.4f}" in said
-    assert f"optimism     {tuned.optimism:.4f}" in said
-    assert "fold 2: k=" in said
-    assert f"final parameters: k={tuned.settings['k']}" in said
+    text = str(tuned)
+    assert f"held out     {tuned.held_out:.4f}" in text
+    assert f"optimism     {tuned.optimism:.4f}" in text
+    assert "fold 2: k=" in text
+    assert f"final parameters: k={tuned.settings['k']}" in text
 
 
-def test_runs_without_scores_are_tuned_over_what_reads_ranks():
+def test_runs_without_scores_are_tuned_over_settings_that_use_ranks():
     qrels, runs = collection(12)
     ranked = sy.Run(
         {query: runs[1].frame.filter(query_id=query)["doc_id"].to_list() for query in qrels}, "ranked"
@@ -198,35 +198,39 @@ def test_runs_without_scores_are_tuned_over_what_reads_ranks():
         sy.tune(qrels, [runs[0], ranked], "wsum", grid={"norm": ["z"]})
 
 
-def test_a_normalisation_that_the_scores_rule_out_is_left_out_and_said():
+def test_a_normalisation_that_does_not_fit_the_scores_is_left_out_and_reported():
     qrels, runs = collection(13)
     below = sy.Run(
         {query: {d: s - 100 for d, s in listed.items()} for query, listed in runs[0].mapping.items()}, "below"
     )
     tuned = sy.tune(qrels, [below, runs[1]], "combsum")
     assert tuned.tried == 4
-    assert any(note.startswith("norm=max was not tried: norm=max divides") for note in tuned.notes)
+    (left_out,) = tuned.notes
+    assert (left_out.code, left_out["norm"]) == ("fusion-norm-not-tried", "max")
+    assert str(left_out).startswith("norm=max was not tried: norm=max divides")
+    assert f"  {left_out}." in str(tuned)
+    assert tuned.to_dict()["notes"][0]["code"] == "fusion-norm-not-tried"
     with pytest.raises(sy.SteelyardError, match="norm=max divides"):
         sy.tune(qrels, [below, runs[1]], "combsum", grid={"norm": ["max"]})
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     qrels, runs = collection(14, queries=10)
-    told = []
-    sy.tune(qrels, runs, "rrf", grid={"k": [1, 60]}, folds=2, progress=lambda *step: told.append(step))
-    assert told == [("k=60", 0, 2), ("k=1", 1, 2)]
+    steps = []
+    sy.tune(qrels, runs, "rrf", grid={"k": [1, 60]}, folds=2, progress=lambda *step: steps.append(step))
+    assert steps == [("k=60", 0, 2), ("k=1", 1, 2)]
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("settings", "message"),
     [
-        ({"folds": 1}, "folds is 1; expected 2 or more"),
-        ({"folds": 11}, "10 judged queries cannot be dealt into 11 folds"),
+        ({"folds": 1}, "folds is 1; expected a whole number, 2 or more"),
+        ({"folds": 11}, "10 queries cannot be split into 11 folds"),
         ({"seed": None}, "seed is None"),
         ({"measure": "R(budget=9)"}, "not lengths, texts or times"),
         ({"measure": "NumRet"}, "neither higher nor lower"),
         ({"measure": "nDGC@10"}, "nDCG"),
-        ({"grid": {"kk": [1]}}, "rrf has no 'kk' to tune; there is k, weights. Did you mean k"),
+        ({"grid": {"kk": [1]}}, "rrf has no 'kk' to tune; expected one of k, weights. Did you mean k"),
         ({"grid": {"k": []}}, "expected a list of values"),
         ({"grid": {"k": 60}}, "expected a list of values"),
         ({"grid": {"k": [-1]}}, "k is -1"),
@@ -235,13 +239,13 @@ def test_progress_is_told():
         ({"method": "rff"}, "Did you mean rrf"),
     ],
 )
-def test_what_cannot_be_tuned_is_said(asked, said):
+def test_wrong_settings_are_refused(settings, message):
     qrels, runs = collection(15, queries=10)
-    with pytest.raises(sy.SteelyardError, match=said):
-        sy.tune(qrels, runs, **asked)
+    with pytest.raises(sy.SteelyardError, match=message):
+        sy.tune(qrels, runs, **settings)
 
 
-def test_runs_of_one_name_keep_their_own_values():
+def test_runs_with_the_same_name_keep_their_own_values():
     qrels, runs = collection(18, queries=10)
     tuned = sy.tune(qrels, [sy.Run(run, "same") for run in runs], name="same", folds=2)
     assert list(tuned.scores) == ["same", "untuned-rrf", "same (1)", "same (2)"]
@@ -255,9 +259,9 @@ def test_lists_that_are_all_empty_score_0():
         assert (tuned.held_out, tuned.optimism, len(tuned.run)) == (0, 0, 0)
 
 
-def test_judgments_of_other_queries():
+def test_qrels_of_other_queries_are_an_error():
     _, runs = collection(16, queries=10)
-    with pytest.raises(sy.SteelyardError, match="no judged query is in any of the runs"):
+    with pytest.raises(sy.SteelyardError, match="no query of the qrels is in any of the runs"):
         sy.tune({f"x{n}": ["d1"] for n in range(10)}, runs)
 
 
@@ -272,8 +276,8 @@ def test_the_weights_of_a_simplex():
 
 
 @pytest.mark.parametrize("method", ["rrf", "combmnz", "wsum"])
-def test_the_short_way_to_an_alignment_is_the_long_way(method):
-    """tune() ranks a pool without making a run; every array is as `evaluate` would have it, ties and all."""
+def test_the_alignment_of_a_pool_equals_the_alignment_of_the_fused_run(method):
+    """tune() ranks a pool without making a run; every array is equal to that of `evaluate`, with ties."""
     rng = np.random.default_rng(17)
     qrels = sy.Qrels(
         {f"q{n}": {f"d{d}": int(rng.integers(-1, 3)) for d in rng.permutation(15)[:6]} for n in range(50)}

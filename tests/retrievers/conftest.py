@@ -1,4 +1,4 @@
-"""Real collections for the tests of retrievers, read where they stand."""
+"""Real collections for the tests of retrievers, read from the shared data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
 
 @dataclass(frozen=True)
 class Collection:
-    """Documents, the queries that have judgments, and the judgments."""
+    """Documents, the queries of the qrels, and the qrels."""
 
     corpus: dict[str, str]
     queries: dict[str, str]
@@ -29,7 +29,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def collection() -> Callable[[str], Collection]:
-    """Reads a collection of the shared data by its name; skips where it is absent."""
+    """Reads a collection of the shared data by name; skips if it does not exist."""
 
     def read(name: str) -> Collection:
         folder = DATA / name
@@ -41,8 +41,8 @@ def collection() -> Callable[[str], Collection]:
         }
         texts = {row["_id"]: row["text"] for row in _rows(folder / "queries.jsonl")}
         qrels: dict[str, dict[str, int]] = {}
-        judged = next(path for path in (folder / "qrels.tsv", folder / "qrels_test.tsv") if path.exists())
-        for line in judged.read_text(encoding="utf-8").splitlines():
+        qrels_file = next(path for path in (folder / "qrels.tsv", folder / "qrels_test.tsv") if path.exists())
+        for line in qrels_file.read_text(encoding="utf-8").splitlines():
             query, *_, doc, grade = line.split("\t")
             if grade.lstrip("-").isdigit():
                 qrels.setdefault(query, {})[doc] = int(grade)

@@ -1,4 +1,4 @@
-"""BM25: rank_bm25's and bm25s's scores, both forms alike, ties in document order, and bad input refused."""
+"""BM25: the scores of rank_bm25 and bm25s, native and portable, ties in document order, and errors."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_equal_scores_rank_in_document_order(form: str) -> None:
     assert [doc for doc, _ in found] == match + [f"d{i}" for i in range(0, 200, 3)]
 
 
-def test_documents_without_a_shared_word_fill_the_list_or_not(form: str) -> None:
+def test_fill_adds_documents_without_a_shared_word(form: str) -> None:
     corpus = {"d1": "owl", "d2": "red fox", "d3": "grey fox", "d4": "bear"}
     filled = BM25("lucene", tokenizer="whitespace").index(corpus).retrieve(["grey fox"], k=4)[0]
     assert [doc for doc, _ in filled] == ["d3", "d2", "d1", "d4"]
@@ -141,14 +141,14 @@ def test_documents_without_a_shared_word_fill_the_list_or_not(form: str) -> None
     assert [[doc for doc, _ in found] for found in matching] == [["d3", "d2"], []]
 
 
-def test_plus_gives_absent_documents_their_share(form: str) -> None:
+def test_plus_scores_documents_without_the_term(form: str) -> None:
     corpus = {"d1": "owl", "d2": "red fox", "d3": "bear"}
     found = dict(BM25("plus", tokenizer="whitespace").index(corpus).retrieve(["fox"], k=3)[0])
     assert found["d1"] == found["d3"] == pytest.approx(np.log(4))
 
 
 @pytest.mark.parametrize("query", ["", "   ", "the of and", "unheard"])
-def test_a_query_without_known_words_finds_every_document_alike(query: str, form: str) -> None:
+def test_a_query_without_known_words_scores_all_documents_0(query: str, form: str) -> None:
     found = BM25().index({"d1": "red fox", "d2": "grey wolf"}).retrieve([query], k=5)
     assert found == [[("d1", 0.0), ("d2", 0.0)]]
 
@@ -161,16 +161,16 @@ def test_k_beyond_the_corpus_gives_the_corpus(form: str) -> None:
     assert len(BM25().index({"d1": "fox", "d2": "wolf"}).retrieve(["fox"], k=100)[0]) == 2
 
 
-def test_no_queries_no_answers(form: str) -> None:
+def test_no_queries_give_no_lists(form: str) -> None:
     assert BM25().index({"d1": "fox"}).retrieve([], k=3) == []
 
 
-def test_a_second_index_forgets_the_first(form: str) -> None:
+def test_a_second_index_replaces_the_first(form: str) -> None:
     bm25 = BM25("lucene", fill=False).index({"d1": "fox"})
     assert bm25.index({"e1": "wolf"}).retrieve(["fox", "wolf"], k=3)[0] == []
 
 
-def test_numbers_as_ids_are_their_digits(form: str) -> None:
+def test_numbers_as_ids_become_text(form: str) -> None:
     corpus: Any = {7: "fox"}
     assert BM25("lucene").index(corpus).retrieve(["fox"], k=1)[0][0][0] == "7"
 
@@ -219,7 +219,7 @@ def test_retrieving_before_indexing_is_refused() -> None:
         ({"b": 1.5}, "b is 1.5; expected a number from 0 to 1"),
         ({"b": "0.75"}, "expected a number"),
         ({"k1": float("nan")}, "expected a number"),
-        ({"variant": "okapi", "delta": 1.0}, "delta belongs to the variants plus and l"),
+        ({"variant": "okapi", "delta": 1.0}, "only the variants plus and l have delta"),
         ({"tokenizer": "word"}, "Did you mean words"),
         ({"tokenizer": 3}, "expected a name or a callable"),
     ],
@@ -232,12 +232,12 @@ def test_bad_settings_are_refused(wrong: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     "tokenizer", [lambda text: text, lambda text: None, lambda text: [["nested"]], lambda text: [1, 2]]
 )
-def test_a_tokenizer_that_gives_no_tokens_is_refused(tokenizer: Any, form: str) -> None:
+def test_a_tokenizer_that_does_not_return_tokens_is_refused(tokenizer: Any, form: str) -> None:
     with pytest.raises(SteelyardError, match="expected a callable from a text to a list of texts"):
         BM25(tokenizer=tokenizer).index({"d1": "fox"})
 
 
-def test_settings_tell_retrievers_apart() -> None:
+def test_settings_identify_a_retriever() -> None:
     assert BM25().settings() == BM25(name="mine").settings()
     assert BM25().settings() != BM25(k1=1.2).settings()
     assert BM25(tokenizer=str.split).settings()["tokenizer"] == "builtins.str.split"

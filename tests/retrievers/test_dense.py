@@ -1,4 +1,4 @@
-"""Dense: exact cosines from any source of vectors, latent semantic analysis, and the models that need packages."""
+"""Dense: exact cosines of vectors from any source, latent semantic analysis, and models that need packages."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def test_equal_documents_tie_and_keep_their_order() -> None:
     assert [doc for doc, _ in found.retrieve(["q"], k=101)[0]] == [f"d{i}" for i in range(101)]
 
 
-def test_a_vector_of_zeros_has_no_direction() -> None:
+def test_the_cosine_with_a_zero_vector_is_0() -> None:
     dense = Dense(model={"q": [0, 0], "a": [1, 0], "b": [0, 0]}).index({"d1": "a", "d2": "b"})
     assert dense.retrieve(["q", "a"], k=2) == [[("d1", 0.0), ("d2", 0.0)], [("d1", 1.0), ("d2", 0.0)]]
 
 
-def test_lsa_brings_words_of_the_same_company_together() -> None:
+def test_lsa_brings_words_with_similar_contexts_together() -> None:
     dense = Dense(dimensions=2).index(CORPUS)
     found = [doc for doc, _ in dense.retrieve(["ship"], k=5)[0]]
     # d2 has a boat and a harbour and no ship.
@@ -92,13 +92,15 @@ def test_lsa_gives_the_same_vectors_again() -> None:
     )
 
 
-def test_lsa_places_a_document_where_its_own_text_is() -> None:
+def test_lsa_embeds_the_text_of_a_document_as_the_document() -> None:
     dense = Dense(dimensions=3).index(CORPUS)
     assert dense.embed(list(CORPUS.values())) == pytest.approx(dense.vectors, abs=1e-6)
 
 
 @pytest.mark.parametrize("dimensions", [2, 40])
-def test_both_ways_to_the_singular_vectors_agree(dimensions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_methods_for_the_singular_vectors_agree(
+    dimensions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     draw = np.random.default_rng(4)
     texts = [" ".join(f"w{n}" for n in draw.zipf(1.5, 30) if n < 300) for _ in range(120)]
     _, whole = fit(texts, str.split, dimensions)
@@ -111,7 +113,7 @@ def test_both_ways_to_the_singular_vectors_agree(dimensions: int, monkeypatch: p
 @pytest.mark.parametrize(
     "corpus", [{"d1": "fox"}, {"d1": ""}, {"d1": "fox", "d2": "fox"}, {"d1": "the", "d2": "of"}]
 )
-def test_lsa_takes_any_corpus(corpus: dict[str, str]) -> None:
+def test_lsa_accepts_any_corpus(corpus: dict[str, str]) -> None:
     dense = Dense().index(corpus)
     for query in ("fox", "", "the", "unheard"):
         found = dense.retrieve([query], k=5)[0]
@@ -133,8 +135,8 @@ def test_lsa_on_cranfield(collection: Callable[[str], Any]) -> None:
         ({"model": 3}, "expected a name, a callable"),
         ({"dimensions": 0}, "dimensions is 0"),
         ({"vectors": [[1.0]]}, "lsa is fitted on texts"),
-        ({"model": "sentence-transformers:/no/such/folder"}, "never fetched"),
-        ({"tokenizer": "wordz"}, "no tokenizer"),
+        ({"model": "sentence-transformers:/no/such/folder"}, "never downloaded"),
+        ({"tokenizer": "wordz"}, "unknown tokenizer"),
     ],
 )
 def test_bad_settings_are_refused(wrong: dict[str, Any], message: str) -> None:
@@ -159,9 +161,9 @@ def test_bad_vectors_are_refused(wrong: dict[str, Any], message: str) -> None:
         Dense(**{"model": letters, **wrong}).index({"d1": "one", "d2": "two"})
 
 
-def test_vectors_of_two_models_are_refused() -> None:
+def test_vectors_with_different_dimensions_are_refused() -> None:
     dense = Dense(model=letters, vectors=[[1.0, 0.0]]).index({"d1": "one"})
-    with pytest.raises(RetrieverError, match="26 numbers and the documents' have 2"):
+    with pytest.raises(RetrieverError, match="26 dimensions and those of documents have 2"):
         dense.retrieve(["one"], k=1)
 
 

@@ -18,13 +18,13 @@ def as_sets(graph):
     return [set(graph.neighbours(place).tolist()) for place in range(len(graph))]
 
 
-def test_links_lead_where_they_point_without_repeats_oneself_and_unknown_documents():
+def test_links_are_edges_without_repeats_self_links_and_unknown_documents():
     graph = from_links(["a", "b", "c", "d"], LINKS)
     assert [graph.neighbours(place).tolist() for place in range(4)] == [[1, 2], [3], [], [0]]
     assert graph.degrees.tolist() == [2, 1, 0, 1]
 
 
-def test_links_both_ways_also_lead_back():
+def test_links_both_ways_are_edges_in_both_directions():
     graph = from_links(["a", "b", "c", "d"], LINKS, both_ways=True)
     assert as_sets(graph) == [{1, 2, 3}, {0, 3}, {0}, {0, 1}]
 
@@ -57,7 +57,7 @@ def test_there_are_no_more_neighbours_than_other_documents(documents, k, degree)
     assert graph.degrees.tolist() == [degree] * documents
 
 
-def test_the_table_fills_short_rows():
+def test_the_table_pads_short_rows():
     graph = from_links(["a", "b", "c", "d"], LINKS)
     rows, real = graph.table(np.array([1, 0, 2]))
     assert real.tolist() == [[True, False], [True, True], [False, False]]
@@ -76,23 +76,34 @@ def test_the_subgraph_is_every_edge_between_its_documents(data):
             assert edges[row, column] == (one != other and str(other) in links.get(str(one), []))
 
 
-def test_auto_takes_links_where_the_corpus_has_any():
+def test_auto_uses_links_if_the_corpus_has_any():
     vectors = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
     linked = Corpus.of({"a": {"text": "x", "links": ["b"]}, "b": "y", "c": "z"})
     bare = {"a": "x", "b": "y", "c": "z"}
     ids = ["a", "b", "c"]
-    assert as_sets(document_graph(ids, linked, vectors, "auto", 1, False, "who")) == [{1}, set(), set()]
-    assert as_sets(document_graph(ids, bare, vectors, "auto", 1, False, "who")) == [{2}, {2}, {1}]
-    assert as_sets(document_graph(ids, linked, vectors, "neighbours", 1, False, "who")) == [{2}, {2}, {1}]
+    assert as_sets(document_graph(ids, linked, vectors, "auto", 1, False, "graph-flow")) == [
+        {1},
+        set(),
+        set(),
+    ]
+    assert as_sets(document_graph(ids, bare, vectors, "auto", 1, False, "graph-flow")) == [{2}, {2}, {1}]
+    assert as_sets(document_graph(ids, linked, vectors, "neighbours", 1, False, "graph-flow")) == [
+        {2},
+        {2},
+        {1},
+    ]
 
 
-def test_links_asked_of_a_corpus_without_any_say_what_to_do():
+def test_links_of_a_corpus_without_links_are_an_error():
     with pytest.raises(SteelyardError, match="no links.*set graph to 'neighbours'"):
         document_graph(["a"], {"a": "x"}, np.ones((1, 1)), "links", 1, False, "graph-flow")
 
 
-def test_an_unknown_graph_names_the_nearest():
-    with pytest.raises(SteelyardError, match="no graph 'neighbors'. Did you mean neighbours"):
+def test_an_unknown_graph_suggests_the_nearest_name():
+    with pytest.raises(
+        SteelyardError,
+        match="unknown graph 'neighbors'; expected one of auto, links, neighbours. Did you mean neighbours",
+    ):
         checked_source("neighbors", "graph-flow")
 
 
@@ -100,7 +111,7 @@ def test_blocks_do_not_change_the_neighbours(monkeypatch):
     vectors = np.random.default_rng(0).standard_normal((40, 5))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     whole = from_neighbours(vectors, 6)
-    monkeypatch.setattr("steelyard.retrievers.graph._BLOCK_CELLS", 100)
+    monkeypatch.setattr("steelyard.retrievers.graph._NEIGHBOUR_CELLS", 100)
     assert as_sets(from_neighbours(vectors, 6)) == as_sets(whole)
     for place, row in enumerate(vectors @ vectors.T):
         others = sorted((other for other in range(40) if other != place), key=lambda other: -row[other])

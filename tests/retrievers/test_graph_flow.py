@@ -1,4 +1,4 @@
-"""GraphFlow: its walks against the closed form, its seeds, and its edge cases."""
+"""GraphFlow: its walks compared with the closed form, its seeds, and its edge cases."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_steps_are_drawn_in_proportion_to_exp_of_temperature_times_reward():
     assert counts[1:] / walks == pytest.approx(weights / weights.sum(), abs=0.005)
 
 
-def test_starts_are_drawn_by_the_same_rule():
+def test_starts_have_the_same_probabilities_as_steps():
     graph = from_links(["a", "b", "c"], {})
     rewards = np.array([[0.9, 0.2, 0.5]])
     counts = visits(graph, rewards, np.array([[0, 2]]), uniform((1, 1, 200_000, 2)), 2.0, 0.0)[0]
@@ -86,7 +86,7 @@ def test_draw_never_leaves_the_allowed_cells():
         assert chosen[2] == -1
 
 
-def test_draw_bears_extreme_temperatures():
+def test_draw_with_extreme_temperatures():
     scores = np.array([[-1.0, 1.0, 0.5]])
     every = np.ones((1, 3), dtype=bool)
     for value in (0.0, 0.3, 0.999999):
@@ -120,7 +120,7 @@ def test_blocks_do_not_change_answers(monkeypatch):
     assert GraphFlow().index(CORPUS).retrieve(questions, 6) == whole
 
 
-def test_another_seed_walks_elsewhere():
+def test_another_seed_gives_other_walks():
     lists = {str(GraphFlow(seed=seed, walks=5).index(CORPUS).retrieve(["night"], 6)) for seed in range(5)}
     assert len(lists) > 1
 
@@ -135,7 +135,7 @@ def test_scores_are_visits_and_a_similarity_below_one():
     assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
 
 
-def test_walks_reach_what_the_words_do_not():
+def test_walks_reach_documents_without_a_shared_word():
     corpus = Corpus.of(
         {
             "a": {"text": "red fox", "links": ["b"]},
@@ -159,7 +159,7 @@ def test_isolated_documents_are_found_as_seeds():
 
 
 @pytest.mark.parametrize("query", ["", "   ", "zzz unknown"])
-def test_a_query_that_says_nothing_still_gets_a_list(query):
+def test_a_query_without_known_words_gets_a_list(query):
     found = GraphFlow().index(CORPUS).retrieve([query], 10)[0]
     assert sorted(doc for doc, _ in found) == sorted(TEXTS)
 
@@ -186,7 +186,7 @@ def test_it_has_a_name_settings_and_a_size():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"walks": 0}, "walks is 0; expected a whole number, 1 or more"),
         ({"steps": -1}, "steps is -1"),
@@ -195,12 +195,15 @@ def test_it_has_a_name_settings_and_a_size():
         ({"restart": 1.5}, "restart is 1.5; expected a number from 0 to 1"),
         ({"seeds": True}, "seeds is True"),
         ({"neighbours": 0}, "neighbours is 0"),
-        ({"graph": "link"}, "no graph 'link'. Did you mean links"),
+        (
+            {"graph": "link"},
+            "unknown graph 'link'; expected one of auto, links, neighbours. Did you mean links",
+        ),
         ({"seed": -1}, "seed is -1"),
     ],
 )
-def test_wrong_settings_say_what_is_expected(wrong, said):
-    with pytest.raises(SteelyardError, match=said):
+def test_wrong_settings_are_refused(wrong, message):
+    with pytest.raises(SteelyardError, match=message):
         GraphFlow(**wrong)
 
 

@@ -1,4 +1,4 @@
-"""The code that a target is made of: every module of one's own that it imports, and no other."""
+"""The source code of a target: every user module that it imports, and no other."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from steelyard.retrievers.adapters.python import code_of, own_files
-from steelyard.retrievers.tokenizers import describe_callable
+from steelyard.retrievers.source_code import code_hash, describe_callable, user_files
 
 FILES = {
     "sy_svc.py": "import json\nimport numpy\nfrom sy_core import tfidf\nimport steelyard\ndef retrieve(query): return tfidf(query)\n",
@@ -16,7 +15,7 @@ FILES = {
     "sy_package/__init__.py": "",
     "sy_package/inner.py": "from . import beside\ndef weight(text):\n    from .later import one\n    return one\n",
     "sy_package/beside.py": "",
-    "sy_package/later.py": "raise RuntimeError('looking must not run me')\n",
+    "sy_package/later.py": "raise RuntimeError('this must not be run')\n",
     "sy_package/unrelated.py": "",
 }
 
@@ -32,34 +31,34 @@ def project(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_imports_are_followed_wherever_they_stand_and_nothing_is_run(project):
+def test_all_imports_are_followed_and_no_code_is_run(project):
     __import__("sy_svc")
-    assert set(own_files("sy_svc")) == {
+    assert set(user_files("sy_svc")) == {
         "sy_svc", "sy_core", "sy_broken_lazily_never", "sy_package", "sy_package.inner", "sy_package.beside",
         "sy_package.later",
     }  # fmt: skip
     assert "sy_package.later" not in sys.modules
 
 
-def test_the_hash_changes_with_every_file_behind_it_and_with_no_other(project):
+def test_the_hash_changes_with_every_imported_file_and_with_no_other(project):
     __import__("sy_svc")
-    seen = {code_of("sy_svc")}
+    seen = {code_hash("sy_svc")}
     for name in FILES:
         with (project / name).open("a") as file:
-            file.write("# another day\n")
-        assert (code_of("sy_svc") in seen) == (name == "sy_package/unrelated.py"), name
-        seen.add(code_of("sy_svc"))
+            file.write("# changed\n")
+        assert (code_hash("sy_svc") in seen) == (name == "sy_package/unrelated.py"), name
+        seen.add(code_hash("sy_svc"))
 
 
-def test_a_module_that_came_by_another_way_counts_too(project):
+def test_a_module_imported_dynamically_counts(project):
     (project / "sy_dynamic.py").write_text(
         "import importlib\ncore = importlib.import_module('sy_' + 'core')\n"
     )
     __import__("sy_dynamic")
-    assert "sy_core" in own_files("sy_dynamic")
+    assert "sy_core" in user_files("sy_dynamic")
 
 
-def test_a_callable_of_a_retriever_is_told_by_what_it_imports(project):
+def test_the_description_of_a_callable_changes_with_what_it_imports(project):
     import sy_svc
 
     before = describe_callable(sy_svc.retrieve)

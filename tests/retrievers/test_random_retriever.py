@@ -1,4 +1,4 @@
-"""Random: seeded, the same for the same query, and fair."""
+"""Random: seeded, the same for the same query, and uniform."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The listing of retrievers: every name of the registry, its settings and its extra."""
+"""The list of retrievers: every name of the registry, its settings and its extra."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 from pathlib import Path
@@ -11,7 +10,8 @@ import pytest
 
 import steelyard as sy
 from steelyard.cli import run
-from steelyard.retrievers.registry import class_of, retriever_names, retriever_settings
+from steelyard.retrievers import Retriever, RetrieverError
+from steelyard.retrievers.registry import retriever, retriever_names, retriever_settings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -21,7 +21,7 @@ else:
 PROJECT = Path(__file__).parents[2]
 
 
-def test_every_name_of_the_registry_is_listed_and_a_finished_run():
+def test_every_retriever_and_a_finished_run_are_listed():
     assert list(sy.retrievers()) == [*retriever_names(), "run"]
 
 
@@ -34,26 +34,65 @@ def test_an_entry_has_every_setting_with_its_default(name):
         assert setting in entry.about, f"{name}: {setting} is not explained"
 
 
-def test_defaults_and_what_a_name_fixes():
+def test_defaults_and_settings_implied_by_a_name():
     plus = sy.retrievers()["bm25-plus"]
     assert plus.settings[:3] == ("k1=1.5", "b=0.75", "delta")
     assert plus.what.endswith("Here variant=plus.")
     assert "score (needed)" in sy.retrievers()["rerank"].settings
 
 
+PACKAGES = {
+    "langchain": "langchain_core",
+    "llama-index": "llama_index",
+    "haystack": "haystack",
+    "qdrant": "qdrant_client",
+    "tantivy": "tantivy",
+    "bm25s": "bm25s",
+    "pyterrier": "pyterrier",
+}
+"""The extras of retrievers, and the package that each installs."""
+
+SETTINGS = {
+    "rerank": {"first": "random", "score": "operator:eq"},
+    "http": {"target": "http://localhost/{query}"},
+    "elasticsearch": {"target": "http://localhost/index"},
+    "opensearch": {"target": "http://localhost/index"},
+    "qdrant": {"embed": "json:dumps"},
+}
+"""Settings for the retrievers that cannot be created without any; the others get a target if they take one."""
+
+
 def test_every_extra_is_one_of_the_project():
-    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"][
-        "optional-dependencies"
-    ]
-    needed = {entry.extra for entry in sy.retrievers().values()} - {""}
-    assert {"langchain", "llama-index", "haystack", "qdrant", "tantivy", "bm25s", "pyterrier"} == needed
-    assert needed <= set(extras)
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    assert {entry.extra for entry in sy.retrievers().values()} - {""} == set(PACKAGES)
+    assert set(PACKAGES) <= set(extras)
     assert extras["dense"] == ["steelyard[wordllama,minilm]"]
     assert {"wordllama", "minilm", "report", "spark"} <= set(extras)
-    for name in retriever_names():
-        source = inspect.getsource(sys.modules[class_of(name)[0].__module__])
-        loads = "package(" in source or "library_object(" in source
-        assert bool(sy.retrievers()[name].extra) == loads
+
+
+class NotInstalled:
+    """A finder for which the optional packages do not exist."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in PACKAGES.values():
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name.split(".")[0])
+        return None
+
+
+@pytest.mark.parametrize("name", retriever_names())
+def test_a_retriever_has_an_extra_if_and_only_if_it_needs_an_optional_package(name, monkeypatch):
+    for loaded in [loaded for loaded in sys.modules if loaded.split(".")[0] in PACKAGES.values()]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setattr(sys, "meta_path", [NotInstalled(), *sys.meta_path])
+    needs_target = "target" in retriever_settings(name) and name != "tantivy"
+    settings = SETTINGS.get(name, {"target": "json:dumps"} if needs_target else {})
+    extra = sy.retrievers()[name].extra
+    if extra:
+        with pytest.raises(RetrieverError, match=rf"pip install 'steelyard\[{extra}\]'"):
+            retriever(name, settings)
+    else:
+        assert isinstance(retriever(name, settings), Retriever)
 
 
 def test_on_the_command_line(capsys):

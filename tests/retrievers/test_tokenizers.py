@@ -15,7 +15,7 @@ PIECES = (
 )
 
 
-def test_stems_are_snowballs() -> None:
+def test_stems_equal_those_of_snowball() -> None:
     peer = pytest.importorskip("snowballstemmer").stemmer("english")
     draw = random.Random(3)
     made = ["".join(draw.choices(PIECES.split(), k=draw.randint(1, 6))) for _ in range(20_000)]
@@ -57,11 +57,11 @@ def test_ngrams_cross_single_spaces() -> None:
 
 @pytest.mark.parametrize("name", ["ngrams:0", "ngrams:", "wordz", ""])
 def test_unknown_tokenizers_are_refused(name: str) -> None:
-    with pytest.raises(RetrieverError, match="no tokenizer"):
+    with pytest.raises(RetrieverError, match="unknown tokenizer"):
         tokenizer_of(name, "bm25")
 
 
-def test_a_callable_is_named_by_its_source() -> None:
+def test_a_callable_is_described_by_its_source() -> None:
     def one(text: str) -> list[str]:
         return text.split()
 

@@ -1,4 +1,4 @@
-"""The exact top k against sorting everything."""
+"""The exact top k equals a full sort."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_long_lists(levels: int, k: int) -> None:
     assert top_k(scores, k).tolist() == np.argsort(-scores, kind="stable")[:k].tolist()
 
 
-def test_zeros_are_taken_in_order() -> None:
+def test_equal_scores_are_in_order() -> None:
     scores = np.zeros(20_000)
     scores[15_000] = 1.0
     assert top_k(scores, 4).tolist() == [15_000, 0, 1, 2]

@@ -21,7 +21,7 @@ from steelyard.datasets import Dataset, validate_dataset
 from steelyard.datasets.reading import dataset_named
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError
-from steelyard.retrievers.adapters.python import list_hint
+from steelyard.retrievers.adapters.targets import list_hint
 from steelyard.retrievers.base import Retriever
 from steelyard.run import Run
 

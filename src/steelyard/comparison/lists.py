@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard.checks import whole_number
 from steelyard.errors import InputError, PolicyError
 from steelyard.run import Run
 from steelyard.version import __version__
@@ -146,8 +147,7 @@ def compare_lists(runs: Mapping[str, Any] | Iterable[Any], depth: int = 10) -> L
     >>> result.tested[0].overlap, result.tested[0].same_first
     (0.5, 1.0)
     """
-    if depth < 1:
-        raise PolicyError(f"depth is {depth}; expected 1 or more.")
+    depth = whole_number("depth", depth, 1, error=PolicyError)
     named = (
         [Run.of(run, name=name) for name, run in runs.items()]
         if isinstance(runs, Mapping)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from steelyard.checks import whole_number
 from steelyard.errors import PolicyError, did_you_mean
 from steelyard.statistics import FAMILY_TESTS
 from steelyard.statistics.corrections import check_correction
@@ -20,6 +21,10 @@ class Testing:
     alpha: float = 0.05
     permutations: int = 100_000
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low in (("permutations", 1), ("seed", 0)):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), low, error=PolicyError))
 
     def check(self, tests: Sequence[str], refusal: str) -> None:
         """Raise for a test that is not one of these (the message starts with `refusal`), and for an unknown correction."""

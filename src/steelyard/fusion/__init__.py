@@ -1,1 +1,1 @@
-"""Fusion: several ranked lists of the same queries made into one."""
+"""Fusion: several ranked lists per query are combined into one."""

@@ -1,4 +1,4 @@
-"""Pool: the candidates of many queries side by side, one row a document, one column a list."""
+"""The candidates of a fusion: every document of the lists of a query, with its rank and score in each list."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.alignment import Alignment, join
+from steelyard.alignment.hits import Bools, Floats, Hits, Ints
 from steelyard.errors import InputError
+from steelyard.notes import Note, note
+from steelyard.qrels import Qrels
 from steelyard.run import Run
-from steelyard.wording import counted, worded
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Every document that some list of its query has, and where each list has it.
+    """The candidates of many queries: every document of a list of its query, with its rank and score in each list.
 
-    Candidates of a query stand together, by document id, largest first, so that a stable sort by score
-    breaks ties as `evaluate` does; query i begins at candidate starts[i] and every query has one at
-    least. `rank` (lists x candidates) is the document's place in the list, 1 first, 0 where the list
-    does not have it; `value` its score there, NaN where there is none.
+    The candidates of a query are consecutive, in descending order of document id, so that a stable sort by
+    score breaks ties as `evaluate` does. Query i starts at candidate starts[i], and every query has at least
+    one candidate. `rank` (lists x candidates) is the document's rank in the list, 1 first, 0 if the list does not
+    contain it; `value` is its score there, NaN if there is none.
     """
 
     starts: Ints
@@ -31,29 +33,29 @@ class Pool:
 
     @property
     def lists(self) -> int:
-        """How many lists are fused."""
+        """The number of lists."""
         return len(self.rank)
 
     @property
     def size(self) -> int:
-        """How many candidates there are, over all queries."""
+        """The number of candidates of all queries."""
         return int(self.rank.shape[1])
 
     @cached_property
     def found(self) -> Bools:
-        """Lists x candidates: whether the list has the document."""
+        """Lists x candidates: whether the list contains the document."""
         return self.rank > 0
 
     @cached_property
     def candidates(self) -> Ints:
-        """Per query: how many different documents its lists have together."""
+        """Per query: the number of different documents in its lists."""
         return np.diff(self.starts, append=self.size)
 
     @cached_property
     def lengths(self) -> Ints:
-        """Lists x queries: how many documents the list has."""
-        counted: Ints = np.add.reduceat(self.found, self.starts, axis=1, dtype=np.int64)
-        return counted
+        """Lists x queries: the number of documents in the list."""
+        lengths: Ints = np.add.reduceat(self.found, self.starts, axis=1, dtype=np.int64)
+        return lengths
 
     @cached_property
     def query(self) -> Ints:
@@ -61,67 +63,67 @@ class Pool:
         return np.repeat(np.arange(len(self.starts)), self.candidates)
 
     def only(self, lists: Bools) -> tuple[Pool, Bools]:
-        """The pool of some of the lists, and which candidates are still in it."""
+        """The pool of some of the lists, and the candidates that remain."""
         kept: Bools = np.any(self.found[lists], axis=0)
         left: Ints = np.add.reduceat(kept, self.starts, dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(left[left > 0])[:-1]])
         return Pool(starts, self.rank[lists][:, kept], self.value[lists][:, kept]), kept
 
     def of_queries(self, chosen: Bools) -> tuple[Pool, Bools]:
-        """The pool of some of the queries, and which candidates are still in it."""
+        """The pool of some of the queries, and the candidates that remain."""
         kept: Bools = np.repeat(chosen, self.candidates)
         left = self.candidates[chosen]
         return Pool(np.cumsum(left) - left, self.rank[:, kept], self.value[:, kept]), kept
 
     def best_first(self, score: Floats) -> Ints:
-        """The candidates, query by query, each query's best first; a candidate with NaN takes no part.
+        """The candidates by query, in descending order of score; candidates with a score of NaN are left out.
 
-        Queries of about the same size are sorted side by side, which is quicker than one long sort.
+        Queries of about the same size are sorted together, which is faster than one long sort.
         """
         order = np.empty(self.size, dtype=np.int64)
         magnitude = np.frexp(self.candidates.astype(np.float64))[1]
-        for alike in np.unique(magnitude):
-            queries = np.flatnonzero(magnitude == alike)
+        for size in np.unique(magnitude):
+            queries = np.flatnonzero(magnitude == size)
             count = self.candidates[queries][:, None]
-            place = np.arange(count.max())
-            row = self.starts[queries][:, None] + place
-            inside = place < count
+            position = np.arange(count.max())
+            row = self.starts[queries][:, None] + position
+            inside = position < count
             keys = np.where(inside, -score[np.minimum(row, self.size - 1)], np.nan)
             ranked = self.starts[queries][:, None] + np.argsort(keys, axis=1, kind="stable")
             order[row[inside]] = ranked[inside]
         kept: Ints = order[~np.isnan(score[order])]
         return kept
 
-    def places(self, order: Ints) -> Ints:
-        """The rank of each candidate of `order` (queries together, best first) within its query."""
-        counted = np.bincount(self.query[order], minlength=len(self.starts))
-        before = np.cumsum(counted) - counted
-        places: Ints = np.arange(len(order)) - np.repeat(before, counted) + 1
-        return places
+    def ranks(self, order: Ints) -> Ints:
+        """The rank of each candidate of `order` (by query, best first) within its query."""
+        counts = np.bincount(self.query[order], minlength=len(self.starts))
+        before = np.cumsum(counts) - counts
+        ranks: Ints = np.arange(len(order)) - np.repeat(before, counts) + 1
+        return ranks
 
 
 def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[str], Pool]:
     """The documents of one query and their pool, from lists of (document id, score), best first.
 
-    A document that a list repeats counts at its first place; the places below close up.
+    A repeated document counts at its first rank, and the ranks below it move up.
 
     >>> documents, pool = pool_of_lists([[("a", 2.0), ("b", 1.0)], [("b", 0.5)]])
     >>> documents, pool.rank.tolist()
     (['b', 'a'], [[2, 1], [1, 0]])
     """
-    firsts = [_first_places(listed) for listed in lists]
+    firsts = [_without_repeats(listed) for listed in lists]
     documents = sorted({doc for first in firsts for doc in first}, reverse=True)
     rank = np.zeros((len(lists), len(documents)), dtype=np.int64)
     value = np.full((len(lists), len(documents)), np.nan)
-    number = {doc: place for place, doc in enumerate(documents)}
+    number = {doc: position for position, doc in enumerate(documents)}
     for column, first in enumerate(firsts):
-        places = [number[doc] for doc in first]
-        rank[column, places] = np.arange(1, len(places) + 1)
-        value[column, places] = list(first.values())
+        positions = [number[doc] for doc in first]
+        rank[column, positions] = np.arange(1, len(positions) + 1)
+        value[column, positions] = list(first.values())
     return documents, Pool(np.zeros(1, dtype=np.int64), rank, value)
 
 
-def _first_places(listed: Sequence[tuple[str, float]]) -> dict[str, float]:
+def _without_repeats(listed: Sequence[tuple[str, float]]) -> dict[str, float]:
     first: dict[str, float] = {}
     for doc, score in listed:
         first.setdefault(doc, score)
@@ -130,32 +132,32 @@ def _first_places(listed: Sequence[tuple[str, float]]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class PooledRuns:
-    """The pool of several runs, and whose it is.
+    """The pool of several runs, with its ids.
 
-    `queries` are those of the pool; `documents` has the document id of every candidate; `empty` names
-    the queries that some run was asked and none has a document for.
+    `queries` are the queries of the pool, `documents` the document id of every candidate, and `empty` the
+    queries of the runs for which no run has a document.
     """
 
     queries: list[str]
     documents: pl.Series
     pool: Pool
     empty: list[str]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def pool_runs(runs: Sequence[Run], scores: bool) -> PooledRuns:
-    """The runs joined. `scores` says whether their scores will be read, so that a run without any is refused.
+    """The pool of several runs. With `scores`, a run without scores is an error.
 
-    A document that a list repeats counts at its best place, and the places below close up.
+    A repeated document counts at its best rank, and the ranks below it move up.
     """
     tables = [run.table.select("query_id", "doc_id", "score") for run in runs]
     if scores:
-        _have_scores(runs, tables)
+        _check_scores(runs, tables)
     stacked = pl.concat(tables)
-    asked = list(dict.fromkeys(query for run in runs for query in run.queries))
+    every_query = list(dict.fromkeys(query for run in runs for query in run.queries))
     if not stacked.height:
         nothing = Pool(np.zeros(0, np.int64), np.zeros((len(runs), 0), np.int64), np.zeros((len(runs), 0)))
-        return PooledRuns([], stacked["doc_id"], nothing, asked, ())
+        return PooledRuns([], stacked["doc_id"], nothing, every_query, ())
     queries = stacked["query_id"].unique(maintain_order=True)
     query = stacked["query_id"].cast(pl.Enum(queries)).to_physical().to_numpy().astype(np.int64)
     by_id = stacked.select(pl.col("doc_id").rank("dense").over("query_id"))["doc_id"].to_numpy()
@@ -166,52 +168,48 @@ def pool_runs(runs: Sequence[Run], scores: bool) -> PooledRuns:
     row_of = np.zeros(int(candidates.sum()), dtype=np.int64)
     row_of[candidate] = np.arange(len(candidate))
     pool, notes = _filled(runs, tables, starts, query, candidate, len(row_of))
-    listed = set(queries.to_list())
+    answered = set(queries.to_list())
     return PooledRuns(
         queries=queries.to_list(),
         documents=stacked["doc_id"].gather(row_of),
         pool=pool,
-        empty=[asked_one for asked_one in asked if asked_one not in listed],
-        notes=(*notes, *_missing_notes(runs, asked)),
+        empty=[query_id for query_id in every_query if query_id not in answered],
+        notes=(*notes, *_missing_notes(runs, len(every_query))),
     )
 
 
 def _filled(
     runs: Sequence[Run], tables: Sequence[pl.DataFrame], starts: Ints, query: Ints, candidate: Ints, size: int
-) -> tuple[Pool, list[str]]:
-    """Ranks and scores put in their places, run by run, and notes on repeats and odd orders."""
+) -> tuple[Pool, list[Note]]:
+    """The pool with the ranks and scores of every run, and notes on repeats and on scores that increase with rank."""
     rank = np.zeros((len(runs), size), dtype=np.int64)
     value = np.full((len(runs), size), np.nan)
     pool = Pool(starts, rank, value)
-    notes: list[str] = []
-    begin = 0
+    notes: list[Note] = []
+    start = 0
     for column, (run, table) in enumerate(zip(runs, tables, strict=True)):
-        here = slice(begin, begin + table.height)
-        begin = here.stop
+        here = slice(start, start + table.height)
+        start = here.stop
         score = table["score"].fill_null(np.nan).to_numpy()
         rows = candidate[here]
         if run.ordered:
             order = _in_own_order(query[here], rows)
             value[column, rows[order]] = score[order]
             placed = rows[order]
-            if _rises(pool, placed, value[column]):
-                notes.append(
-                    f"{label(runs, column)} has scores that rise down a list: its own order gives the ranks"
-                )
+            if _increases(pool, placed, value[column]):
+                notes.append(note("fused-increasing-scores", run=label(runs, column)))
         else:
             np.fmax.at(value[column], rows, score)
             placed = pool.best_first(value[column])
-        rank[column, placed] = pool.places(placed)
+        rank[column, placed] = pool.ranks(placed)
         if len(placed) < table.height:
-            notes.append(
-                f"{label(runs, column)} repeats {counted(table.height - len(placed), 'document')}: the best "
-                "place of each counts"
-            )
+            repeats = table.height - len(placed)
+            notes.append(note("fused-repeats", run=label(runs, column), count=repeats))
     return pool, notes
 
 
 def _in_own_order(query: Ints, rows: Ints) -> Ints:
-    """The rows of a run query by query, as they came, without repeats."""
+    """The rows of a run by query, in the order of the run, without repeats."""
     order = np.argsort(query, kind="stable")
     first = np.zeros(len(order), dtype=bool)
     first[np.unique(rows[order], return_index=True)[1]] = True
@@ -219,35 +217,102 @@ def _in_own_order(query: Ints, rows: Ints) -> Ints:
     return kept
 
 
-def _rises(pool: Pool, placed: Ints, value: Floats) -> bool:
+def _increases(pool: Pool, placed: Ints, value: Floats) -> bool:
+    """Whether a score is higher than the one before it in its list."""
     same: Bools = np.diff(pool.query[placed]) == 0
     return bool(np.any(same & (np.diff(value[placed]) > 0)))
 
 
-def _have_scores(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> None:
+def _check_scores(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> None:
     for column, table in enumerate(tables):
         if table["score"].null_count():
             raise InputError(
-                f"{label(runs, column)} has ranked ids without scores, and this method adds up scores. Use a method that "
-                "reads ranks (rrf, borda, isr, rbc, condorcet), or norm='rank', which scores a document by its rank."
+                f"{label(runs, column)} has ranked ids without scores, and this method needs scores. Use a method on ranks "
+                "(rrf, borda, isr, rbc, condorcet), or norm='rank', which scores a document by its rank."
             )
 
 
-def _missing_notes(runs: Sequence[Run], asked: Sequence[str]) -> list[str]:
-    notes = []
-    for column, run in enumerate(runs):
-        lacking = len(asked) - len(run.queries)
-        if lacking:
-            of = f"{lacking:,} of {counted(len(asked), 'query', 'queries')}"
-            notes.append(
-                f"{label(runs, column)} lacks {of}: fused from the runs that have "
-                f"{worded(lacking, 'it', 'them')}"
-            )
-    return notes
+def _missing_notes(runs: Sequence[Run], queries: int) -> list[Note]:
+    return [
+        note(
+            "fused-missing-queries",
+            run=label(runs, column),
+            count=queries - len(run.queries),
+            queries=queries,
+        )
+        for column, run in enumerate(runs)
+        if len(run.queries) < queries
+    ]
 
 
 def label(runs: Sequence[Run], column: int) -> str:
-    """A run as a message names it: by its name, and by its place where it shares the name."""
+    """A run in a message: its name, and its number if several runs have that name."""
     name = runs[column].name
     shared = sum(run.name == name for run in runs) > 1
     return f"run {column + 1} ({name!r})" if shared else f"run {name!r}"
+
+
+@dataclass(frozen=True)
+class JudgedPool:
+    """The part of a pool whose queries are in the qrels.
+
+    Per candidate, `query` is the index of its query in the qrels and `doc` the index of its judgment, or -1;
+    per query of the qrels, `answered` is whether a run has it.
+    """
+
+    qrels: Qrels
+    pool: Pool
+    query: Ints
+    doc: Ints
+    answered: Bools
+
+    def alignment(self, score: Floats) -> Alignment:
+        """The alignment of the fused run with these scores, ranked as in `evaluate`."""
+        return join(self.qrels, self._hits(score))
+
+    def _hits(self, score: Floats) -> Hits:
+        order = self.pool.best_first(score)
+        rank, query = self.pool.ranks(order), self.query[order]
+        above = np.concatenate([[True], (np.diff(score[order]) != 0) | (np.diff(query) != 0)])[: len(order)]
+        first = np.flatnonzero(above)
+        group = np.cumsum(above) - 1
+        size = np.diff(first, append=len(order))
+        hit = np.flatnonzero(self.doc[order] >= 0)
+        hit = hit[np.argsort(query[hit], kind="stable")]
+        top = np.full(len(self.answered), np.nan)
+        top[query[rank == 1]] = score[order[rank == 1]]
+        nothing = np.zeros(0, dtype=np.int64)
+        return Hits(
+            retrieved=np.bincount(query, minlength=len(self.answered)),
+            answered=self.answered,
+            top_score=top,
+            query=query[hit],
+            doc=self.doc[order[hit]],
+            rank=rank[hit],
+            tie_first=rank[first][group[hit]],
+            tie_size=size[group[hit]],
+            repeat_query=nothing,
+            repeat_rank=nothing,
+        )
+
+
+def judged_pool(qrels: Qrels, pooled: PooledRuns) -> JudgedPool:
+    """The part of pooled runs whose queries are in the qrels."""
+    judged = qrels.judged
+    number = {query: position for position, query in enumerate(judged.query_ids)}
+    position = np.array([number.get(query, -1) for query in pooled.queries], dtype=np.int64)
+    pool, kept = pooled.pool.of_queries(position >= 0)
+    query = position[position >= 0][pool.query]
+    listed = pl.DataFrame({"query": query, "doc_id": pooled.documents.filter(pl.Series(kept))})
+    known = pl.DataFrame(
+        {
+            "query": np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts)),
+            "doc_id": pl.Series(list(judged.doc_ids), dtype=pl.String),
+            "doc": np.arange(len(judged.doc_ids)),
+        }
+    )
+    doc = listed.join(known, on=["query", "doc_id"], how="left", maintain_order="left")["doc"]
+    answered = np.zeros(len(judged.query_ids), dtype=np.bool_)
+    answered[position[position >= 0]] = True
+    answered[[number[empty] for empty in pooled.empty if empty in number]] = True
+    return JudgedPool(qrels, pool, query, doc.fill_null(-1).to_numpy(), answered)

@@ -1,4 +1,4 @@
-"""fuse(): several runs in, one run out."""
+"""fuse(): combines several runs into one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.checks import is_whole
+from steelyard.checks import whole_number
 from steelyard.errors import InputError
 from steelyard.fusion.candidates import PooledRuns, label, pool_runs
 from steelyard.fusion.methods import Recipe, recipe
 from steelyard.ids import kind_of
+from steelyard.notes import Note, note
 from steelyard.run import Run
 
 
@@ -25,16 +26,16 @@ def fuse(
     depth: int | None = None,
     **parameters: float,
 ) -> Run:
-    """Fuse runs: one list a query, made of all its lists.
+    """Fuse runs: one list per query, from the lists of all runs.
 
     `runs` are two or more Runs, paths, mappings or frames. `method` is one of rrf (k=60), combsum,
     wsum, combmnz, combanz, combmax, combmin, combmed, borda, isr, logn-isr (sigma=0.01), rbc (phi=0.8)
-    and condorcet. Methods that read scores normalise them first, list by list: `norm` is min-max
-    unless it is max, sum, z, rank or none. `weights` (rrf, wsum, borda, isr, logn-isr, rbc, condorcet)
-    are one a run; a run of weight 0 takes no part. `depth` cuts the fused lists.
+    and condorcet. Methods on scores normalise each list first: `norm` is min-max (the default), max, sum, z,
+    rank or none. `weights` (rrf, wsum, borda, isr, logn-isr, rbc, condorcet) are one per run; a run of
+    weight 0 is not used. `depth` cuts the fused lists.
 
-    The fused run carries scores; equal ones are ranked by the tie rule of `evaluate`. A query that some
-    runs lack is fused from those that have it, and `notes` counts such queries.
+    The fused run has scores; equal ones are ordered by the tie policy of `evaluate`. A query that is missing from
+    some runs is fused from the others, and `notes` has the number of such queries.
 
     >>> a, b = Run({"q": {"x": 3, "y": 2, "z": 1}}, "a"), Run({"q": ["y", "w"]}, "b")
     >>> fused = fuse([a, b], method="rrf", k=60)
@@ -43,29 +44,28 @@ def fuse(
     >>> round(1 / 62 + 1 / 61, 6) == fused.frame["score"].round(6)[0]
     True
     """
-    held = held_runs(runs)
-    made = recipe(len(held), method, norm, weights, **parameters)
-    _check_depth(depth)
-    pooled = pool_runs(held, made.reads_scores)
-    score = made.scores(pooled.pool) if pooled.queries else np.zeros(0)
-    notes = pooled.notes + _weight_notes(held, made)
-    return fused_run(held, pooled, score, name or fused_name(held, made), notes, depth)
+    read = read_runs(runs)
+    chosen = recipe(len(read), method, norm, weights, **parameters)
+    cut = None if depth is None else whole_number("depth", depth, 1, unit="documents")
+    pooled = pool_runs(read, chosen.reads_scores)
+    score = chosen.scores(pooled.pool) if pooled.queries else np.zeros(0)
+    notes = pooled.notes + _weight_notes(read, chosen)
+    return fused_run(read, pooled, score, name or fused_name(read, chosen), notes, cut)
 
 
-def held_runs(runs: Sequence[Any] | Mapping[str, Any]) -> list[Run]:
-    """The runs to fuse, read; fewer than two are an error."""
+def read_runs(runs: Sequence[Any] | Mapping[str, Any]) -> list[Run]:
+    """The runs to fuse; fewer than two are an error."""
     if isinstance(runs, Mapping):
-        held = [Run.of(run, name=str(name)) for name, run in runs.items()]
+        read = [Run.of(run, name=str(name)) for name, run in runs.items()]
     elif isinstance(runs, Sequence) and not isinstance(runs, (str, bytes)):
-        held = [Run.of(run) for run in runs]
+        read = [Run.of(run) for run in runs]
     else:
         raise InputError(
             f"the runs to fuse are {kind_of(runs)}; expected a list of runs, as in fuse([a, b])."
         )
-    if len(held) < 2:
-        count = "one run" if held else "no run"
-        raise InputError(f"there is {count} to fuse; give two or more.")
-    return held
+    if len(read) < 2:
+        raise InputError(f"expected two or more runs to fuse, got {'one' if read else 'none'}.")
+    return read
 
 
 def fused_run(
@@ -73,18 +73,18 @@ def fused_run(
     pooled: PooledRuns,
     score: Floats,
     name: str,
-    notes: tuple[str, ...] = (),
+    notes: tuple[Note, ...] = (),
     depth: int | None = None,
 ) -> Run:
-    """The run of fused scores, each query's best first; a candidate whose score is NaN is not in it."""
+    """The run of the fused scores; candidates with a score of NaN are left out."""
     import polars as pl
 
     order = pooled.pool.best_first(score)
     if depth is not None:
-        order = order[pooled.pool.places(order) <= depth]
+        order = order[pooled.pool.ranks(order) <= depth]
     query = pooled.pool.query[order]
     answered = set(np.unique(query).tolist())
-    bare = [*pooled.empty, *(q for number, q in enumerate(pooled.queries) if number not in answered)]
+    empty = [*pooled.empty, *(q for number, q in enumerate(pooled.queries) if number not in answered)]
     rows = pl.DataFrame(
         {
             "query_id": pl.Series(pooled.queries, dtype=pl.String).gather(query),
@@ -92,7 +92,7 @@ def fused_run(
             "score": score[order],
         }
     )
-    unanswered = pl.DataFrame({"query_id": bare}, schema={"query_id": pl.String})
+    unanswered = pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String})
     fused = Run(
         pl.concat([rows, unanswered], how="diagonal"),
         name=name,
@@ -103,23 +103,18 @@ def fused_run(
     return fused
 
 
-def _check_depth(depth: int | None) -> None:
-    if depth is not None and not is_whole(depth, 1):
-        raise InputError(f"depth is {depth!r}; expected a whole number of documents, 1 or more.")
-
-
-def fused_name(runs: Sequence[Run], made: Recipe) -> str:
+def fused_name(runs: Sequence[Run], chosen: Recipe) -> str:
     """The method and the names of the runs."""
     of = ",".join(run.name for run in runs) if len(runs) <= 4 else f"{len(runs)} runs"
-    return f"{made.method.name}({of})"
+    return f"{chosen.method.name}({of})"
 
 
-def _weight_notes(runs: Sequence[Run], made: Recipe) -> tuple[str, ...]:
-    idle = [column for column, weight in enumerate(made.weights or ()) if weight == 0]
-    return tuple(f"{label(runs, column)} has weight 0 and takes no part" for column in idle)
+def _weight_notes(runs: Sequence[Run], chosen: Recipe) -> tuple[Note, ...]:
+    unused = [column for column, weight in enumerate(chosen.weights or ()) if weight == 0]
+    return tuple(note("fused-weight-0", run=label(runs, column)) for column in unused)
 
 
-def _merged(carried: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
-    """What the runs know of documents, together; of two that differ, the first run's."""
-    known = [held for held in carried if held is not None]
-    return {doc: value for held in reversed(known) for doc, value in held.items()} if known else None
+def _merged(values: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    """Values by document (lengths or texts) of all runs; where they differ, the first run's."""
+    known = [by_doc for by_doc in values if by_doc is not None]
+    return {doc: value for by_doc in reversed(known) for doc, value in by_doc.items()} if known else None

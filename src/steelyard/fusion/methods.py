@@ -1,7 +1,7 @@
-"""The formulas of fusion: where the lists have a document in, one number for it out.
+"""Fusion methods: their formulas, parameters and weights, and the fusion of the lists of one query.
 
-r is a document's rank in a list, s its normalised score there, w the list's weight, N how many lists
-have the document. Sums run over the lists that have it, unless said.
+In the formulas, r is a document's rank in a list, s its normalised score there, w the list's weight and N the number
+of lists that contain the document. Sums are over the lists that contain it, unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from steelyard.alignment.hits import Floats
+from steelyard.checks import is_number, unknown_name
 from steelyard.errors import InputError, did_you_mean
 from steelyard.fusion.candidates import Pool, pool_of_lists
 from steelyard.fusion.normalise import norm_named, normalise
@@ -37,7 +37,7 @@ def combmnz(pool: Pool, weights: Floats) -> Floats:
 
 
 def combanz(pool: Pool, weights: Floats) -> Floats:
-    """The mean of s over the N lists that have the document."""
+    """The mean of s over the N lists that contain the document."""
     return combsum(pool, weights) / _lists_with(pool)
 
 
@@ -63,10 +63,10 @@ def combmed(pool: Pool, weights: Floats) -> Floats:
 
 
 def borda(pool: Pool, weights: Floats) -> Floats:
-    """Sum of w (c - r + 1), where the lists have c different documents together.
+    """Sum of w (c - r + 1), where c is the number of different documents in all lists.
 
-    The points that a list does not give, it shares out among the documents that it does not have:
-    (c - n + 1) / 2 each, where it has n.
+    A list of n documents divides its remaining points equally among the documents that it does not contain:
+    (c - n + 1) / 2 each.
     """
     candidates = np.repeat(pool.candidates, pool.candidates)
     shared = np.repeat((pool.candidates - pool.lengths + 1) / 2, pool.candidates, axis=1)
@@ -91,15 +91,15 @@ def rbc(pool: Pool, weights: Floats, *, phi: float = 0.8) -> Floats:
 
 
 def condorcet(pool: Pool, weights: Floats) -> Floats:
-    """How many candidates the document beats, a draw counting a half: x beats y when more lists put it higher."""
-    place = np.where(pool.found, pool.rank, np.iinfo(np.int32).max).astype(np.int32)
-    alike = bool(np.all(weights == weights[0]))
-    kind: Any = np.int32 if alike else np.float64
-    strength = [kind(1)] * pool.lists if alike else list(weights)
-    slack = 0.0 if alike else 1e-9 * float(weights.sum())
+    """The number of candidates that the document beats, ties counting one half: x beats y if more lists rank it higher."""
+    position = np.where(pool.found, pool.rank, np.iinfo(np.int32).max).astype(np.int32)
+    equal = bool(np.all(weights == weights[0]))
+    kind: Any = np.int32 if equal else np.float64
+    strength = [kind(1)] * pool.lists if equal else list(weights)
+    slack = 0.0 if equal else 1e-9 * float(weights.sum())
     points = np.empty(pool.size)
     for start, count in zip(pool.starts.tolist(), pool.candidates.tolist(), strict=True):
-        here = place[:, start : start + count]
+        here = position[:, start : start + count]
         votes = np.zeros((count, count), dtype=kind)
         for ranks, weight in zip(here, strength, strict=True):
             votes += weight * (ranks[:, None] < ranks[None, :])
@@ -111,8 +111,8 @@ def condorcet(pool: Pool, weights: Floats) -> Floats:
 
 
 def _lists_with(pool: Pool) -> Floats:
-    counted: Floats = np.sum(pool.found, axis=0, dtype=np.float64)
-    return counted
+    count: Floats = np.sum(pool.found, axis=0, dtype=np.float64)
+    return count
 
 
 def _inverse_squares(pool: Pool, weights: Floats) -> Floats:
@@ -120,14 +120,14 @@ def _inverse_squares(pool: Pool, weights: Floats) -> Floats:
 
 
 def _of_ranks(pool: Pool, worth: Callable[[Floats], Floats]) -> Floats:
-    """What each list's rank of each candidate is worth; 0 where the list does not have it."""
+    """The value of each candidate's rank in each list; 0 if the list does not contain it."""
     deepest = int(pool.rank.max(initial=0))
     table = np.concatenate([[0.0], worth(np.arange(1.0, deepest + 1))])
     return table[pool.rank]
 
 
 def _summed(weights: Floats, parts: Floats) -> Floats:
-    """The weighted sum over lists, smallest part first: the order of the runs does not change its last bit."""
+    """The weighted sum over lists, smallest part first, so that the order of the runs does not change the result."""
     weighted = weights[:, None] * parts
     total: Floats = np.zeros(parts.shape[1])
     for part in np.sort(weighted, axis=0) if len(parts) > 2 else weighted:
@@ -136,23 +136,22 @@ def _summed(weights: Floats, parts: Floats) -> Floats:
 
 
 Formula: TypeAlias = Callable[..., Floats]
-"""Pool and one weight a list in, one number a candidate out; parameters by name."""
+"""From a pool and one weight per list to one score per candidate; parameters are keywords."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The least and the most that a parameter may be."""
+    """The range of a parameter; with `below` it must be below `high`."""
 
     low: float = 0.0
     high: float = float("inf")
     below: bool = False
 
     def __contains__(self, value: object) -> bool:
-        if isinstance(value, bool) or not isinstance(value, Real):
+        if not is_number(value):
             return False
-        number = float(value)
-        inside = number < self.high if self.below else number <= self.high
-        return inside and self.low <= number < float("inf")
+        number = float(value)  # type: ignore[arg-type]
+        return self.low <= number and (number < self.high if self.below else number <= self.high)
 
     def __str__(self) -> str:
         if self.high == float("inf"):
@@ -164,8 +163,8 @@ class Limits:
 class Method:
     """A fusion method.
 
-    `reads` says whether it looks at scores (and then takes a norm) or at ranks alone; `missing` what
-    a document gets from a list that does not have it; `limits` the range of each parameter.
+    `reads` is "scores" (then it takes a norm) or "ranks"; `missing` is what a list contributes to a document
+    that it does not contain; `limits` is the range of each parameter.
     """
 
     name: str
@@ -178,19 +177,19 @@ class Method:
 
     @property
     def defaults(self) -> dict[str, float]:
-        """The parameters that it takes, with their defaults."""
+        """Its parameters with their defaults."""
         found = signature(self.formula).parameters.values()
         return {p.name: p.default for p in found if p.kind is Parameter.KEYWORD_ONLY}
 
     @property
     def norm(self) -> str | None:
-        """The normalisation it uses unless told otherwise; None for a method that reads ranks."""
+        """Its default normalisation; None for a method on ranks."""
         return "min-max" if self.reads == "scores" else None
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A method with everything it needs, checked: norm, weights (None: all alike) and parameters."""
+    """A method with its norm, weights (None: all equal) and parameters, checked."""
 
     method: Method
     norm: str | None
@@ -199,7 +198,7 @@ class Recipe:
 
     @property
     def reads_scores(self) -> bool:
-        """Whether the lists must have scores."""
+        """Whether the lists need scores."""
         return self.norm is not None and norm_named(self.norm).reads_scores
 
     def settings(self) -> dict[str, Any]:
@@ -212,19 +211,19 @@ class Recipe:
         return {**chosen, **dict(self.parameters)}
 
     def __str__(self) -> str:
-        said = [f"{name}={value:g}" for name, value in self.parameters]
+        parts = [f"{name}={value:g}" for name, value in self.parameters]
         if self.norm is not None:
-            said.append(f"norm={self.norm}")
+            parts.append(f"norm={self.norm}")
         if self.weights is not None:
-            said.append(f"weights={':'.join(f'{weight:g}' for weight in self.weights)}")
-        return ", ".join(said) or "equal weights"
+            parts.append(f"weights={':'.join(f'{weight:g}' for weight in self.weights)}")
+        return ", ".join(parts) or "equal weights"
 
     def scores(self, pool: Pool) -> Floats:
-        """The fused score of every candidate; NaN for one that only lists of weight 0 have."""
+        """The fused score of every candidate; NaN for one that is only in lists of weight 0."""
         return self.scores_of(pool if self.norm is None else normalise(pool, self.norm))
 
     def scores_of(self, normalised: Pool) -> Floats:
-        """The same, of a pool that is normalised already."""
+        """The same for a pool that is already normalised."""
         weights = np.ones(normalised.lists) if self.weights is None else np.array(self.weights)
         active = weights > 0
         if active.all():
@@ -243,21 +242,21 @@ def fuse_lists(
     weights: Sequence[float] | None = None,
     **parameters: float,
 ) -> list[tuple[str, float]]:
-    """Fuse the answers to one query: lists of (document id, score), best first, into one such list.
+    """Fuse the lists of one query: lists of (document id, score), best first, into one such list.
 
-    Equal fused scores stand by document id, largest first, as `evaluate` ranks them.
+    Equal fused scores are in descending order of document id, as in `evaluate`.
 
     >>> fuse_lists([[("a", 9.0), ("b", 7.0)], [("b", 0.8), ("c", 0.1)]], "wsum", weights=[0.5, 0.5])
     [('b', 0.5), ('a', 0.5), ('c', 0.0)]
     >>> [doc for doc, _ in fuse_lists([[("a", 9.0), ("b", 7.0)], [("b", 0.8), ("c", 0.1)]], "rrf", k=60)]
     ['b', 'a', 'c']
     """
-    made = recipe(len(lists), method, norm, weights, **parameters)
+    chosen = recipe(len(lists), method, norm, weights, **parameters)
     documents, pool = pool_of_lists(lists)
     if not documents:
         return []
-    fused = made.scores(pool)
-    return [(documents[place], float(fused[place])) for place in pool.best_first(fused).tolist()]
+    fused = chosen.scores(pool)
+    return [(documents[position], float(fused[position])) for position in pool.best_first(fused).tolist()]
 
 
 def recipe(
@@ -267,18 +266,18 @@ def recipe(
     weights: Sequence[float] | None = None,
     **parameters: float,
 ) -> Recipe:
-    """Check a method, norm, weights and parameters for so many lists. A norm of None is the method's own."""
+    """A method, norm, weights and parameters, checked for a number of lists. A norm of None is the method's default."""
     chosen = method_named(method)
     if norm is not None and chosen.norm is None:
         raise InputError(
-            f"{chosen.name} reads ranks, not scores, so norm={norm!r} would change nothing; leave it out."
+            f"{chosen.name} uses ranks, not scores, so norm={norm!r} has no effect; leave it out."
         )
     used = norm_named(norm).name if norm is not None else chosen.norm
     return Recipe(chosen, used, _weights(chosen, weights, lists), _parameters(chosen, parameters))
 
 
 def method_named(name: str) -> Method:
-    """The method of that name; an unknown one is an error that offers the nearest.
+    """The method of that name; an unknown name is an error.
 
     >>> method_named("CombSUM").name, method_named("logn_isr").name
     ('combsum', 'logn-isr')
@@ -286,9 +285,7 @@ def method_named(name: str) -> Method:
     plain = str(name).lower().replace("_", "-")
     plain = plain if plain in METHODS else _ALIASES.get(plain.replace("-", ""), plain)
     if plain not in METHODS:
-        raise InputError(
-            f"there is no fusion method {name!r}.{did_you_mean(plain, METHODS)} There are {', '.join(METHODS)}."
-        )
+        raise InputError(unknown_name("fusion method", name, METHODS))
     return METHODS[plain]
 
 
@@ -301,16 +298,16 @@ def _weights(method: Method, weights: Sequence[float] | None, lists: int) -> tup
     try:
         given = tuple(float(weight) for weight in weights)
     except (TypeError, ValueError):
-        raise InputError(f"weights are {weights!r}; expected one number a run, as in [0.7, 0.3].") from None
+        raise InputError(f"weights are {weights!r}; expected one number per run, as in [0.7, 0.3].") from None
     if len(given) != lists:
         raise InputError(
-            f"{counted(len(given), 'weight')} for {counted(lists, 'run')}; give one a run, in the runs' "
-            "order."
+            f"{counted(len(given), 'weight')} for {counted(lists, 'run')}; expected one per run, in the order of "
+            "the runs."
         )
     if not all(0 <= weight < float("inf") for weight in given):
         raise InputError(f"weights are {list(given)}; expected finite numbers, none below 0.")
     if not any(given):
-        raise InputError("all weights are 0; at least one run has to count.")
+        raise InputError("all weights are 0; at least one must be positive.")
     return given
 
 
@@ -326,7 +323,7 @@ def _parameters(method: Method, given: Mapping[str, Any]) -> tuple[tuple[str, fl
 
 
 _ABSENT = "adds nothing (as a score of 0)"
-_IGNORED = "is left out: only lists that have the document count"
+_IGNORED = "is left out: only lists that contain the document count"
 
 METHODS = {
     method.name: method
@@ -350,7 +347,7 @@ METHODS = {
             borda,
             "ranks",
             "sum of w (c - r + 1)",
-            "gives an equal share of the points left",
+            "gives an equal share of its remaining points",
             True,
         ),
         Method(
@@ -383,8 +380,8 @@ METHODS = {
             "condorcet",
             condorcet,
             "ranks",
-            "candidates beaten, a draw a half",
-            "puts it below all that it has; between two that it lacks it does not vote",
+            "candidates beaten, ties count one half",
+            "ranks it below its own documents; does not vote between two that it does not contain",
             True,
         ),
     )

@@ -1,4 +1,4 @@
-"""Normalisations: scores of different retrievers brought to one scale, list by list and query by query."""
+"""Normalisations: the scores of each list of each query are brought to a common scale."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.alignment.hits import Floats
-from steelyard.errors import InputError, did_you_mean
+from steelyard.checks import unknown_name
+from steelyard.errors import InputError
 from steelyard.fusion.candidates import Pool
 from steelyard.wording import counted
 
 
 @dataclass(frozen=True)
 class Norm:
-    """A normalisation: its name, what it does, whether it reads scores, and the function."""
+    """A normalisation: its name, its formula, whether it uses scores, and the function."""
 
     name: str
     about: str
@@ -26,7 +27,7 @@ class Norm:
 
 
 def normalise(pool: Pool, norm: str) -> Pool:
-    """The pool with normalised values. Every list of every query is normalised by itself.
+    """The pool with normalised values. Every list of every query is normalised separately.
 
     >>> from steelyard.fusion.candidates import pool_of_lists
     >>> _, pool = pool_of_lists([[("c", 9.0), ("b", 6.0), ("a", 5.0)]])
@@ -37,45 +38,42 @@ def normalise(pool: Pool, norm: str) -> Pool:
 
 
 def norm_named(name: str) -> Norm:
-    """The normalisation of that name; an unknown one is an error that offers the nearest."""
-    plain = name.lower().replace("_", "-")
+    """The normalisation of that name; an unknown name is an error."""
+    plain = str(name).lower().replace("_", "-")
     found = NORMS.get(_ALIASES.get(plain, plain))
     if found is None:
-        raise InputError(
-            f"there is no normalisation {name!r}.{did_you_mean(plain, [*NORMS, *_ALIASES])} There are {', '.join(NORMS)}."
-        )
+        raise InputError(unknown_name("normalisation", name, NORMS, _ALIASES))
     return found
 
 
 def none(pool: Pool) -> Floats:
-    """The scores as they are."""
+    """The scores unchanged."""
     return pool.value
 
 
 def min_max(pool: Pool) -> Floats:
-    """(s - lowest) / (highest - lowest): 1 for the best, 0 for the last. All equal: 1 each."""
+    """(s - lowest) / (highest - lowest): 1 for the best, 0 for the last. If all are equal: 1."""
     low, high = _lowest(pool), _highest(pool)
     width = _spread(pool, high - low)
     return np.where(width > 0, _divided(pool.value - _spread(pool, low), width), pool.value * 0 + 1)
 
 
 def highest(pool: Pool) -> Floats:
-    """s / highest. The highest must be positive, or all scores 0, which stay 0."""
+    """s / highest. The highest must be positive; if all scores are 0, they stay 0."""
     high = _highest(pool)
     negative = np.fmin(_lowest(pool), 0) < 0
     bad = (high < 0) | ((high == 0) & negative)
     if bad.any():
         column, query = np.argwhere(bad)[0]
         raise InputError(
-            f"norm=max divides by the best score of a list, and that is {high[column, query]:g} in a list of run "
-            f"{column + 1} ({counted(int(bad.sum()), 'such list')}); it has to be positive. Use min-max, z "
-            "or rank."
+            f"norm=max divides by the best score of a list, which is {high[column, query]:g} in a list of run "
+            f"{column + 1} ({counted(int(bad.sum()), 'such list')}); it must be positive. Use min-max, z or rank."
         )
     return _divided(pool.value, _spread(pool, np.where(high == 0, 1.0, high)))
 
 
 def total(pool: Pool) -> Floats:
-    """(s - lowest) / sum of (s - lowest): the list adds up to 1. All equal: 1/n each."""
+    """(s - lowest) / sum of (s - lowest): the list sums to 1. If all are equal: 1/n."""
     above = pool.value - _spread(pool, _lowest(pool))
     sums = _spread(pool, _sums(pool, above))
     return np.where(
@@ -84,7 +82,7 @@ def total(pool: Pool) -> Floats:
 
 
 def z_score(pool: Pool) -> Floats:
-    """(s - mean) / standard deviation (of n, not n - 1). All equal: 0 each."""
+    """(s - mean) / standard deviation (dividing by n, not n - 1). If all are equal: 0."""
     count = np.maximum(pool.lengths, 1)
     centred = pool.value - _spread(pool, _sums(pool, pool.value) / count)
     deviation = np.sqrt(_sums(pool, centred**2) / count)
@@ -93,7 +91,7 @@ def z_score(pool: Pool) -> Floats:
 
 
 def by_rank(pool: Pool) -> Floats:
-    """1 - (rank - 1) / n: 1 for the first of n, 1/n for the last. Scores are not read."""
+    """1 - (rank - 1) / n: 1 for the first of n, 1/n for the last. Scores are not used."""
     share = (pool.rank - 1) / _spread(pool, np.maximum(pool.lengths, 1))
     return np.where(pool.found, 1 - share, np.nan)
 
@@ -102,11 +100,11 @@ NORMS = {
     norm.name: norm
     for norm in (
         Norm("min-max", "(s - lowest) / (highest - lowest); all equal: 1", True, min_max),
-        Norm("max", "s / highest, which has to be positive", True, highest),
+        Norm("max", "s / highest, which must be positive", True, highest),
         Norm("sum", "(s - lowest) / sum of (s - lowest); all equal: 1/n", True, total),
         Norm("z", "(s - mean) / standard deviation; all equal: 0", True, z_score),
-        Norm("rank", "1 - (rank - 1) / n; scores are not read", False, by_rank),
-        Norm("none", "the scores as they are", True, none),
+        Norm("rank", "1 - (rank - 1) / n; scores are not used", False, by_rank),
+        Norm("none", "the scores unchanged", True, none),
     )
 }
 
@@ -129,11 +127,11 @@ def _sums(pool: Pool, values: Floats) -> Floats:
 
 
 def _spread(pool: Pool, per_query: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A number a query, for each of its candidates."""
+    """A number per query, repeated for each of its candidates."""
     return np.repeat(per_query, pool.candidates, axis=1)
 
 
 def _divided(above: Floats, below: Floats) -> Floats:
-    """above / below, and NaN where below is not above 0 or there is nothing to divide."""
+    """above / below; NaN where below is not positive."""
     shares: Floats = np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
     return shares

@@ -1,4 +1,4 @@
-"""The settings that tuning tries: every combination of a grid."""
+"""tune(): chooses the parameters of a fusion by cross-validation and scores them on queries held out."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from steelyard.alignment.alignment import Alignment, join
-from steelyard.alignment.hits import Bools, Floats, Hits, Ints
-from steelyard.checks import is_whole
+from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.checks import whole_number
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import evaluate, with_rel
-from steelyard.fusion.candidates import Pool, PooledRuns, pool_runs
-from steelyard.fusion.fuse import fused_name, fused_run, held_runs
+from steelyard.fusion.candidates import JudgedPool, Pool, PooledRuns, judged_pool, pool_runs
+from steelyard.fusion.fuse import fused_name, fused_run, read_runs
 from steelyard.fusion.methods import Method, Recipe, method_named, recipe
 from steelyard.fusion.normalise import NORMS, normalise
 from steelyard.measures.compute import summary
 from steelyard.measures.compute import values as values_of_measure
 from steelyard.measures.grammar import Measure, parse
+from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.version import __version__
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from steelyard.comparison.result import Comparison
 
+__all__ = ["Tuned", "tune"]
+
+Progress: TypeAlias = Callable[[str, int, int], None]
 
 PARAMETERS: dict[str, tuple[float, ...]] = {
     "k": (1, 2, 5, 10, 20, 40, 60, 80, 100, 200, 500),
@@ -43,150 +44,13 @@ PARAMETERS: dict[str, tuple[float, ...]] = {
 SCORE_NORMS = tuple(name for name in NORMS if name != "none")
 SIMPLEX = "simplex"
 MOST_WEIGHTS = 300
-
-
-def recipes(method: str, runs: int, grid: Mapping[str, Any] | None = None) -> list[Recipe]:
-    """Every setting of the grid; the one that is the method's own default, where it is among them, first.
-
-    Without a grid: the parameters of the method (rrf: k, rbc: phi, logn-isr: sigma), every
-    normalisation of a method that reads scores, and the weights of wsum, borda, isr and condorcet.
-    With one, what it does not name keeps its default.
-
-    >>> [made.settings() for made in recipes("rbc", 2, {"phi": [0.5, 0.8]})]
-    [{'method': 'rbc', 'phi': 0.8}, {'method': 'rbc', 'phi': 0.5}]
-    """
-    chosen = method_named(method)
-    axes = default_axes(chosen, runs) if grid is None else _checked(chosen, runs, grid)
-    made = [
-        recipe(runs, chosen.name, **dict(zip(axes, values, strict=True)))
-        for values in product(*axes.values())
-    ]
-    own = recipe(runs, chosen.name)
-    return sorted(dict.fromkeys(made), key=lambda one: not _like(one, own))
-
-
-def default_axes(method: Method, runs: int) -> dict[str, Sequence[Any]]:
-    """What is tried where no grid is given."""
-    axes: dict[str, Sequence[Any]] = {name: PARAMETERS[name] for name in method.defaults}
-    if method.norm is not None:
-        axes["norm"] = SCORE_NORMS
-    if method.weighted and not method.defaults:
-        axes["weights"] = simplex(runs)
-    return axes
-
-
-def simplex(runs: int, steps: int | None = None) -> list[tuple[float, ...]]:
-    """Weights that add up to 1, in steps of 1/steps: ten, or as many as keep the list below 300.
-
-    >>> simplex(2, 4)
-    [(0.0, 1.0), (0.25, 0.75), (0.5, 0.5), (0.75, 0.25), (1.0, 0.0)]
-    >>> len(simplex(3)), len(simplex(5))
-    (66, 210)
-    """
-    if steps is None:
-        steps = max(s for s in range(1, 11) if s == 1 or comb(s + runs - 1, runs - 1) <= MOST_WEIGHTS)
-    return [tuple(part / steps for part in parts) for parts in _parts(steps, runs)]
-
-
-def _parts(total: int, count: int) -> Iterator[tuple[int, ...]]:
-    if count == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        for rest in _parts(total - first, count - 1):
-            yield (first, *rest)
-
-
-def _checked(method: Method, runs: int, grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-    able = [*method.defaults, *(["norm"] if method.norm else []), *(["weights"] if method.weighted else [])]
-    axes: dict[str, Sequence[Any]] = {}
-    for name, values in grid.items():
-        if name not in able:
-            takes = f"there is {', '.join(able)}" if able else "there is nothing to tune"
-            raise InputError(f"{method.name} has no {name!r} to tune; {takes}.{did_you_mean(name, able)}")
-        if name == "weights" and values == SIMPLEX:
-            values = simplex(runs)
-        if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
-            raise InputError(f"the grid's {name} is {values!r}; expected a list of values to try.")
-        axes[name] = values
-    return axes
-
-
-def _like(one: Recipe, own: Recipe) -> bool:
-    """Whether a setting is the method's default, equal weights being no weights."""
-    alike = one.weights is None or len(set(one.weights)) == 1
-    return alike and (one.norm, one.parameters) == (own.norm, own.parameters)
-
-
-@dataclass(frozen=True)
-class JudgedPool:
-    """The part of a pool whose queries are judged.
-
-    `query` is per candidate the number of its query in the judgments, `doc` the number of its document
-    there, or -1; `answered` is per judged query whether a run has it.
-    """
-
-    qrels: Qrels
-    pool: Pool
-    query: Ints
-    doc: Ints
-    answered: Bools
-
-    def alignment(self, score: Floats) -> Alignment:
-        """The alignment of the run that these scores make, ranked as `evaluate` ranks it."""
-        return join(self.qrels, self._hits(score))
-
-    def _hits(self, score: Floats) -> Hits:
-        order = self.pool.best_first(score)
-        rank, query = self.pool.places(order), self.query[order]
-        above = np.concatenate([[True], (np.diff(score[order]) != 0) | (np.diff(query) != 0)])[: len(order)]
-        first = np.flatnonzero(above)
-        group = np.cumsum(above) - 1
-        size = np.diff(first, append=len(order))
-        hit = np.flatnonzero(self.doc[order] >= 0)
-        hit = hit[np.argsort(query[hit], kind="stable")]
-        top = np.full(len(self.answered), np.nan)
-        top[query[rank == 1]] = score[order[rank == 1]]
-        nothing = np.zeros(0, dtype=np.int64)
-        return Hits(
-            retrieved=np.bincount(query, minlength=len(self.answered)),
-            answered=self.answered,
-            top_score=top,
-            query=query[hit],
-            doc=self.doc[order[hit]],
-            rank=rank[hit],
-            tie_first=rank[first][group[hit]],
-            tie_size=size[group[hit]],
-            repeat_query=nothing,
-            repeat_rank=nothing,
-        )
-
-
-def judged_pool(qrels: Qrels, pooled: PooledRuns) -> JudgedPool:
-    """The judged part of pooled runs."""
-    judged = qrels.judged
-    number = {query: place for place, query in enumerate(judged.query_ids)}
-    place = np.array([number.get(query, -1) for query in pooled.queries], dtype=np.int64)
-    pool, kept = pooled.pool.of_queries(place >= 0)
-    query = place[place >= 0][pool.query]
-    listed = pl.DataFrame({"query": query, "doc_id": pooled.documents.filter(pl.Series(kept))})
-    known = pl.DataFrame(
-        {
-            "query": np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts)),
-            "doc_id": pl.Series(list(judged.doc_ids), dtype=pl.String),
-            "doc": np.arange(len(judged.doc_ids)),
-        }
-    )
-    doc = listed.join(known, on=["query", "doc_id"], how="left", maintain_order="left")["doc"]
-    answered = np.zeros(len(judged.query_ids), dtype=np.bool_)
-    answered[place[place >= 0]] = True
-    answered[[number[empty] for empty in pooled.empty if empty in number]] = True
-    return JudgedPool(qrels, pool, query, doc.fill_null(-1).to_numpy(), answered)
+SAME_DIGITS = 12
+"""Scores that agree to this many decimals are equally good."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One fold: what the other folds chose, their score of it, and its score here, on queries they never saw."""
+    """One fold: the parameters chosen on the other folds, their score there, and their score on this fold."""
 
     queries: tuple[str, ...]
     chosen: Recipe
@@ -196,14 +60,14 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """What `tune` gives.
+    """The result of `tune`.
 
-    `held_out` is the score to report: every query is scored with parameters chosen without it.
-    `tuned_on` is the score of the final parameters on the queries that chose them, and `optimism` how
-    much better that looks. `run` holds the lists behind `held_out` (queries without judgments are fused
-    with the final parameters). `settings` are the final parameters, chosen on all queries, as keyword
-    arguments of `fuse`. `values` has every run's value of every query: the fused run held out, the
-    method with its defaults, and the runs that were fused.
+    `held_out` is the score to report: every query is scored with parameters chosen without it. `tuned_on` is
+    the score of the final parameters on the queries that they were chosen on, and `optimism` is the difference.
+    `run` has the lists behind `held_out`; queries that are not in the qrels are fused with the final
+    parameters. `settings` are the final parameters, chosen on all queries, as keyword arguments of `fuse`.
+    `values` has the value of every query for the held-out fused run, the method with its defaults, and each run
+    that was fused.
     """
 
     method: str
@@ -219,7 +83,7 @@ class Tuned:
     queries: Sequence[str]
     run: Run
     better: str = "more"
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -228,20 +92,18 @@ class Tuned:
 
     @property
     def optimism(self) -> float:
-        """How much better the tuned-on score is than the held-out one."""
+        """By how much the tuned-on score is better than the held-out score."""
         gap = self.tuned_on - self.held_out
         return gap if self.better == "more" else -gap
 
     @property
     def stability(self) -> float:
-        """The share of folds that chose the final parameters by themselves."""
+        """The share of folds for which the final parameters were chosen."""
         return sum(fold.chosen == self.final for fold in self.folds) / len(self.folds)
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
-        """Every run's value of every query: run, query_id and the measure, as `compare_scores` takes it."""
-        import polars as pl
-
+        """The value of every query for every run: run, query_id and the measure, as for `compare_scores`."""
         return pl.concat(
             pl.DataFrame(
                 {"query_id": pl.Series(list(self.queries), dtype=pl.String), self.measure: row}
@@ -251,14 +113,14 @@ class Tuned:
 
     @cached_property
     def comparison(self) -> Comparison:
-        """The held-out fused run, the method with its defaults and the runs that were fused, compared."""
+        """A comparison of the held-out fused run, the method with its defaults and the runs that were fused."""
         from steelyard.comparison.compare import compare_scores
         from steelyard.comparison.scores import TableOptions
 
         return compare_scores(self.per_query, [self.measure], options=TableOptions("run", "query_id"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the lists, in types that JSON has."""
+        """Everything except the lists, in JSON types."""
         return {
             "steelyard": __version__,
             "method": self.method,
@@ -281,14 +143,14 @@ class Tuned:
                 for fold in self.folds
             ],
             "scores": dict(self.scores),
-            "notes": list(self.notes),
+            "notes": [each.to_dict() for each in self.notes],
         }
 
     def __str__(self) -> str:
         rows = [
-            ("held out", self.held_out, "every query fused with parameters chosen without it: the score to report"),
-            ("tuned on", self.tuned_on, "the final parameters, on the queries that chose them: flattered"),
-            ("optimism", self.optimism, "by so much"),
+            ("held out", self.held_out, "each query with parameters chosen without it: the score to report"),
+            ("tuned on", self.tuned_on, "the final parameters on the queries they were chosen on: optimistic"),
+            ("optimism", self.optimism, "the difference"),
             *((name, score, "") for name, score in self.scores.items() if name != self.run.name),
         ]  # fmt: skip
         width = max(len(label) for label, _, _ in rows)
@@ -298,23 +160,15 @@ class Tuned:
                 f"{self.measure} of {self.method} over {counted(len(self.queries), 'query', 'queries')} in "
                 f"{len(self.folds)} folds, "
                 f"{counted(self.tried, 'setting')} tried",
-                *(f"  {label:<{width}}  {score:.4f}  {said}".rstrip() for label, score, said in rows),
-                f"  final parameters: {self.final} (chosen by {agreed} of {len(self.folds)} folds alone)",
+                *(f"  {label:<{width}}  {score:.4f}  {about}".rstrip() for label, score, about in rows),
+                f"  final parameters: {self.final} (also chosen for {agreed} of {len(self.folds)} folds)",
                 *(
                     f"  fold {number}: {fold.chosen}; tuned on {fold.tuned_on:.4f}, held out {fold.held_out:.4f}"
                     for number, fold in enumerate(self.folds, 1)
                 ),
-                *(f"  {note}." for note in self.notes),
+                *(f"  {each}." for each in self.notes),
             ]
         )
-
-
-__all__ = ["Tuned", "tune"]
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-
-SAME_DIGITS = 12
-"""Settings whose scores agree to so many digits are equally good, and the first of them is chosen."""
 
 
 def tune(
@@ -330,16 +184,15 @@ def tune(
     name: str | None = None,
     progress: Progress | None = None,
 ) -> Tuned:
-    """Choose the parameters of a fusion, and score the choice on queries that had no part in it.
+    """Choose the parameters of a fusion by cross-validation, and score them on queries held out.
 
-    The queries are dealt into `folds` by `seed`. Each fold is fused with the setting that scores best
-    on the others; the held-out score is that of all folds together. Nothing is fitted but the choice,
-    so the mean over the other folds' queries is what any split of them would average to. The final
-    parameters are then chosen on all queries; their score there is shown only to say how much it flatters.
+    The queries are split into `folds` at random, by `seed`. Each fold is fused with the setting that scores
+    best on the other folds; the held-out score is that of all folds together. The final parameters are chosen
+    on all queries; their score there is shown only to give the optimism.
 
-    `grid` names what to try: `{"k": [10, 60], "weights": [(1, 1), (2, 1)], "norm": ["z", "sum"]}`;
-    `"weights": "simplex"` tries all that add up to 1 in tenths. Without it: k, phi or sigma, every
-    normalisation, and the weights of wsum, borda, isr and condorcet. Edge cases are scored as `evaluate` does.
+    `grid` has the values to try: `{"k": [10, 60], "weights": [(1, 1), (2, 1)], "norm": ["z", "sum"]}`;
+    `"weights": "simplex"` tries all weights that sum to 1 in steps of 0.1. The default grid has k, phi or sigma,
+    every normalisation, and the weights of wsum, borda, isr and condorcet. Edge cases are scored as in `evaluate`.
 
     >>> qrels = {f"q{i}": ["d1"] for i in range(10)}
     >>> good = {q: {"d1": 3, "d2": 2, "d3": 1} for q in qrels}
@@ -348,65 +201,72 @@ def tune(
     >>> tuned.settings["weights"], tuned.held_out, tuned.optimism, tuned.stability
     ([4.0, 1.0], 1.0, 0.0, 1.0)
     """
-    held, truth = held_runs(runs), Qrels.of(qrels)
-    meant = _measure(measure, rel)
-    scored = all(not run.table["score"].null_count() for run in held)
-    settings = recipes(method, len(held), grid)
-    if grid is None and not scored:
-        settings = [made for made in settings if not made.reads_scores]
-    own = recipe(len(held), method)
-    if own.reads_scores and not scored:
-        own = recipe(len(held), method, norm="rank")
-    pooled = pool_runs(held, any(made.reads_scores for made in settings))
-    judged = judged_pool(truth, pooled)
-    fold = _dealt(judged, folds, seed)
-    trials = _tried(settings, judged, meant, grid is None, progress)
+    runs, qrels, measure = read_runs(runs), Qrels.of(qrels), _measure(measure, rel)
+    settings, default = _settings(runs, method, grid)
+    pooled = pool_runs(runs, any(setting.reads_scores for setting in settings))
+    judged = judged_pool(qrels, pooled)
+    fold = _folds(judged, folds, seed)
+    trials = _try(settings, judged, measure, grid is None, progress)
     final = trials.best(np.ones(len(fold), dtype=bool))
     chosen = [trials.best(fold != number) for number in range(folds)]
     held_out = trials.matrix[np.array(chosen)[fold], np.arange(len(fold))]
-    label = name or f"tuned-{fused_name(held, trials.settings[final])}"
-    values_of = {
+    label = name or f"tuned-{fused_name(runs, trials.settings[final])}"
+    values = {
         label: held_out,
-        f"untuned-{own.method.name}": _values(own.scores(judged.pool), judged, meant),
+        f"untuned-{default.method.name}": _values(default.scores(judged.pool), judged, measure),
     }
-    for place, run in enumerate(held, 1):
-        one = run.name if run.name not in values_of else f"{run.name} ({place})"
-        values_of[one] = evaluate(truth, run, meant).values(meant)
+    for number, run in enumerate(runs, 1):
+        unique = run.name if run.name not in values else f"{run.name} ({number})"
+        values[unique] = evaluate(qrels, run, measure).values(measure)
     return Tuned(
-        method=own.method.name,
-        measure=str(meant),
+        method=default.method.name,
+        measure=str(measure),
         final=trials.settings[final],
-        folds=[trials.fold(truth.queries, fold, number, choice) for number, choice in enumerate(chosen)],
+        folds=[trials.fold(qrels.queries, fold, number, choice) for number, choice in enumerate(chosen)],
         tried=len(trials.settings),
-        seed=seed,
-        held_out=summary(meant, held_out),
-        tuned_on=summary(meant, trials.matrix[final]),
-        scores={one: summary(meant, row) for one, row in values_of.items()},
-        values=values_of,
-        queries=truth.queries,
-        run=_held_out_run(held, pooled, truth, fold, trials, [*chosen, final], label),
-        better=meant.definition.better,
+        seed=int(seed),
+        held_out=summary(measure, held_out),
+        tuned_on=summary(measure, trials.matrix[final]),
+        scores={run_name: summary(measure, row) for run_name, row in values.items()},
+        values=values,
+        queries=qrels.queries,
+        run=_held_out_run(runs, pooled, qrels, fold, trials, [*chosen, final], label),
+        better=measure.definition.better,
         notes=(*pooled.notes, *trials.notes),
     )
 
 
+def _settings(
+    runs: Sequence[Run], method: str, grid: Mapping[str, Any] | None
+) -> tuple[list[Recipe], Recipe]:
+    """The settings to try and the method's default. Without scores: those of the default grid that need none."""
+    settings, default = recipes(method, len(runs), grid), recipe(len(runs), method)
+    if not any(run.table["score"].null_count() for run in runs):
+        return settings, default
+    if grid is None:
+        settings = [setting for setting in settings if not setting.reads_scores]
+    if default.reads_scores:
+        default = recipe(len(runs), method, norm="rank")
+    return settings, default
+
+
 @dataclass(frozen=True)
 class _Trials:
-    """The settings that could be tried, and the value of each (row) for each judged query (column)."""
+    """The settings that were tried, and the value of each (row) for each query (column)."""
 
     measure: Measure
     settings: list[Recipe]
     matrix: Floats
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     def best(self, chosen: Bools) -> int:
-        """The setting that scores best over these queries; of equally good ones the first."""
+        """The setting that scores best over these queries; the first of equally good ones."""
         scores = np.array([summary(self.measure, row[chosen]) for row in self.matrix]).round(SAME_DIGITS)
         upward = scores if self.measure.definition.better == "more" else -scores
         return int(np.argmax(np.where(np.isnan(upward), -np.inf, upward)))
 
     def fold(self, queries: Sequence[str], fold: Ints, number: int, choice: int) -> Fold:
-        """What was chosen for a fold, and how it fared there and where it was chosen."""
+        """The setting chosen for a fold, with its scores on the other folds and on this one."""
         here = fold == number
         return Fold(
             queries=tuple(query for query, inside in zip(queries, here.tolist(), strict=True) if inside),
@@ -417,62 +277,55 @@ class _Trials:
 
 
 def _measure(measure: str | Measure, rel: float | None) -> Measure:
-    meant = with_rel(parse(str(measure)), rel)
-    if meant.definition.better == "neither":
+    parsed = with_rel(parse(str(measure)), rel)
+    if parsed.definition.better == "neither":
         raise MeasureError(
-            f"{meant} is better neither higher nor lower, so nothing can be tuned for it; use nDCG@10, say."
+            f"{parsed} is better neither higher nor lower, so it cannot be tuned for; use another, such as nDCG@10."
         )
-    return meant
+    return parsed
 
 
-def _dealt(judged: JudgedPool, folds: int, seed: int) -> Ints:
-    """The fold of every judged query, dealt by the seed; the order of the judgments does not matter."""
+def _folds(judged: JudgedPool, folds: int, seed: int) -> Ints:
+    """The fold of every query of the qrels, by the seed; the order of the queries does not matter."""
     queries = judged.qrels.queries
-    if not is_whole(folds, 2):
-        raise InputError(
-            f"folds is {folds!r}; expected 2 or more: what is chosen on some is scored on the others."
-        )
-    if not is_whole(seed, 0):
-        raise InputError(
-            f"seed is {seed!r}; expected a whole number, 0 or more, so that the folds can be dealt again."
-        )
+    whole_number("folds", folds, 2)
+    whole_number("seed", seed)
     if len(queries) < folds:
         raise InputError(
-            f"{counted(len(queries), 'judged query', 'judged queries')} cannot be dealt into {folds} folds; "
-            "use fewer folds."
+            f"{counted(len(queries), 'query', 'queries')} cannot be split into {folds} folds; use fewer folds."
         )
     if not judged.answered.any():
-        raise InputError("no judged query is in any of the runs; are the query ids written alike?")
-    dealt = np.empty(len(queries), dtype=np.int64)
+        raise InputError("no query of the qrels is in any of the runs; check that the query ids agree.")
+    fold = np.empty(len(queries), dtype=np.int64)
     by_id = np.array(sorted(range(len(queries)), key=queries.__getitem__))
-    dealt[np.random.default_rng(seed).permutation(by_id)] = np.arange(len(queries)) % folds
-    return dealt
+    fold[np.random.default_rng(seed).permutation(by_id)] = np.arange(len(queries)) % folds
+    return fold
 
 
-def _tried(
+def _try(
     settings: Sequence[Recipe], judged: JudgedPool, measure: Measure, lenient: bool, progress: Progress | None
 ) -> _Trials:
-    """Every setting's values. Lenient: a normalisation that these scores rule out is left out, and noted."""
-    kept: list[Recipe] = []
+    """The values of every setting. Lenient: a normalisation that is an error for these scores is left out."""
+    tried: list[Recipe] = []
     rows: list[Floats] = []
-    notes: list[str] = []
+    notes: list[Note] = []
     pools: dict[str | None, Pool | None] = {None: judged.pool}
-    for number, made in enumerate(settings):
+    for number, setting in enumerate(settings):
         if progress is not None:
-            progress(f"{made}", number, len(settings))
-        if made.norm is not None and made.norm not in pools:
+            progress(f"{setting}", number, len(settings))
+        if setting.norm is not None and setting.norm not in pools:
             try:
-                pools[made.norm] = normalise(judged.pool, made.norm)
+                pools[setting.norm] = normalise(judged.pool, setting.norm)
             except InputError as error:
                 if not lenient:
                     raise
-                pools[made.norm] = None
-                notes.append(f"norm={made.norm} was not tried: {error}")
-        pool = pools[made.norm]
+                pools[setting.norm] = None
+                notes.append(note("fusion-norm-not-tried", norm=setting.norm, reason=str(error)))
+        pool = pools[setting.norm]
         if pool is not None:
-            kept.append(made)
-            rows.append(_values(made.scores_of(pool), judged, measure))
-    return _Trials(measure, kept, np.array(rows), tuple(notes))
+            tried.append(setting)
+            rows.append(_values(setting.scores_of(pool), judged, measure))
+    return _Trials(measure, tried, np.array(rows), tuple(notes))
 
 
 def _values(score: Floats, judged: JudgedPool, measure: Measure) -> Floats:
@@ -480,24 +333,96 @@ def _values(score: Floats, judged: JudgedPool, measure: Measure) -> Floats:
         return values_of_measure(measure, judged.alignment(score))
     except MeasureError as error:
         raise MeasureError(
-            f"nothing can be tuned for {measure}: tune() knows ranks, grades and scores, not lengths, texts or times."
+            f"{measure} cannot be tuned for: tune() has ranks, grades and scores, but not lengths, texts or times."
         ) from error
 
 
 def _held_out_run(
     runs: Sequence[Run],
     pooled: PooledRuns,
-    truth: Qrels,
+    qrels: Qrels,
     fold: Ints,
     trials: _Trials,
     choices: Sequence[int],
     name: str,
 ) -> Run:
-    """Every query fused with its fold's choice; queries without judgments with the last, which is the final one."""
-    fold_of = dict(zip(truth.queries, fold.tolist(), strict=True))
+    """Every query fused with the choice for its fold; queries that are not in the qrels with the last, final choice."""
+    fold_of = dict(zip(qrels.queries, fold.tolist(), strict=True))
     setting = np.array([choices[fold_of.get(query, -1)] for query in pooled.queries], dtype=np.int64)
     score = np.full(pooled.pool.size, np.nan)
     for choice in np.unique(setting):
         part, kept = pooled.pool.of_queries(setting == choice)
         score[kept] = trials.settings[choice].scores(part)
     return fused_run(runs, pooled, score, name, pooled.notes)
+
+
+def recipes(method: str, runs: int, grid: Mapping[str, Any] | None = None) -> list[Recipe]:
+    """Every combination of the grid; the method's default first, if it is one of them.
+
+    The default grid has the parameters of the method (rrf: k, rbc: phi, logn-isr: sigma), every normalisation of
+    a method on scores, and the weights of wsum, borda, isr and condorcet. Settings that are not in a grid
+    have their defaults.
+
+    >>> [setting.settings() for setting in recipes("rbc", 2, {"phi": [0.5, 0.8]})]
+    [{'method': 'rbc', 'phi': 0.8}, {'method': 'rbc', 'phi': 0.5}]
+    """
+    chosen = method_named(method)
+    axes = _default_grid(chosen, runs) if grid is None else _checked_grid(chosen, runs, grid)
+    settings = [
+        recipe(runs, chosen.name, **dict(zip(axes, values, strict=True)))
+        for values in product(*axes.values())
+    ]
+    default = recipe(runs, chosen.name)
+    return sorted(dict.fromkeys(settings), key=lambda setting: not _is_default(setting, default))
+
+
+def _default_grid(method: Method, runs: int) -> dict[str, Sequence[Any]]:
+    axes: dict[str, Sequence[Any]] = {name: PARAMETERS[name] for name in method.defaults}
+    if method.norm is not None:
+        axes["norm"] = SCORE_NORMS
+    if method.weighted and not method.defaults:
+        axes["weights"] = simplex(runs)
+    return axes
+
+
+def simplex(runs: int, steps: int | None = None) -> list[tuple[float, ...]]:
+    """Weights that sum to 1, in steps of 1/steps: ten steps, or fewer to keep the list within 300.
+
+    >>> simplex(2, 4)
+    [(0.0, 1.0), (0.25, 0.75), (0.5, 0.5), (0.75, 0.25), (1.0, 0.0)]
+    >>> len(simplex(3)), len(simplex(5))
+    (66, 210)
+    """
+    if steps is None:
+        steps = max(s for s in range(1, 11) if s == 1 or comb(s + runs - 1, runs - 1) <= MOST_WEIGHTS)
+    return [tuple(part / steps for part in parts) for parts in _parts(steps, runs)]
+
+
+def _parts(total: int, count: int) -> Iterator[tuple[int, ...]]:
+    if count == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _parts(total - first, count - 1):
+            yield (first, *rest)
+
+
+def _checked_grid(method: Method, runs: int, grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+    known = [*method.defaults, *(["norm"] if method.norm else []), *(["weights"] if method.weighted else [])]
+    axes: dict[str, Sequence[Any]] = {}
+    for name, values in grid.items():
+        if name not in known:
+            expected = f"expected one of {', '.join(known)}" if known else "it has nothing to tune"
+            raise InputError(f"{method.name} has no {name!r} to tune; {expected}.{did_you_mean(name, known)}")
+        if name == "weights" and values == SIMPLEX:
+            values = simplex(runs)
+        if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
+            raise InputError(f"the grid's {name} is {values!r}; expected a list of values to try.")
+        axes[name] = values
+    return axes
+
+
+def _is_default(setting: Recipe, default: Recipe) -> bool:
+    """Whether a setting is the method's default; equal weights are the same as none."""
+    equal = setting.weights is None or len(set(setting.weights)) == 1
+    return equal and (setting.norm, setting.parameters) == (default.norm, default.parameters)

@@ -1,12 +1,11 @@
-"""Retrievers: what answers questions from a corpus, so that it can be weighed.
+"""Retrievers: they index a corpus and return ranked documents for queries.
 
 >>> from steelyard.retrievers import BM25
 >>> bm25 = BM25(tokenizer="whitespace").index({"d1": "red fox", "d2": "grey wolf", "d3": "red deer"})
 >>> [doc for doc, score in bm25.retrieve(["grey fox"], k=2)[0]]
 ['d1', 'd2']
 
-Names are loaded when first used, so that the parts nobody asks for cost nothing. Called,
-`steelyard.retrievers()` lists what can stand in a bench.
+Names are loaded when first used. `steelyard.retrievers()` lists the available retrievers.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from steelyard.retrievers.rerank import Rerank as Rerank
     from steelyard.retrievers.swarm import SwarmRerank as SwarmRerank
 
-_HOMES = {
+_MODULE_OF = {
     "BM25": "bm25",
     "Dense": "dense",
     "GraphFlow": "graph",
@@ -45,8 +44,8 @@ _HOMES = {
     "retriever_names": "registry",
 }
 
-__all__ = list(_HOMES)
-__getattr__ = loader(__name__, _HOMES)
+__all__ = list(_MODULE_OF)
+__getattr__ = loader(__name__, _MODULE_OF)
 
 
 def __dir__() -> list[str]:

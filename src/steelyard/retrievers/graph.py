@@ -1,9 +1,9 @@
-"""Document graphs: which document leads to which, from the corpus's own links or from nearest neighbours."""
+"""Document graphs, the common part of the retrievers on them, and GraphFlow."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -34,17 +34,19 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 GraphSource: TypeAlias = Literal["auto", "links", "neighbours"]
 
-_BLOCK_CELLS = 4_000_000
+# Cells of a block of similarities between documents, and of a block of queries.
+_NEIGHBOUR_CELLS = 4_000_000
+_BLOCK_CELLS = 2_000_000
 
 
 @dataclass(frozen=True)
 class DocumentGraph:
-    """Directed edges between documents, by their places in the corpus.
+    """Directed edges between documents, by their positions in the corpus.
 
-    Document i leads to `targets[starts[i]:starts[i + 1]]`, in ascending order.
+    The neighbours of document i are `targets[starts[i]:starts[i + 1]]`, in ascending order.
 
     >>> graph = from_links(["a", "b", "c"], {"a": ["b", "c"], "c": ["a"]})
-    >>> [graph.neighbours(place).tolist() for place in range(3)]
+    >>> [graph.neighbours(position).tolist() for position in range(3)]
     [[1, 2], [], [0]]
     """
 
@@ -56,34 +58,34 @@ class DocumentGraph:
 
     @property
     def degrees(self) -> Integers:
-        """How many documents each one leads to."""
+        """The number of neighbours of each document."""
         return np.diff(self.starts)
 
     @property
     def nbytes(self) -> int:
-        """The memory that the edges take."""
+        """The memory used by the edges."""
         return self.starts.nbytes + self.targets.nbytes
 
-    def neighbours(self, place: int) -> Integers:
-        """The documents that one leads to."""
-        return self.targets[self.starts[place] : self.starts[place + 1]]
+    def neighbours(self, position: int) -> Integers:
+        """The neighbours of a document."""
+        return self.targets[self.starts[position] : self.starts[position + 1]]
 
-    def table(self, places: Integers) -> tuple[Integers, Bools]:
-        """The neighbours of several documents, a row each, filled up to the longest; and which cells are real."""
-        degrees = self.starts[places + 1] - self.starts[places]
+    def table(self, positions: Integers) -> tuple[Integers, Bools]:
+        """The neighbours of several documents, one row each, padded to the longest; and which cells are not padding."""
+        degrees = self.starts[positions + 1] - self.starts[positions]
         column = np.arange(max(1, int(degrees.max(initial=0))))
         real = column < degrees[:, None]
-        cells = np.where(real, self.starts[places][:, None] + column, 0)
+        cells = np.where(real, self.starts[positions][:, None] + column, 0)
         rows = self.targets[cells] if len(self.targets) else np.zeros(cells.shape, dtype=np.int64)
         return rows, real
 
-    def among(self, places: Integers) -> Bools:
-        """The edges between some documents, as a square table: row leads to column."""
-        edges = np.zeros((len(places), len(places)), dtype=bool)
-        rows, real = self.table(places)
-        order = np.argsort(places)
-        at = np.minimum(np.searchsorted(places[order], rows), len(places) - 1)
-        inside = real & (places[order][at] == rows)
+    def among(self, positions: Integers) -> Bools:
+        """The edges between some documents, as a square matrix: from row to column."""
+        edges = np.zeros((len(positions), len(positions)), dtype=bool)
+        rows, real = self.table(positions)
+        order = np.argsort(positions)
+        at = np.minimum(np.searchsorted(positions[order], rows), len(positions) - 1)
+        inside = real & (positions[order][at] == rows)
         edges[np.nonzero(inside)[0], order[at[inside]]] = True
         return edges
 
@@ -91,29 +93,29 @@ class DocumentGraph:
 def from_links(
     ids: Sequence[str], links: Mapping[str, Sequence[str]], both_ways: bool = False
 ) -> DocumentGraph:
-    """The graph of the corpus's own links. Links to oneself, to unknown documents and repeats are left out.
+    """The graph of the links of a corpus, without links to the same document, to unknown documents and repeats.
 
-    both_ways: a link also leads back.
+    both_ways: a link is an edge in both directions.
     """
-    place = {doc: number for number, doc in enumerate(ids)}
+    position = {doc: number for number, doc in enumerate(ids)}
     pairs = [
-        (number, place[target])
+        (number, position[target])
         for number, doc in enumerate(ids)
         for target in links.get(doc, ())
-        if target in place and target != doc
+        if target in position and target != doc
     ]
     edges = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     return _of_edges(np.concatenate([edges, edges[:, ::-1]]) if both_ways else edges, len(ids))
 
 
 def from_neighbours(vectors: Floats, k: int) -> DocumentGraph:
-    """Each document leads to the k others whose vectors (of length 1) are most similar, equal ones in order."""
+    """The graph of the k most similar other documents, from vectors of length 1; ties are in order."""
     documents = len(vectors)
     most = min(k, documents - 1)
     if most < 1:
         return _of_edges(np.zeros((0, 2), dtype=np.int64), documents)
     found = np.empty((documents, most), dtype=np.int64)
-    rows = max(1, _BLOCK_CELLS // documents)
+    rows = max(1, _NEIGHBOUR_CELLS // documents)
     for first in range(0, documents, rows):
         similarity = vectors[first : first + rows] @ vectors.T
         here = np.arange(len(similarity))
@@ -130,25 +132,25 @@ def document_graph(
     source: GraphSource,
     neighbours: int,
     both_ways: bool,
-    who: str,
+    label: str,
 ) -> DocumentGraph:
-    """The graph that a retriever was set to walk: `auto` takes the corpus's links where it has any."""
+    """The graph from a source: `auto` uses the links of the corpus, or nearest neighbours if it has none."""
     links = getattr(corpus, "links", None)
     if source == "links" and not links:
         raise RetrieverError(
-            f"{who}: the corpus has no links to walk along; give one that has, or set graph to 'neighbours'."
+            f"{label}: the corpus has no links; use one that has, or set graph to 'neighbours'."
         )
     if source == "neighbours" or not links:
         return from_neighbours(vectors, neighbours)
     return from_links(ids, links, both_ways)
 
 
-def checked_source(source: str, who: str) -> GraphSource:
-    """The name of where a graph comes from."""
+def checked_source(source: str, label: str) -> GraphSource:
+    """The source of a graph, checked."""
     for known in get_args(GraphSource):
         if source == known:
             return known  # type: ignore[no-any-return]
-    raise unknown(who, "graph", source, get_args(GraphSource))
+    raise unknown(label, "graph", source, get_args(GraphSource))
 
 
 def _of_edges(edges: Integers, documents: int) -> DocumentGraph:
@@ -157,49 +159,9 @@ def _of_edges(edges: Integers, documents: int) -> DocumentGraph:
     return DocumentGraph(np.concatenate([[0], np.cumsum(counts)]), np.ascontiguousarray(edges[:, 1]))
 
 
-_GRAPH_INDEX_BLOCK_CELLS = 2_000_000
-
-
-class GraphPlan:
-    """Which embedding and which graph: checked settings, and the index they make of a corpus."""
-
-    def __init__(
-        self, embedding: str | Embedder | Dense, graph: str, neighbours: int, both_ways: bool, who: str
-    ) -> None:
-        self.dense = embedding if isinstance(embedding, Dense) else Dense(model=embedding)
-        self.source: GraphSource = checked_source(graph, who)
-        self.neighbours = whole(who, "neighbours", neighbours, 1)
-        self.both_ways = bool(both_ways)
-        self._who = who
-
-    def index(self, corpus: Mapping[str, str]) -> GraphIndex:
-        """The corpus embedded, and its graph."""
-        documents = checked_corpus(corpus, self._who)
-        self.dense.index(corpus)
-        graph = document_graph(
-            documents.ids,
-            corpus,
-            self.dense.vectors,
-            self.source,
-            self.neighbours,
-            self.both_ways,
-            self._who,
-        )
-        return GraphIndex(documents, self.dense, graph)
-
-    def settings(self) -> dict[str, Any]:
-        """Everything of the plan that decides answers."""
-        return {
-            "embedding": self.dense.settings(),
-            "graph": self.source,
-            "neighbours": self.neighbours,
-            "both_ways": self.both_ways,
-        }
-
-
 @dataclass(frozen=True)
 class GraphIndex:
-    """Documents, the embedding that took them in, and the graph over their places."""
+    """Documents, their embeddings, and the graph over their positions."""
 
     documents: Documents
     dense: Dense
@@ -208,36 +170,93 @@ class GraphIndex:
     def __len__(self) -> int:
         return len(self.documents)
 
-    def size_in_bytes(self) -> int:
-        """The embedding's memory and the edges'."""
-        return self.dense.size_in_bytes() + self.graph.nbytes
-
     def similarities(self, queries: Sequence[str]) -> Floats:
-        """Cosines of queries and documents, rounded as Dense has them: queries x documents.
+        """Cosines of queries and documents, rounded as in Dense: queries x documents.
 
-        Each query is multiplied alone, since a product of matrices rounds differently with its size, and a
-        walk must not change with the questions asked beside it.
+        Each query is multiplied separately, since a matrix product rounds differently with its size, and a walk
+        must not depend on the other queries.
         """
         rows = [self.dense.vectors @ vector for vector in self.dense.embed(queries)]
         return np.round(np.array(rows, dtype=np.float64).reshape(len(rows), len(self)), 6) + 0.0
 
-    def blocks(self, queries: list[str], cells: int) -> Iterator[list[str]]:
-        """The queries in blocks that keep memory bounded, where one takes `cells` numbers beside its cosines."""
-        size = max(1, _GRAPH_INDEX_BLOCK_CELLS // max(cells, len(self)))
-        for first in range(0, len(queries), size):
-            yield queries[first : first + size]
+
+class GraphRetriever:
+    """The common part of retrievers on a document graph. A subclass has the scores in `_scores`."""
+
+    def __init__(
+        self,
+        label: str,
+        graph: str,
+        neighbours: int,
+        both_ways: bool,
+        embedding: str | Embedder | Dense,
+        seed: int,
+    ) -> None:
+        self.label = label
+        self.source: GraphSource = checked_source(graph, label)
+        self.neighbours = whole(label, "neighbours", neighbours, 1)
+        self.both_ways = bool(both_ways)
+        self.seed = whole(label, "seed", seed)
+        self._dense = embedding if isinstance(embedding, Dense) else Dense(model=embedding)
+        self._index: GraphIndex | None = None
+
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Embed a corpus and build its graph; a second call replaces the first index."""
+        documents = checked_corpus(corpus, self.label)
+        vectors = self._dense.index(corpus).vectors
+        graph = document_graph(
+            documents.ids, corpus, vectors, self.source, self.neighbours, self.both_ways, self.label
+        )
+        self._index = GraphIndex(documents, self._dense, graph)
+        return self
+
+    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
+        """Per query, the best k (document id, score) pairs."""
+        index = checked_index(self._index, self.label)
+        listed = checked_queries(queries, k, self.label)
+        size = max(1, _BLOCK_CELLS // max(self._cells(index), len(index)))
+        lists: list[Ranked] = []
+        for first in range(0, len(listed), size):
+            scores = self._scores(index, listed[first : first + size])
+            lists += [best(index.documents.ids, row, k) for row in scores]
+        return lists
+
+    def size_in_bytes(self) -> int:
+        """The embeddings and the graph."""
+        return 0 if self._index is None else self._dense.size_in_bytes() + self._index.graph.nbytes
+
+    def _graph_settings(self) -> dict[str, Any]:
+        return {
+            "embedding": self._dense.settings(),
+            "graph": self.source,
+            "neighbours": self.neighbours,
+            "both_ways": self.both_ways,
+            "seed": self.seed,
+        }
+
+    def _draws(self, queries: Sequence[str], shape: tuple[int, ...]) -> Floats:
+        """Random numbers for each query."""
+        return np.stack([query_draws(self.seed, query, shape) for query in queries])
+
+    def _cells(self, index: GraphIndex) -> int:
+        """The numbers that a query needs in memory besides its cosines, for the size of a block of queries."""
+        raise NotImplementedError
+
+    def _scores(self, index: GraphIndex, queries: list[str]) -> Floats:
+        """The score of every document: queries x documents."""
+        raise NotImplementedError
 
 
 def query_draws(seed: int, query: str, shape: tuple[int, ...]) -> Floats:
-    """Numbers from 0 to 1 that depend on the seed and the query's text alone, whatever is asked beside it."""
+    """Random numbers from 0 to 1 that depend only on the seed and the text of the query."""
     digest = hashlib.sha256(f"{seed}\0{query}".encode("utf-8", "surrogatepass")).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little"))).random(shape)
 
 
 def draw(scores: Floats, allowed: Bools, temperature: float, draws: Floats) -> Integers:
-    """One choice a row, drawn in proportion to exp(temperature x score) among the allowed; -1 where none is.
+    """One choice per row, with probability proportional to exp(temperature x score) among the allowed; -1 if none is.
 
-    `draws` has a number from 0 to 1 for each row. Rows do not influence each other.
+    `draws` has a number from 0 to 1 for each row. Rows are independent.
 
     >>> scores = np.log([[1.0, 2.0, 1.0]] * 4)
     >>> draw(scores, np.ones((4, 3), dtype=bool), 1.0, np.array([0.2, 0.3, 0.7, 0.8])).tolist()
@@ -248,7 +267,7 @@ def draw(scores: Floats, allowed: Bools, temperature: float, draws: Floats) -> I
     weights = np.exp(masked - np.where(np.isfinite(best), best, 0.0))
     reached = np.cumsum(weights, axis=-1)
     total = reached[..., -1]
-    # A draw that rounds up to the whole must not run past the last cell that has weight.
+    # A draw that rounds up to the total must not pass the last cell with a weight.
     goal = np.minimum(draws * total, np.nextafter(total, 0.0))
     passed = np.count_nonzero(reached <= goal[..., None], axis=-1)
     return np.where(total > 0, passed, -1)
@@ -262,17 +281,17 @@ def visits(
     temperature: float,
     restart: float,
 ) -> Integers:
-    """How often walks pass each document: queries x documents.
+    """The number of visits of each document by random walks: queries x documents.
 
-    `rewards` is queries x documents, `seeds` queries x start documents, and `draws` two numbers for every
-    query, position of a walk and walk: queries x (steps + 1) x walks x 2. A walk starts at a seed, then goes
-    on to a neighbour; with chance `restart`, and at a document that leads nowhere, it starts again. Starts
-    and steps alike are drawn in proportion to exp(temperature x reward).
+    `rewards` is queries x documents, `seeds` queries x start documents, and `draws` has two numbers for every
+    query, position of a walk and walk: queries x (steps + 1) x walks x 2. A walk starts at a seed and continues
+    to a neighbour; with probability `restart`, and at a document without neighbours, it starts again. Starts and
+    steps have probabilities proportional to exp(temperature x reward).
     """
     queries, positions, walks, _ = draws.shape
     documents = rewards.shape[1]
-    asked = np.repeat(np.arange(queries), walks)
-    seed_rewards = np.take_along_axis(rewards, seeds, axis=1)[asked]
+    query = np.repeat(np.arange(queries), walks)
+    seed_rewards = np.take_along_axis(rewards, seeds, axis=1)[query]
     every_seed = np.ones(seed_rewards.shape, dtype=bool)
     counts = np.zeros(queries * documents, dtype=np.int64)
     at = np.full(queries * walks, -1, dtype=np.int64)
@@ -280,37 +299,37 @@ def visits(
         stop, choice = draws[:, position, :, 0].ravel(), draws[:, position, :, 1].ravel()
         going = np.flatnonzero((at >= 0) & (stop >= restart))
         rows, real = graph.table(at[going])
-        step = draw(rewards[asked[going][:, None], rows], real, temperature, choice[going])
+        step = draw(rewards[query[going][:, None], rows], real, temperature, choice[going])
         at[:] = -1
         at[going] = np.where(step >= 0, rows[np.arange(len(going)), step], -1)
         fresh = np.flatnonzero(at < 0)
         start = draw(seed_rewards[fresh], every_seed[fresh], temperature, choice[fresh])
-        at[fresh] = seeds[asked[fresh], start]
-        counts += np.bincount(asked * documents + at, minlength=len(counts))
+        at[fresh] = seeds[query[fresh], start]
+        counts += np.bincount(query * documents + at, minlength=len(counts))
     return counts.reshape(queries, documents)
 
 
-class GraphFlow:
-    """Flow-guided walks over a document graph.
+class GraphFlow(GraphRetriever):
+    """Random walks over a document graph, guided by similarity to the query.
 
-    Walks start at the documents most similar to the query. The next step is drawn among the documents that
-    the present one leads to, in proportion to exp(temperature x reward), the reward being a document's
-    similarity to the query. Documents rank by how often the walks pass.
+    Walks start at the documents most similar to the query. The next document is one of the neighbours, with
+    probability proportional to exp(temperature x reward), where the reward is the similarity to the query.
+    Documents are ranked by number of visits.
 
-    walks, steps: how many walks a query has, and how many steps each takes.
-    temperature: 0 steps evenly; the higher, the more surely to the best neighbour.
-    seeds: how many documents walks may start at.
-    restart: the chance, at each step, to start again; a document that leads nowhere always does.
-    graph: `links` of the corpus, nearest `neighbours` by embedding, or `auto`: links where there are any.
-    neighbours: how many a document has, in a graph of nearest neighbours.
-    both_ways: a link also leads back.
-    embedding: what similarity is measured with: a model's name or a callable as Dense has them, or a Dense.
-    seed: another seed, other walks. A query's walks depend on the seed and its text, not on what else is asked.
-    name: the label of its row in a table.
+    walks, steps: the number of walks per query, and of steps per walk.
+    temperature: 0 makes all neighbours equally likely; a higher value prefers the best neighbour.
+    seeds: the number of documents that walks may start at.
+    restart: the probability of starting again at each step; a document without neighbours always restarts.
+    graph: `links` of the corpus, nearest `neighbours` by embedding, or `auto`: links if the corpus has any.
+    neighbours: the number of neighbours per document in a graph of nearest neighbours.
+    both_ways: a link is an edge in both directions.
+    embedding: the embedding for similarity: a model name or a callable as for Dense, or a Dense.
+    seed: seed of the walks. The walks of a query depend only on the seed and its text, not on other queries.
+    name: its label in tables.
 
-    A document's score is its visits and, below one visit, (1 + similarity) / 4: equal visits rank by similarity,
-    and so do documents that no walk passed, at the end. An empty query, or one of unknown words, is equally
-    similar to all: its walks start at the first documents and step evenly.
+    A document's score is its number of visits plus (1 + similarity) / 4, which is below 1: equal visits are ranked by
+    similarity, and so are documents without a visit. An empty query, or one of unknown words, is equally similar to
+    all documents: its walks start at the first documents and choose neighbours with equal probability.
 
     >>> meanings = {"a": [1, 0], "b": [0.6, 0.8], "c": [0, 1]}
     >>> flow = GraphFlow(embedding=Dense(model=meanings), neighbours=1, seeds=1, walks=10, steps=4, restart=0)
@@ -332,35 +351,15 @@ class GraphFlow:
         seed: int = 0,
         name: str | None = None,
     ) -> None:
-        self.label = name or "graph-flow"
+        super().__init__(name or "graph-flow", graph, neighbours, both_ways, embedding, seed)
         self.walks = whole(self.label, "walks", walks, 1)
         self.steps = whole(self.label, "steps", steps)
         self.temperature = number(self.label, "temperature", temperature)
         self.seeds = whole(self.label, "seeds", seeds, 1)
         self.restart = number(self.label, "restart", restart, 0.0, 1.0)
-        self.seed = whole(self.label, "seed", seed)
-        self._plan = GraphPlan(embedding, graph, neighbours, both_ways, self.label)
-        self._index: GraphIndex | None = None
-
-    def index(self, corpus: Mapping[str, str]) -> Self:
-        """Embeds a corpus and makes its graph; a second call forgets the first."""
-        self._index = self._plan.index(corpus)
-        return self
-
-    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
-        """Per query, the best k (document id, score) pairs."""
-        index = checked_index(self._index, self.label)
-        listed = checked_queries(queries, k, self.label)
-        answers: list[Ranked] = []
-        longest = int(index.graph.degrees.max(initial=1))
-        for block in index.blocks(listed, self.walks * max(longest, self.seeds, 2 * (self.steps + 1))):
-            rewards = index.similarities(block)
-            scores = self._visits(index, block, rewards) + (1 + rewards) / 4
-            answers += [best(index.documents.ids, row, k) for row in scores]
-        return answers
 
     def settings(self) -> dict[str, Any]:
-        """Everything that decides its answers."""
+        """Everything that its results depend on."""
         return {
             "retriever": "graph-flow",
             "walks": self.walks,
@@ -368,16 +367,17 @@ class GraphFlow:
             "temperature": self.temperature,
             "seeds": self.seeds,
             "restart": self.restart,
-            **self._plan.settings(),
-            "seed": self.seed,
+            **self._graph_settings(),
         }
 
-    def size_in_bytes(self) -> int:
-        """The embeddings and the graph."""
-        return 0 if self._index is None else self._index.size_in_bytes()
+    def _cells(self, index: GraphIndex) -> int:
+        most_neighbours = int(index.graph.degrees.max(initial=1))
+        return self.walks * max(most_neighbours, self.seeds, 2 * (self.steps + 1))
 
-    def _visits(self, index: GraphIndex, queries: list[str], rewards: Any) -> Any:
-        shape = (self.steps + 1, self.walks, 2)
-        draws = np.stack([query_draws(self.seed, query, shape) for query in queries])
+    def _scores(self, index: GraphIndex, queries: list[str]) -> Floats:
+        rewards = index.similarities(queries)
+        draws = self._draws(queries, (self.steps + 1, self.walks, 2))
         seeds = np.stack([top_k(row, self.seeds) for row in rewards])
-        return visits(index.graph, rewards, seeds, draws, self.temperature, self.restart)
+        counts = visits(index.graph, rewards, seeds, draws, self.temperature, self.restart)
+        scores: Floats = counts + (1 + rewards) / 4
+        return scores

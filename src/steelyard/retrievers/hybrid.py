@@ -1,4 +1,4 @@
-"""Hybrid: several retrievers' answers, fused into one."""
+"""Hybrid: the lists of several retrievers, fused into one."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from steelyard.ids import kind_of
 from steelyard.retrievers.base import (
     Documents,
     Ranked,
+    Retriever,
     RetrieverError,
     checked_corpus,
     checked_index,
     checked_queries,
     whole,
 )
-from steelyard.retrievers.registry import Spec, from_spec
+from steelyard.retrievers.bm25 import BM25
+from steelyard.retrievers.registry import Spec, class_of, from_spec
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 class Hybrid:
-    """Asks each of its retrievers for the first `depth` documents, and fuses the lists.
+    """The first `depth` documents of several retrievers, fused into one list.
 
-    of: retrievers, names, or {name: settings}; two or more. A BM25 given by name stops its list where no
-        further document shares a word with the query (fill: false), so that chance does not vote.
-    fuse: the method, as `steelyard.fuse` has them: rrf, wsum, combmnz, borda, ...
-    depth: documents asked of each retriever; k where that is more.
-    norm, weights, parameters: of the method; weights one per retriever, parameters such as {"k": 60}.
-    name: the label of its row in a table.
+    of: two or more retrievers, names, or {name: settings}. A BM25 given by name returns only documents that share a
+        word with the query (fill: false), so that the order of the corpus has no influence.
+    fuse: the fusion method, as for `steelyard.fuse`: rrf, wsum, combmnz, borda, ...
+    depth: documents retrieved by each retriever, or k if that is larger.
+    norm, weights, parameters: of the method; one weight per retriever, parameters such as {"k": 60}.
+    name: its label in tables.
 
-    Equal fused scores rank as the fusion has them: by document id, largest first.
+    Equal fused scores are in descending order of document id.
 
     >>> hybrid = Hybrid(of=["bm25-okapi", "random"], fuse="wsum", weights=[0.9, 0.1])
     >>> hybrid.index({"d1": "red fox", "d2": "grey wolf", "d3": "brown bear"}).retrieve(["wolf"], k=1)[0][0][0]
@@ -54,7 +56,7 @@ class Hybrid:
             raise RetrieverError(f"{self.label}: `of` is {of!r}; expected a list of two or more retrievers.")
         if parameters is not None and not isinstance(parameters, Mapping):
             raise RetrieverError(
-                f"{self.label}: parameters is {kind_of(parameters)}; expected a mapping as {{k: 60}}."
+                f"{self.label}: `parameters` is {kind_of(parameters)}; expected a mapping such as {{k: 60}}."
             )
         self.parts = [_part(spec) for spec in of]
         self.depth = whole(self.label, "depth", depth, 1)
@@ -62,7 +64,7 @@ class Hybrid:
         self._documents: Documents | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Lets each retriever take the corpus in."""
+        """Index a corpus with each retriever."""
         documents = checked_corpus(corpus, self.label)
         for part in self.parts:
             part.index(corpus)
@@ -70,7 +72,7 @@ class Hybrid:
         return self
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
-        """Per query, the best k of all that the retrievers found, with fused scores."""
+        """Per query, the best k (document id, fused score) pairs."""
         checked_index(self._documents, self.label)
         listed = checked_queries(queries, k, self.label)
         answers = [part.retrieve(listed, max(k, self.depth)) for part in self.parts]
@@ -78,7 +80,7 @@ class Hybrid:
         return [fuse_lists(lists, **settings)[:k] for lists in zip(*answers, strict=True)]
 
     def settings(self) -> dict[str, Any]:
-        """Everything that decides its answers."""
+        """Everything that its results depend on."""
         return {
             "retriever": "hybrid",
             "of": [part.settings() for part in self.parts],
@@ -87,15 +89,16 @@ class Hybrid:
         }
 
     def size_in_bytes(self) -> int:
-        """What its retrievers take."""
+        """The memory used by its retrievers."""
         return sum(part.size_in_bytes() for part in self.parts)
 
 
-def _part(spec: Spec) -> Any:
+def _part(spec: Spec) -> Retriever:
+    """A retriever of the hybrid; a BM25 given by name has fill=False unless its settings have fill."""
     if isinstance(spec, str):
         spec = {spec: None}
     if isinstance(spec, Mapping) and len(spec) == 1:
         name, settings = next(iter(spec.items()))
-        if str(name).startswith("bm25-") and isinstance(settings, Mapping | None):
+        if class_of(name)[0] is BM25 and isinstance(settings, Mapping | None):
             spec = {name: {"fill": False, **(settings or {})}}
     return from_spec(spec)

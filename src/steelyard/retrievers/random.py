@@ -1,4 +1,4 @@
-"""Random: what chance finds, the floor under every table."""
+"""Random: every document at a random rank, the lowest baseline."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Random:
-    """Every document at a random place: the score is drawn evenly from 0 to 1.
+    """Every document at a random rank: scores are uniform from 0 to 1.
 
-    The draw depends on the seed, the query and the number of documents alone: the same query gets the same
-    list, whatever was asked before it, and a shorter list is the beginning of a longer one. With one relevant
-    document among N, the expected recall at k is k / N.
+    The scores depend only on the seed, the query and the number of documents: the same query gets the same list,
+    whatever was retrieved before, and a shorter list is the start of a longer one. With one relevant document
+    among N, the expected recall at k is k / N.
 
-    seed: of the draw.
-    name: the label of its row in a table.
+    seed: seed of the random scores.
+    name: its label in tables.
 
     >>> chance = Random(seed=42).index({"d1": "one", "d2": "two", "d3": "three"})
     >>> chance.retrieve(["which?"], k=2) == chance.retrieve(["which?"], k=2)
@@ -43,7 +43,7 @@ class Random:
         self._documents: Documents | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Takes a corpus in; only its ids matter."""
+        """Index a corpus; only its ids are used."""
         self._documents = checked_corpus(corpus, self.label)
         return self
 
@@ -53,11 +53,11 @@ class Random:
         return [self._draw(documents, query, k) for query in checked_queries(queries, k, self.label)]
 
     def settings(self) -> dict[str, Any]:
-        """Everything that decides its answers."""
+        """Everything that its results depend on."""
         return {"retriever": "random", "seed": self.seed}
 
     def size_in_bytes(self) -> int:
-        """Nothing is kept but the ids."""
+        """0: only the ids are kept."""
         return 0
 
     def _draw(self, documents: Documents, query: str, k: int) -> Ranked:

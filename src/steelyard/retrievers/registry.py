@@ -1,4 +1,4 @@
-"""Retrievers by name, as bench.yaml writes them."""
+"""Retrievers by name, as in bench.yaml: creation, settings and the list of available retrievers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
-from steelyard.errors import did_you_mean
+from steelyard.checks import unknown_name
 from steelyard.ids import kind_of
 from steelyard.listing import Listing
 from steelyard.retrievers.base import Retriever, RetrieverError
@@ -16,9 +16,9 @@ from steelyard.retrievers.base import Retriever, RetrieverError
 Spec: TypeAlias = "str | Mapping[str, Mapping[str, Any] | str | None] | Retriever"
 
 RUN = "run"
-"""The name under which a finished run joins a bench."""
+"""The name of a finished run in a bench."""
 
-# name: where its class is (module of this package, class), and the settings that the name stands for.
+# The module and the class of each name, and the settings that the name implies.
 _KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bm25-okapi": ("bm25", "BM25", {"variant": "okapi"}),
     "bm25": ("bm25", "BM25", {"variant": "okapi"}),
@@ -49,19 +49,19 @@ _KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def retriever_names() -> list[str]:
-    """The names that `retriever` knows."""
+    """The names that `retriever` accepts."""
     return list(_KNOWN)
 
 
-def is_target(given: Any) -> bool:
-    """Whether it is something to ask, or the name of it, and no table of settings."""
-    return isinstance(given, str) or callable(given) or hasattr(given, "retrieve")
+def is_target(value: Any) -> bool:
+    """Whether a value is a target (a callable, an object with `retrieve`, or the name of one) and not settings."""
+    return isinstance(value, str) or callable(value) or hasattr(value, "retrieve")
 
 
 def retriever(name: str, settings: Any = None) -> Retriever:
-    """A retriever by its name, with settings of its class; a setting `name` is the label of its row.
+    """A retriever by name, with the settings of its class; the setting `name` is its label in tables.
 
-    A text (or a function, a class, an object to ask) in place of the settings is the first of them, as in
+    A text, function, class or object in place of the settings is the first setting, as in
     `python: my_package.search:retrieve`.
 
     >>> retriever("bm25-plus", {"k1": 1.2}).label
@@ -75,19 +75,18 @@ def retriever(name: str, settings: Any = None) -> Retriever:
         settings = {next(iter(allowed)): settings}
     if not isinstance(settings, Mapping | None):
         raise RetrieverError(f"{name}: the settings are {kind_of(settings)}; expected {{setting: value}}.")
-    given = dict(settings or {})
-    for key in given:
+    chosen = dict(settings or {})
+    for key in chosen:
         if key not in allowed:
-            hint = did_you_mean(str(key), allowed)
-            raise RetrieverError(f"{name}: no setting {key!r}.{hint} It has: {', '.join(allowed)}.")
+            raise RetrieverError(f"{name}: {unknown_name('setting', key, allowed)}")
     for key, parameter in allowed.items():
-        if parameter.default is parameter.empty and key not in given:
-            raise RetrieverError(f"{name}: needs the setting {key}. It has: {', '.join(allowed)}.")
-    return cast(Retriever, cls(**preset, **given))
+        if parameter.default is parameter.empty and key not in chosen:
+            raise RetrieverError(f"{name}: needs the setting {key}. Its settings are {', '.join(allowed)}.")
+    return cast(Retriever, cls(**preset, **chosen))
 
 
 def retriever_settings(name: str) -> list[str]:
-    """The settings that a name takes.
+    """The settings of a retriever.
 
     >>> retriever_settings("random")
     ['seed', 'name']
@@ -97,7 +96,7 @@ def retriever_settings(name: str) -> list[str]:
 
 
 def from_spec(spec: Spec) -> Retriever:
-    """A retriever from its name, from {name: settings} as YAML has it, or as it is.
+    """A retriever from its name or from {name: settings}, as in YAML; a retriever object is returned unchanged.
 
     >>> from_spec({"bm25-okapi": {"k1": 1.2}}).settings()["k1"]
     1.2
@@ -106,36 +105,37 @@ def from_spec(spec: Spec) -> Retriever:
         return retriever(spec)
     if isinstance(spec, Mapping):
         if len(spec) != 1:
-            raise RetrieverError(f"a retriever is one name with its settings; got {sorted(map(str, spec))}.")
+            raise RetrieverError(
+                f"expected one retriever name with its settings, got {sorted(map(str, spec))}."
+            )
         name, settings = next(iter(spec.items()))
         return retriever(name, settings)
     return from_object(spec)
 
 
-def from_object(given: Any) -> Retriever:
-    """A retriever as it is; a function, a class, or an object with `retrieve` as the adapter `python` takes it."""
-    if isinstance(given, Retriever) and not isinstance(given, type):
-        return given
-    if is_target(given) or hasattr(given, "index"):
-        return retriever("python", {"target": given})
+def from_object(value: Any) -> Retriever:
+    """A retriever object unchanged; a function, a class or an object with `retrieve` through the adapter `python`."""
+    if isinstance(value, Retriever) and not isinstance(value, type):
+        return value
+    if is_target(value) or hasattr(value, "index"):
+        return retriever("python", {"target": value})
     raise RetrieverError(
-        f"{given!r} is not a retriever; expected a name, {{name: settings}}, a function, or a class or an object with "
+        f"{value!r} is not a retriever; expected a name, {{name: settings}}, a function, or a class or an object with "
         f"index(corpus) and retrieve(queries, k). The names are {', '.join(_KNOWN)}."
     )
 
 
 def class_of(name: str) -> tuple[type, dict[str, Any]]:
-    """The class that a name stands for, and the settings that the name fixes."""
+    """The class of a name, and the settings that the name implies."""
     if name not in _KNOWN:
-        hint = did_you_mean(str(name), _KNOWN)
-        raise RetrieverError(f"no retriever {name!r}.{hint} Known: {', '.join(_KNOWN)}.")
+        raise RetrieverError(unknown_name("retriever", name, _KNOWN))
     module, cls, preset = _KNOWN[name]
     return getattr(import_module(f"steelyard.retrievers.{module}"), cls), preset
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One name: what it is, its settings with their defaults, the extra it needs, and all that is said of it."""
+    """A retriever: its description, its settings with their defaults, the extra that it needs, and its documentation."""
 
     name: str
     what: str
@@ -151,7 +151,7 @@ class Entry:
 
 
 def listing() -> Listing[Entry]:
-    """Every retriever by name, a finished run last.
+    """The available retrievers by name; a finished run is last.
 
     >>> listing()["random"].settings
     ('seed=0', 'name')
@@ -159,10 +159,10 @@ def listing() -> Listing[Entry]:
     entries = {name: _entry(name) for name in retriever_names()}
     entries[RUN] = Entry(
         name=RUN,
-        what="A finished run, in any format that is read, joins the table.",
+        what="A finished run, in any format that can be read.",
         settings=("path (needed)", "name"),
         extra="",
-        about="path: the file, from the folder of bench.yaml.\nname: the label of its row in a table.",
+        about="path: the file, relative to the folder of bench.yaml.\nname: its label in tables.",
     )
     return Listing(
         entries,
@@ -174,12 +174,12 @@ def listing() -> Listing[Entry]:
 def _entry(name: str) -> Entry:
     cls, preset = class_of(name)
     first, _, rest = inspect.cleandoc(cls.__doc__ or "").partition("\n")
-    fixed = ", ".join(f"{key}={value}" for key, value in preset.items())
-    taken = [p for p in inspect.signature(cls).parameters.values() if p.name not in preset]
+    implied = ", ".join(f"{key}={value}" for key, value in preset.items())
+    settings = [p for p in inspect.signature(cls).parameters.values() if p.name not in preset]
     return Entry(
         name=name,
-        what=f"{first} Here {fixed}." if fixed else first,
-        settings=tuple(map(_setting, taken)),
+        what=f"{first} Here {implied}." if implied else first,
+        settings=tuple(map(_setting, settings)),
         extra=getattr(cls, "extra", ""),
         about=rest.partition(">>>")[0].strip(),
     )

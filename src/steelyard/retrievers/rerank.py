@@ -1,4 +1,4 @@
-"""Rerank: a cheap retriever proposes, a careful scorer decides."""
+"""Rerank: the first documents of a retriever, reordered by a scorer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steelyard.retrievers.base import (
     whole,
 )
 from steelyard.retrievers.registry import Spec, from_spec
-from steelyard.retrievers.tokenizers import describe_callable
+from steelyard.retrievers.source_code import describe_callable
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ Scorer: TypeAlias = Callable[[str, list[str]], Sequence[float]]
 
 
 class Rerank:
-    """Orders a retriever's first `candidates` documents anew, by another score.
+    """The first `candidates` documents of a retriever, reordered by another score.
 
-    first: the retriever that proposes, its name, or {name: settings}.
-    score: a callable (query, texts) -> one number per text, more is better; a cross-encoder, that is anything
-        with `predict` on pairs of query and text, as sentence-transformers has it; `package.module:function`;
-        or `cross-encoder:FOLDER` for a local model of sentence-transformers.
-    candidates: how many documents are scored. A list of more than that goes on with the proposals that were
-        not, in their order, each a little below the last.
-    name: the label of its row in a table.
+    first: the first-stage retriever, its name, or {name: settings}.
+    score: a callable (query, texts) -> one number per text, higher is better; a cross-encoder (any object with
+        `predict` on pairs of query and text, as in sentence-transformers); `package.module:function`; or
+        `cross-encoder:FOLDER` for a local model of sentence-transformers.
+    candidates: the number of documents that are scored. If k is larger, the other documents follow in their
+        order, each with a score of 1 less than the one before.
+    name: its label in tables.
 
-    Equal scores keep the proposals' order.
+    Equal scores keep the order of the first stage.
 
     >>> def shortest(query, texts):
     ...     return [-len(text) for text in texts]
@@ -59,7 +59,7 @@ class Rerank:
         self._documents: Documents | None = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Lets the first retriever take the corpus in, and keeps the texts."""
+        """Index a corpus with the first-stage retriever, and keep the texts."""
         documents = checked_corpus(corpus, self.label)
         self.first.index(corpus)
         self._texts = dict(zip(documents.ids, documents.texts, strict=True))
@@ -70,11 +70,11 @@ class Rerank:
         """Per query, the best k (document id, score) pairs."""
         checked_index(self._documents, self.label)
         listed = checked_queries(queries, k, self.label)
-        proposals = self.first.retrieve(listed, max(k, self.candidates))
-        return [self._reranked(query, found)[:k] for query, found in zip(listed, proposals, strict=True)]
+        first = self.first.retrieve(listed, max(k, self.candidates))
+        return [self._reranked(query, found)[:k] for query, found in zip(listed, first, strict=True)]
 
     def settings(self) -> dict[str, Any]:
-        """Everything that decides its answers."""
+        """Everything that its results depend on."""
         score = self._given if isinstance(self._given, str) else describe_callable(self._given)
         return {
             "retriever": "rerank",
@@ -84,21 +84,23 @@ class Rerank:
         }
 
     def size_in_bytes(self) -> int:
-        """What the first retriever takes; the texts are the corpus's own."""
+        """The memory used by the first-stage retriever; the texts are those of the corpus."""
         return self.first.size_in_bytes()
 
-    def _reranked(self, query: str, proposals: Ranked) -> Ranked:
-        ids = [doc for doc, _ in proposals[: self.candidates]]
+    def _reranked(self, query: str, first: Ranked) -> Ranked:
+        ids = [doc for doc, _ in first[: self.candidates]]
         if not ids:
             return []
         unknown = next((doc for doc in ids if doc not in self._texts), None)
         if unknown is not None:
             raise RetrieverError(
-                f"{self.label}: {self.first.label} proposed document {unknown!r}, which the corpus does not have."
+                f"{self.label}: {self.first.label} returned document {unknown!r}, which is not in the corpus."
             )
         scores = self._checked(self._score(query, [self._texts[doc] for doc in ids]), len(ids), query)
         best = sorted(zip(ids, scores, strict=True), key=lambda pair: -pair[1])
-        rest = [(doc, best[-1][1] - place) for place, (doc, _) in enumerate(proposals[self.candidates :], 1)]
+        rest = [
+            (doc, best[-1][1] - position) for position, (doc, _) in enumerate(first[self.candidates :], 1)
+        ]
         return best + rest
 
     def _checked(self, scores: Any, expected: int, query: str) -> list[float]:
@@ -106,34 +108,34 @@ class Rerank:
             found = [float(score) for score in scores]
         except (TypeError, ValueError):
             raise RetrieverError(
-                f"{self.label}: the scorer gave {kind_of(scores)} for {query[:60]!r}; expected a number per text."
+                f"{self.label}: the scorer returned {kind_of(scores)} for {query[:60]!r}; expected one number per text."
             ) from None
         if len(found) != expected:
             raise RetrieverError(
-                f"{self.label}: the scorer gave {counted(len(found), 'score')} for "
+                f"{self.label}: the scorer returned {counted(len(found), 'score')} for "
                 f"{counted(expected, 'text')}, for {query[:60]!r}."
             )
         if not all(map(math.isfinite, found)):
             raise RetrieverError(
-                f"{self.label}: the scorer gave a score that is no finite number for {query[:60]!r}."
+                f"{self.label}: the scorer returned a score that is not a finite number for {query[:60]!r}."
             )
         return found
 
 
-def _scorer(score: Any, who: str) -> Scorer:
+def _scorer(score: Any, label: str) -> Scorer:
     if isinstance(score, str):
         if score.startswith("cross-encoder:"):
             from steelyard.retrievers.embeddings import cross_encoder
 
-            return _of_pairs(cross_encoder(score.partition(":")[2], who))
-        score = _imported(score, who)
+            return _of_pairs(cross_encoder(score.partition(":")[2], label))
+        score = _imported(score, label)
     if hasattr(score, "predict"):
         return _of_pairs(score)
     if callable(score):
         found: Scorer = score
         return found
     raise RetrieverError(
-        f"{who}: the scorer is {kind_of(score)}; expected a callable (query, texts) -> scores, a cross-encoder, "
+        f"{label}: the scorer is {kind_of(score)}; expected a callable (query, texts) -> scores, a cross-encoder, "
         "or `package.module:function`."
     )
 
@@ -142,11 +144,11 @@ def _of_pairs(encoder: Any) -> Scorer:
     return lambda query, texts: encoder.predict([(query, text) for text in texts])
 
 
-def _imported(path: str, who: str) -> Any:
+def _imported(path: str, label: str) -> Any:
     module, _, name = path.partition(":")
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise RetrieverError(
-            f"{who}: no scorer {path!r} ({error}); expected `package.module:function`, importable from here."
+            f"{label}: cannot import the scorer {path!r} ({error}); expected an importable `package.module:function`."
         ) from error

@@ -1,30 +1,16 @@
-"""The swarm: agents that walk over a query's candidates, follow edges or leap, and leave pheromone behind."""
+"""SwarmRerank: agents walk over the candidates of a query, follow edges or leap, and vote."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from steelyard.retrievers.base import (
-    Ranked,
-    RetrieverError,
-    best,
-    checked_index,
-    checked_queries,
-    number,
-    top_k,
-    unknown,
-    whole,
-)
+from steelyard.retrievers.base import RetrieverError, number, top_k, unknown, whole
 from steelyard.retrievers.dense import Dense, Embedder
-from steelyard.retrievers.graph import Bools, Floats, GraphIndex, GraphPlan, Integers, draw, query_draws
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
+from steelyard.retrievers.graph import Bools, Floats, GraphIndex, GraphRetriever, Integers, draw
 
 IRRELEVANT, DEAD_END, OVER_VISITED = "irrelevant", "dead-end", "over-visited"
 REASONS = (IRRELEVANT, DEAD_END, OVER_VISITED)
@@ -32,16 +18,16 @@ ALWAYS = "always"
 
 
 @dataclass(frozen=True)
-class SwarmRules:
+class Moves:
     """How agents move.
 
-    temperature: the next document is drawn in proportion to exp(temperature x the move's score).
-    reward, similarity, diversity: the weights of what that score is made of: how the document fits the query,
-        its similarity to where the agent stands, and 1 / (1 + its pheromone).
-    leap_when: the router's reasons to leap, any of REASONS; (ALWAYS,) never follows an edge, () never leaps.
-    relevance: a path is irrelevant when its fit is below this.
-    crowding: a document is over-visited when it has more pheromone than this.
-    decay: the share of pheromone that is left after each step.
+    temperature: the probability of a move is proportional to exp(temperature x the score of the move).
+    reward, similarity, diversity: the weights of the parts of that score: the fit of the document to the query,
+        its similarity to the agent's current document, and 1 / (1 + its pheromone).
+    leap_when: the reasons to leap, any of REASONS; (ALWAYS,) never follows an edge, () never leaps.
+    relevance: a path is irrelevant if its fit is below this.
+    crowding: a document is over-visited if it has more pheromone than this.
+    decay: the share of pheromone that remains after each step.
     """
 
     temperature: float = 20.0
@@ -54,70 +40,69 @@ class SwarmRules:
     decay: float = 0.5
 
 
-def votes(edges: Bools, similarity: Floats, fit: Floats, draws: Floats, rules: SwarmRules) -> Floats:
-    """What the agents say of each candidate, from 0 to 1 for the best: queries x candidates.
+def votes(edges: Bools, similarity: Floats, fit: Floats, draws: Floats, moves: Moves) -> Floats:
+    """The votes of the agents for each candidate, scaled so that the best has 1: queries x candidates.
 
-    `edges` and `similarity` are queries x candidates x candidates; `fit` queries x candidates, from 0 to 1,
-    best first; `draws` a number from 0 to 1 for every step and agent: queries x steps x agents.
-    Agents start at the best candidates, one at each; more agents than candidates go round again. All step at
-    once. An agent that arrives at a document votes for it with the fit of the path that led there: half of it
-    the document's own, a quarter that of the one before, and so on.
+    `edges` and `similarity` are queries x candidates x candidates; `fit` is queries x candidates, from 0 to 1,
+    best first; `draws` has a number from 0 to 1 for every step and agent: queries x steps x agents.
+    Agents start at the best candidates, one at each; if there are more agents than candidates, several start at
+    the same one. All move at the same time. An agent that arrives at a document votes for it with the fit of its
+    path: one half is the document's own fit, a quarter that of the previous document, and so on.
     """
     queries, steps, agents = draws.shape
     candidates = fit.shape[1]
     query = np.arange(queries)[:, None]
-    elsewhere = ~np.eye(candidates, dtype=bool)
+    other = ~np.eye(candidates, dtype=bool)
     at = np.broadcast_to(np.arange(agents) % candidates, (queries, agents))
     path = fit[query, at]
-    pheromone = laid(np.zeros(fit.shape), at, rules.decay)
+    pheromone = updated(np.zeros(fit.shape), at, moves.decay)
     cast = np.zeros(fit.shape)
     for step in range(steps):
-        onward = edges[query, at]
-        leap = leaps(path, onward.any(axis=-1), pheromone[query, at], rules)
-        allowed = np.where(leap[..., None], elsewhere[at], onward)
-        worth = rules.reward * fit + rules.diversity / (1 + pheromone)
-        scores = worth[:, None, :] + rules.similarity * similarity[query, at]
-        chosen = draw(scores, allowed, rules.temperature, draws[:, step])
+        neighbours = edges[query, at]
+        leap = leaps(path, neighbours.any(axis=-1), pheromone[query, at], moves)
+        allowed = np.where(leap[..., None], other[at], neighbours)
+        worth = moves.reward * fit + moves.diversity / (1 + pheromone)
+        scores = worth[:, None, :] + moves.similarity * similarity[query, at]
+        chosen = draw(scores, allowed, moves.temperature, draws[:, step])
         at = np.where(chosen >= 0, chosen, at)
         path = (path + fit[query, at]) / 2
-        cast += _gathered(at, path, candidates)
-        pheromone = laid(pheromone, at, rules.decay)
+        cast += _summed(at, path, candidates)
+        pheromone = updated(pheromone, at, moves.decay)
     most = cast.max(axis=1, keepdims=True, initial=0.0)
     return cast / np.where(most > 0, most, 1.0)
 
 
-def leaps(path: Floats, has_edge: Bools, pheromone: Floats, rules: SwarmRules) -> Bools:
-    """The router: which agents leap to any candidate rather than follow an edge.
+def leaps(path: Floats, has_edge: Bools, pheromone: Floats, moves: Moves) -> Bools:
+    """The router: which agents leap to any candidate instead of following an edge.
 
-    `path` is the fit of an agent's path, `has_edge` whether an edge leads on from where it stands, `pheromone`
-    how much lies there.
+    `path` is the fit of an agent's path; `has_edge` and `pheromone` are those of its current document.
     """
-    if ALWAYS in rules.leap_when:
+    if ALWAYS in moves.leap_when:
         return np.ones(path.shape, dtype=bool)
-    said = {
-        IRRELEVANT: path < rules.relevance,
+    reasons = {
+        IRRELEVANT: path < moves.relevance,
         DEAD_END: ~has_edge,
-        OVER_VISITED: pheromone > rules.crowding,
+        OVER_VISITED: pheromone > moves.crowding,
     }
     leap = np.zeros(path.shape, dtype=bool)
-    for reason in rules.leap_when:
-        leap |= said[reason]
+    for reason in moves.leap_when:
+        leap |= reasons[reason]
     return leap
 
 
-def laid(pheromone: Floats, at: Integers, decay: float) -> Floats:
-    """Pheromone after a step: what is left of the old, and 1 from each agent where it stands.
+def updated(pheromone: Floats, at: Integers, decay: float) -> Floats:
+    """The pheromone after a step: the old pheromone decayed, plus 1 for each agent at a document.
 
-    >>> laid(np.array([[4.0, 0.0]]), np.array([[0, 1, 1]]), 0.5).tolist()
+    >>> updated(np.array([[4.0, 0.0]]), np.array([[0, 1, 1]]), 0.5).tolist()
     [[3.0, 2.0]]
     """
-    return decay * pheromone + _gathered(at, np.ones(at.shape), pheromone.shape[1])
+    return decay * pheromone + _summed(at, np.ones(at.shape), pheromone.shape[1])
 
 
-def company(edges: Bools, fit: Floats) -> Floats:
-    """A candidate's quality: the mean fit of itself and the candidates it is linked with, either way.
+def quality(edges: Bools, fit: Floats) -> Floats:
+    """The quality of each candidate: the mean fit of itself and the candidates linked with it, in either direction.
 
-    >>> company(np.array([[[False, True], [False, False]]]), np.array([[1.0, 0.5]])).tolist()
+    >>> quality(np.array([[[False, True], [False, False]]]), np.array([[1.0, 0.5]])).tolist()
     [[0.75, 0.75]]
     """
     linked = edges | edges.transpose(0, 2, 1) | np.eye(fit.shape[1], dtype=bool)
@@ -125,34 +110,34 @@ def company(edges: Bools, fit: Floats) -> Floats:
     return mean
 
 
-def _gathered(at: Integers, amounts: Floats, candidates: int) -> Floats:
-    """Each query's amounts, added up where its agents stand."""
+def _summed(at: Integers, amounts: Floats, candidates: int) -> Floats:
+    """The amounts of the agents of each query, summed by document."""
     queries = len(at)
     cells = (np.arange(queries)[:, None] * candidates + at).ravel()
     sums: Floats = np.bincount(cells, amounts.ravel(), minlength=queries * candidates).astype(np.float64)
     return sums.reshape(queries, candidates)
 
 
-class SwarmRerank:
-    """The documents nearest to the query, reranked by agents that walk the graph between them.
+class SwarmRerank(GraphRetriever):
+    """The documents most similar to the query, reranked by agents that walk the graph between them.
 
-    At each step an agent follows an edge or, when a router says so, leaps to any candidate; either way the
-    next document is drawn in proportion to exp(temperature x score), the score being reward x its fit to the
-    query + similarity x its similarity to where the agent stands + diversity / (1 + its pheromone). Each agent
-    lays pheromone where it arrives, and half of all pheromone decays at each step, so that the swarm spreads.
-    In the end a candidate scores votes x the agents' votes + quality x the mean fit of itself and the
-    candidates it is linked with + dense x its own fit. Fit is similarity to the query, from 0 for the last
+    At each step an agent follows an edge or, for one of the reasons in `leap_when`, leaps to any candidate. The
+    probability of a move is proportional to exp(temperature x score), where the score is reward x the document's
+    fit to the query + similarity x its similarity to the current document + diversity / (1 + its pheromone). Each
+    agent adds pheromone where it arrives, and at each step only the share `decay` of the pheromone remains. The
+    final score of a candidate is votes x the agents' votes + quality x the mean fit of itself and the candidates
+    linked with it + dense x its own fit. Fit is the similarity to the query, scaled from 0 for the last
     candidate to 1 for the first.
 
-    candidates, agents, steps: how many; 0 agents do not vote.
-    leap_when: reasons to leap, any of `irrelevant` (the path's fit is below `relevance`), `dead-end` (no edge
-        leads to another candidate) and `over-visited` (more pheromone than `crowding`); `always`; or none.
+    candidates, agents, steps: the number of each; with 0 agents there are no votes.
+    leap_when: reasons to leap, any of `irrelevant` (the fit of the path is below `relevance`), `dead-end` (no edge
+        to another candidate) and `over-visited` (more pheromone than `crowding`); `always`; or none.
     votes, quality, dense: the weights of the final score.
-    graph, neighbours, both_ways, embedding, seed, name: as GraphFlow has them.
+    graph, neighbours, both_ways, embedding, seed, name: as for GraphFlow.
 
-    Plain semantic search is agents=0, quality=0; leaping alone is leap_when="always", quality=0. Documents that
-    are no candidates follow by similarity, with scores of 0 or less. A query's walk depends on the seed and its
-    text, not on what else is asked.
+    Plain semantic search is agents=0, quality=0; only leaping is leap_when="always", quality=0. Documents that are
+    not candidates follow by similarity, with scores of 0 or less. The walks of a query depend only on the seed and
+    its text, not on other queries.
 
     >>> corpus = {"d1": "the red fox", "d2": "a fox and its den", "d3": "dens of badgers", "d4": "the owl"}
     >>> swarm = SwarmRerank(candidates=3, agents=5, graph="neighbours", neighbours=1).index(corpus)
@@ -183,91 +168,72 @@ class SwarmRerank:
         seed: int = 0,
         name: str | None = None,
     ) -> None:
-        who = self.label = name or "swarm-rerank"
-        self.candidates = whole(who, "candidates", candidates, 1)
-        self.agents = whole(who, "agents", agents)
-        self.steps = whole(who, "steps", steps)
-        self.rules = SwarmRules(
-            temperature=number(who, "temperature", temperature),
-            reward=number(who, "reward", reward),
-            similarity=number(who, "similarity", similarity),
-            diversity=number(who, "diversity", diversity),
-            leap_when=_reasons(leap_when, who),
-            relevance=number(who, "relevance", relevance),
-            crowding=number(who, "crowding", crowding),
-            decay=number(who, "decay", decay, 0.0, 1.0),
+        super().__init__(name or "swarm-rerank", graph, neighbours, both_ways, embedding, seed)
+        label = self.label
+        self.candidates = whole(label, "candidates", candidates, 1)
+        self.agents = whole(label, "agents", agents)
+        self.steps = whole(label, "steps", steps)
+        self.moves = Moves(
+            temperature=number(label, "temperature", temperature),
+            reward=number(label, "reward", reward),
+            similarity=number(label, "similarity", similarity),
+            diversity=number(label, "diversity", diversity),
+            leap_when=_reasons(leap_when, label),
+            relevance=number(label, "relevance", relevance),
+            crowding=number(label, "crowding", crowding),
+            decay=number(label, "decay", decay, 0.0, 1.0),
         )
         self.weights = {
-            "votes": number(who, "votes", votes),
-            "quality": number(who, "quality", quality),
-            "dense": number(who, "dense", dense),
+            "votes": number(label, "votes", votes),
+            "quality": number(label, "quality", quality),
+            "dense": number(label, "dense", dense),
         }
         if not any(self.weights.values()):
-            raise RetrieverError(f"{who}: votes, quality and dense are all 0; give one of them a weight.")
-        self.seed = whole(who, "seed", seed)
-        self._plan = GraphPlan(embedding, graph, neighbours, both_ways, who)
-        self._index: GraphIndex | None = None
-
-    def index(self, corpus: Mapping[str, str]) -> Self:
-        """Embeds a corpus and makes its graph; a second call forgets the first."""
-        self._index = self._plan.index(corpus)
-        return self
-
-    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
-        """Per query, the best k (document id, score) pairs."""
-        index = checked_index(self._index, self.label)
-        listed = checked_queries(queries, k, self.label)
-        answers: list[Ranked] = []
-        among = min(self.candidates, len(index))
-        for block in index.blocks(listed, among * max(3 * among, 3 * self.agents, self.steps)):
-            answers += [best(index.documents.ids, row, k) for row in self._scores(index, block)]
-        return answers
+            raise RetrieverError(f"{label}: votes, quality and dense are all 0; give one of them a weight.")
 
     def settings(self) -> dict[str, Any]:
-        """Everything that decides its answers."""
+        """Everything that its results depend on."""
         return {
             "retriever": "swarm-rerank",
             "candidates": self.candidates,
             "agents": self.agents,
             "steps": self.steps,
-            **{key: value for key, value in vars(self.rules).items() if key != "leap_when"},
-            "leap_when": list(self.rules.leap_when),
+            **vars(self.moves),
+            "leap_when": list(self.moves.leap_when),
             **self.weights,
-            **self._plan.settings(),
-            "seed": self.seed,
+            **self._graph_settings(),
         }
 
-    def size_in_bytes(self) -> int:
-        """The embeddings and the graph."""
-        return 0 if self._index is None else self._index.size_in_bytes()
+    def _cells(self, index: GraphIndex) -> int:
+        candidates = min(self.candidates, len(index))
+        return candidates * max(3 * candidates, 3 * self.agents, self.steps)
 
     def _scores(self, index: GraphIndex, queries: list[str]) -> Floats:
-        """Every document's final score: queries x documents."""
         similarities = index.similarities(queries)
         chosen = np.stack([top_k(row, self.candidates) for row in similarities])
         nearest = np.take_along_axis(similarities, chosen, axis=1)
         span = nearest[:, :1] - nearest[:, -1:]
         fit = (similarities - nearest[:, -1:]) / np.where(span > 0, span, 1.0)
-        among = np.take_along_axis(fit, chosen, axis=1)
+        candidate_fit = np.take_along_axis(fit, chosen, axis=1)
         scores = self.weights["dense"] * fit
         if self.agents or self.weights["quality"]:
-            edges = np.stack([index.graph.among(places) for places in chosen])
-            added = self.weights["quality"] * company(edges, among)
+            edges = np.stack([index.graph.among(positions) for positions in chosen])
+            added = self.weights["quality"] * quality(edges, candidate_fit)
             if self.agents:
-                added += self.weights["votes"] * self._votes(index, queries, chosen, edges, among)
+                added += self.weights["votes"] * self._votes(index, queries, chosen, edges, candidate_fit)
             np.put_along_axis(scores, chosen, np.take_along_axis(scores, chosen, axis=1) + added, axis=1)
         return scores
 
     def _votes(self, index: GraphIndex, queries: list[str], chosen: Any, edges: Any, fit: Floats) -> Floats:
         vectors = index.dense.vectors[chosen].astype(np.float64)
         similarity = vectors @ vectors.transpose(0, 2, 1)
-        draws = np.stack([query_draws(self.seed, query, (self.steps, self.agents)) for query in queries])
-        return votes(edges, similarity, fit, draws, self.rules)
+        draws = self._draws(queries, (self.steps, self.agents))
+        return votes(edges, similarity, fit, draws, self.moves)
 
 
-def _reasons(leap_when: str | Sequence[str], who: str) -> tuple[str, ...]:
+def _reasons(leap_when: str | Sequence[str], label: str) -> tuple[str, ...]:
     listed = (leap_when,) if isinstance(leap_when, str) else tuple(leap_when)
     for reason in listed:
         if reason not in (*REASONS, ALWAYS):
-            raise unknown(who, "reason to leap", reason, (*REASONS, ALWAYS))
+            raise unknown(label, "reason to leap", reason, (*REASONS, ALWAYS))
     return listed

@@ -1,13 +1,12 @@
-"""English words cut to their stems: Martin Porter's second algorithm, as Snowball 3 defines it.
+"""Tokenizers, and the English stemmer that they use.
 
-https://snowballstem.org/algorithms/english/stemmer.html. Written here rather than taken as a dependency: it is
-short, never changes, and a stem is worked out once per distinct word.
+The stemmer is Porter's second algorithm as defined by Snowball 3,
+https://snowballstem.org/algorithms/english/stemmer.html. It is not a dependency because it is short and does not
+change, and every distinct word is stemmed once.
 """
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -15,8 +14,8 @@ from functools import cache
 from typing import TypeAlias
 
 from steelyard.ids import kind_of
-from steelyard.retrievers.adapters.python import code_of, is_ours
 from steelyard.retrievers.base import RetrieverError, unknown
+from steelyard.retrievers.source_code import describe_callable
 
 _VOWELS = frozenset("aeiouy")
 _DOUBLES = ("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt")
@@ -47,7 +46,7 @@ _STEP_4 = (
 
 
 def stem(word: str) -> str:
-    """The stem of a word in lower case; other words, and those of one or two letters, stay as they are.
+    """The stem of a lower-case English word; words of one or two letters are unchanged.
 
     >>> [stem(word) for word in ("retrieval", "retrieving", "generously", "skies", "2024")]
     ['retriev', 'retriev', 'generous', 'sky', '2024']
@@ -69,7 +68,7 @@ def stem(word: str) -> str:
 
 
 def _consonant_y(word: str) -> str:
-    """A y that opens the word or follows a vowel is a consonant, marked by a capital."""
+    """The word with every y that is a consonant, at the start or after a vowel, as a capital."""
     if "y" not in word:
         return word
     letters = list(word)
@@ -80,16 +79,16 @@ def _consonant_y(word: str) -> str:
 
 
 def _regions(word: str) -> tuple[int, int]:
-    """Where R1 and R2 begin: each after the first consonant that follows a vowel."""
+    """The starts of the regions R1 and R2: each after the first consonant that follows a vowel."""
     prefix = next((prefix for prefix in _REGION_PREFIXES if word.startswith(prefix)), None)
     r1 = len(prefix) if prefix else _after_vowel_and_consonant(word, 0)
     return r1, _after_vowel_and_consonant(word, r1)
 
 
 def _after_vowel_and_consonant(word: str, at: int) -> int:
-    for place in range(at + 1, len(word)):
-        if word[place] not in _VOWELS and word[place - 1] in _VOWELS:
-            return place + 1
+    for position in range(at + 1, len(word)):
+        if word[position] not in _VOWELS and word[position - 1] in _VOWELS:
+            return position + 1
     return len(word)
 
 
@@ -98,7 +97,7 @@ def _has_vowel(part: str) -> bool:
 
 
 def _ends_short(word: str) -> bool:
-    """Whether the last syllable is short: consonant, vowel, consonant (not w, x or y); or vowel, consonant alone."""
+    """Whether the last syllable is short: consonant, vowel, consonant (not w, x or y); or only vowel, consonant."""
     if len(word) == 2:
         return word[0] in _VOWELS and word[1] not in _VOWELS
     if word.endswith("past"):
@@ -196,8 +195,8 @@ who will with would you your do does did how can could should been being than ab
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
-# Scripts that are written without spaces between words: Chinese, Japanese, Korean (whose words carry endings),
-# and Thai, Lao, Khmer and Burmese.
+# Scripts without spaces between words: Chinese, Japanese, Thai, Lao, Khmer and Burmese; and Korean, whose words
+# have endings.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035"
     "\u3041-\u30fa\u30fc-\u318f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff"
@@ -208,7 +207,7 @@ _RUN = re.compile(f"([{_UNSPACED}]+)|[^\\W{_UNSPACED}]+")
 
 
 class _Stems(dict[str, str]):
-    """Words to their stems, each worked out once; a stop word has the empty stem."""
+    """The stems of words, each computed once; the stem of a stop word is empty."""
 
     def __missing__(self, word: str) -> str:
         found = "" if word in STOP_WORDS else stem(word)
@@ -221,7 +220,7 @@ _STEMS = _Stems()
 
 
 def whitespace(text: str) -> list[str]:
-    """The parts between white space, as they are.
+    """The parts between white space, unchanged.
 
     >>> whitespace("The cat's  bed")
     ['The', "cat's", 'bed']
@@ -230,7 +229,7 @@ def whitespace(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Letters and digits, in lower case, without English stop words, each cut to its Snowball stem.
+    """Words of letters and digits, in lower case, without English stop words, stemmed by Snowball.
 
     >>> words("The retrievers' rankings were compared in 2024")
     ['retriev', 'rank', 'compar', '2024']
@@ -239,10 +238,10 @@ def words(text: str) -> list[str]:
 
 
 def default(text: str) -> list[str]:
-    """As `words`; runs of a script that puts no spaces between words (Chinese, Japanese, Thai, ...) as their
-    pairs of neighbouring characters, and Korean too, whose words carry their grammar at the end.
+    """As `words`; in scripts without spaces between words (Chinese, Japanese, Thai, ...) and in Korean, pairs of
+    adjacent characters.
 
-    Wide and narrow forms of a character are one (Unicode NFKC).
+    Wide and narrow forms of a character are the same (Unicode NFKC).
 
     >>> default("The wolves of 東京都")
     ['wolv', '東京', '京都']
@@ -263,7 +262,7 @@ def default(text: str) -> list[str]:
 
 @cache
 def ngrams(n: int = 2) -> Tokenizer:
-    """A tokenizer that gives every n neighbouring characters, in lower case and across single spaces.
+    """A tokenizer into sequences of n characters, in lower case, with white space as one space.
 
     A text shorter than n is one token.
 
@@ -289,37 +288,21 @@ _NAMED: dict[str, Tokenizer] = {
 }
 
 
-def tokenizer_of(tokenizer: str | Tokenizer, who: str) -> Tokenizer:
-    """A tokenizer by name (`ngrams:3` sets n), or the callable as it is."""
+def tokenizer_of(tokenizer: str | Tokenizer, label: str) -> Tokenizer:
+    """A tokenizer by name (`ngrams:3` sets n); a callable is returned unchanged."""
     if callable(tokenizer):
         return tokenizer
     if not isinstance(tokenizer, str):
-        raise RetrieverError(f"{who}: the tokenizer is {kind_of(tokenizer)}; expected a name or a callable.")
+        raise RetrieverError(
+            f"{label}: the tokenizer is {kind_of(tokenizer)}; expected a name or a callable."
+        )
     if tokenizer in _NAMED:
         return _NAMED[tokenizer]
     if match := re.fullmatch(r"ngrams:([1-9]\d?)", tokenizer):
         return ngrams(int(match[1]))
-    raise unknown(who, "tokenizer", tokenizer, [*_NAMED, "ngrams:N"])
+    raise unknown(label, "tokenizer", tokenizer, [*_NAMED, "ngrams:N"])
 
 
 def describe_tokenizer(tokenizer: str | Tokenizer) -> str:
-    """Its name; of a callable its name and a mark of its source, so that another function is another name."""
+    """The name of a tokenizer; for a callable, its name and a hash of its source."""
     return describe_callable(tokenizer) if callable(tokenizer) else tokenizer
-
-
-def describe_callable(function: Callable[..., object]) -> str:
-    """Module, name, and the first digits of a hash of the source, and of what its module imports of one's own.
-
-    There is no hash where the source cannot be read.
-
-    >>> describe_callable(str.split)
-    'builtins.str.split'
-    """
-    named = function if hasattr(function, "__qualname__") else type(function)
-    name = f"{getattr(named, '__module__', None) or 'builtins'}.{named.__qualname__}"
-    try:
-        source = inspect.getsource(named)
-    except (OSError, TypeError):
-        return name
-    behind = "" if is_ours(named.__module__) else code_of(named.__module__)
-    return f"{name}#{hashlib.sha256(f'{source}{behind}'.encode()).hexdigest()[:12]}"

@@ -24,7 +24,13 @@ from steelyard.statistics.arrays import (
     whole_numbers,
 )
 from steelyard.statistics.effect import cohens_d
-from steelyard.statistics.resampling import SIGNED_BITS, Counts, SignVectors, random_places, tally_signed_sums
+from steelyard.statistics.resampling import (
+    SIGNED_BITS,
+    Counts,
+    SignVectors,
+    random_positions,
+    tally_signed_sums,
+)
 
 Correction = Literal["none", "bonferroni", "holm", "bh"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
@@ -73,7 +79,7 @@ EXACT_QUERIES = 16
 # All orders of up to 8 runs fit in a table; for more runs this many orders are drawn for every block.
 TABLED_RUNS = 8
 DRAWN_ORDERS = 2**16
-PLACES_PER_BLOCK = 2**19
+POSITIONS_PER_BLOCK = 2**19
 
 Orders = npt.NDArray[np.int64]
 
@@ -113,7 +119,7 @@ def tukey(
     (((0, 1), (0, 2), (1, 2)), [True, True, False])
     """
     scores, chosen, left_out = complete_queries(matrix, pairs)
-    checked_count(draws, "draws")
+    draws = checked_count(draws, "draws")
     runs, n = scores.shape
     if (reason := untestable(runs, n)) is not None:
         return untested(chosen, n, left_out, reason)
@@ -135,17 +141,17 @@ def shuffled_ranges(whole: Array, draws: int, seed: int) -> Array:
     generator = np.random.PCG64(seed)
     table = np.array(list(itertools.permutations(range(runs)))) if runs <= TABLED_RUNS else None
     scores = whole.reshape(-1)
-    first_place = np.arange(queries, dtype=np.int64) * runs
+    first_position = np.arange(queries, dtype=np.int64) * runs
     ranges = np.empty(draws)
-    block = max(1, PLACES_PER_BLOCK // queries)
+    block = max(1, POSITIONS_PER_BLOCK // queries)
     for start in range(0, draws, block):
         rows = min(block, draws - start)
         orders = table if table is not None else drawn_orders(runs, generator)
-        picked = random_places(len(orders), rows, queries, generator)
+        picked = random_positions(len(orders), rows, queries, generator)
         largest = np.full(rows, -np.inf)
         smallest = np.full(rows, np.inf)
         for run in range(runs):
-            sums = np.take(scores, np.take(orders[:, run], picked) + first_place).sum(axis=1)
+            sums = np.take(scores, np.take(orders[:, run], picked) + first_position).sum(axis=1)
             np.maximum(largest, sums, out=largest)
             np.minimum(smallest, sums, out=smallest)
         ranges[start : start + rows] = largest - smallest
@@ -154,7 +160,7 @@ def shuffled_ranges(whole: Array, draws: int, seed: int) -> Array:
 
 def drawn_orders(runs: int, generator: np.random.PCG64) -> Orders:
     """65,536 random orders of the runs: each row sorts random 32-bit keys."""
-    keys = random_places(2**31, DRAWN_ORDERS, runs, generator)
+    keys = random_positions(2**31, DRAWN_ORDERS, runs, generator)
     return np.argsort(keys, axis=1, kind="stable")
 
 
@@ -175,7 +181,7 @@ def max_t(
     (0.03125, 0.03125, 1.0)
     """
     scores, chosen, left_out = complete_queries(matrix, pairs)
-    checked_count(permutations, "permutations")
+    permutations = checked_count(permutations, "permutations")
     runs, n = scores.shape
     if (reason := untestable(runs, n)) is not None:
         return untested(chosen, n, left_out, reason)

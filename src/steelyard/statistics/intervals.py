@@ -100,9 +100,9 @@ def mean_intervals(
         raise PolicyError(unknown_name("interval method", method, INTERVAL_METHODS))
     data = many_series(matrix)
     checked_level(level)
-    checked_seed(seed)
+    seed = checked_seed(seed)
     if draws is not None:
-        checked_count(draws, "draws")
+        draws = checked_count(draws, "draws")
     missing = np.isnan(data)
     if not missing.any():
         return complete_intervals(data, level, draws, seed, method)

@@ -153,8 +153,8 @@ def exact_rank_p(ranks: Array, positive: float) -> float:
     ways[0] = 1.0
     for rank in doubled:
         ways[rank:] += ways[: len(ways) - rank].copy()
-    place = round(2.0 * positive)
-    tail = min(ways[: place + 1].sum(), ways[place:].sum()) / 2.0 ** len(doubled)
+    position = round(2.0 * positive)
+    tail = min(ways[: position + 1].sum(), ways[position:].sum()) / 2.0 ** len(doubled)
     return min(1.0, 2.0 * float(tail))
 
 

@@ -41,7 +41,7 @@ def rank_intervals(
     """
     scores = many_series(matrix)
     checked_level(level)
-    checked_count(draws, "draws")
+    draws = checked_count(draws, "draws")
     runs, n = scores.shape
     if n < 2:
         return [(1, runs)] * runs
@@ -118,17 +118,17 @@ def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05
     if p.shape != (runs, runs):
         raise InputError(f"Expected p-values of all pairs of {runs} runs, {runs} x {runs}; got {p.shape}.")
     order = np.argsort(-mean, kind="stable")
-    alike = ~((p < alpha) & (mean[:, None] != mean[None, :]))[np.ix_(order, order)]
-    np.fill_diagonal(alike, True)
+    tied = ~((p < alpha) & (mean[:, None] != mean[None, :]))[np.ix_(order, order)]
+    np.fill_diagonal(tied, True)
     letters = [""] * runs
-    shared = np.zeros_like(alike)
+    shared = np.zeros_like(tied)
     names = _letters()
     for one, other in itertools.combinations_with_replacement(range(runs), 2):
-        if not alike[one, other] or shared[one, other]:
+        if not tied[one, other] or shared[one, other]:
             continue
         group = [one] if one == other else [one, other]
         for run in range(runs):
-            if run not in group and alike[run, group].all():
+            if run not in group and tied[run, group].all():
                 group.append(run)
         shared[np.ix_(group, group)] = True
         name = next(names)
@@ -194,7 +194,7 @@ def rank_stability(
     ((0, 1), 0, 0.4167, 1)
     """
     values, shares = composite_parts(means, weights, inverted)
-    checked_count(draws, "draws")
+    draws = checked_count(draws, "draws")
     if concentration <= 0.0:
         raise InputError(f"The concentration of the weights must be above 0, got {concentration}.")
     order = np.argsort(-(values @ shares), kind="stable")

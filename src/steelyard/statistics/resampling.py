@@ -112,12 +112,14 @@ def signed_sums(halves: npt.NDArray[np.float32], bits: Bits) -> Array:
     return upper * HALF + lower
 
 
-def random_places(places: int, rows: int, width: int, generator: np.random.PCG64) -> npt.NDArray[np.int64]:
-    """rows x width random whole numbers below `places`, 32 random bits each (bias below places / 2**32)."""
+def random_positions(
+    positions: int, rows: int, width: int, generator: np.random.PCG64
+) -> npt.NDArray[np.int64]:
+    """rows x width random whole numbers below `positions`, 32 random bits each (bias below positions / 2**32)."""
     words = -(-width // 2)
     raw = generator.random_raw(rows * words).astype("<u8").view("<u4").reshape(rows, 2 * words)[:, :width]
     numbers: npt.NDArray[np.int64] = raw.astype(np.int64)
-    numbers *= places
+    numbers *= positions
     numbers >>= 32
     return numbers
 
@@ -136,7 +138,7 @@ def resampled_sums(columns: Array, draws: int, seed: int) -> Array:
         rows = min(block, draws - start)
         generator = np.random.PCG64(seed)
         generator.advance(start * words)
-        drawn = random_places(queries, rows, queries, generator)
+        drawn = random_positions(queries, rows, queries, generator)
         drawn += np.arange(rows, dtype=np.int64)[:, None] * queries
         counts = np.bincount(drawn.reshape(-1), minlength=rows * queries).reshape(rows, queries)
         return product(counts.astype(np.float64), columns)
@@ -162,8 +164,8 @@ def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int =
     statistic is t.
     """
     matrix = many_series(differences)
-    checked_count(draws, "draws")
-    checked_seed(seed)
+    draws = checked_count(draws, "draws")
+    seed = checked_seed(seed)
     missing = np.isnan(matrix)
     results: dict[int, TestResult] = {}
     by_queries: dict[bytes, list[int]] = {}
@@ -230,8 +232,8 @@ def permutation_tests(
     statistic is the mean difference.
     """
     rows = many_series(matrix)
-    checked_count(permutations, "permutations")
-    checked_seed(seed)
+    permutations = checked_count(permutations, "permutations")
+    seed = checked_seed(seed)
     if pairs is None:
         differences = rows
     else:
@@ -252,8 +254,8 @@ def permutation_tests(
     if drawn:
         involved = sorted({row for test in drawn for row in chosen[test]}) if pairs is not None else []
         if pairs is not None and len(involved) < len(drawn) and not missing[drawn].any():
-            places = {row: place for place, row in enumerate(involved)}
-            terms = [(places[chosen[test][0]], places[chosen[test][1]]) for test in drawn]
+            positions = {row: position for position, row in enumerate(involved)}
+            terms = [(positions[chosen[test][0]], positions[chosen[test][1]]) for test in drawn]
             p_values = monte_carlo_p(np.nan_to_num(rows[involved]), terms, permutations, seed)
         else:
             columns = np.nan_to_num(differences[drawn])

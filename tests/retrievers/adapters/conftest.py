@@ -1,4 +1,4 @@
-"""A small corpus, a JSON service to ask, and other people's libraries where they are installed."""
+"""A small corpus, a JSON service, and other libraries if they are installed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def corpus() -> dict[str, str]:
 
 @pytest.fixture
 def library() -> Callable[[str], ModuleType]:
-    """Imports a library of somebody's, or skips; what it warns of at import is its own business."""
+    """Imports a library without its warnings, or skips."""
 
     def load(name: str) -> ModuleType:
         with warnings.catch_warnings():
@@ -44,11 +44,11 @@ def library() -> Callable[[str], ModuleType]:
 
 
 class Service:
-    """A server on this machine that answers as a test tells it, and remembers what it was asked."""
+    """A local server with the responses of a test; it records its requests."""
 
     def __init__(self) -> None:
-        self.answers: list[tuple[int, bytes]] = []
-        self.asked: list[dict[str, Any]] = []
+        self.responses: list[tuple[int, bytes]] = []
+        self.requests: list[dict[str, Any]] = []
         self.release = threading.Event()
         self.hold = False
         service = self
@@ -57,7 +57,7 @@ class Service:
             def do_GET(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
                 body = self.rfile.read(length)
-                service.asked.append(
+                service.requests.append(
                     {
                         "method": self.command,
                         "path": self.path,
@@ -67,7 +67,7 @@ class Service:
                 )
                 if service.hold:
                     service.release.wait(20)
-                status, answer = service.answers[min(len(service.asked), len(service.answers)) - 1]
+                status, answer = service.responses[min(len(service.requests), len(service.responses)) - 1]
                 try:
                     self.send_response(status)
                     self.send_header("Content-Type", "application/json")
@@ -89,11 +89,11 @@ class Service:
         self.thread.start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
-    def gives(self, *answers: Any, status: int = 200) -> None:
-        """Answer with these in turn, the last of them for ever; a pair is (status, answer)."""
+    def responds(self, *answers: Any, status: int = 200) -> None:
+        """Respond with these in turn, then always with the last; a pair is (status, body)."""
         for answer in answers:
             code, content = answer if isinstance(answer, tuple) else (status, answer)
-            self.answers.append(
+            self.responses.append(
                 (code, content if isinstance(content, bytes) else json.dumps(content).encode())
             )
 
@@ -115,7 +115,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], Path]]:
-    """Writes a module of the user's into a folder; it is forgotten after the test."""
+    """Writes a user module into a folder; it is unloaded after the test."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
 

@@ -1,4 +1,4 @@
-"""Other people's retrievers in a bench: what goes wrong for one query is that query's error."""
+"""Adapters in a bench: an error for one query is recorded for that query."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from steelyard.datasets import Dataset
 from steelyard.errors import SteelyardError
 from steelyard.retrievers.adapters import Python
 
-QUERIES = {f"q{n}": word for n, word in enumerate(("fox", "none", "twice", "fails", "nan", "stranger"))}
+QUERIES = {f"q{n}": word for n, word in enumerate(("fox", "none", "twice", "fails", "nan", "unknown"))}
 ANSWERS = {
     "fox": [("d1", 2.0), ("d2", 1.0)],
     "none": None,
     "twice": [("d1", 2.0), ("d1", 2.0), ("d2", 1.0)],
     "nan": [("d1", float("nan"))],
-    "stranger": [("d1", 3.0), ("not-in-the-corpus", 1.0)],
+    "unknown": [("d1", 3.0), ("not-in-the-corpus", 1.0)],
 }
 
 
@@ -37,7 +37,7 @@ def run_bench(dataset, folder, entry):
     )
 
 
-def test_errors_are_recorded_and_the_rest_goes_on(dataset, tmp_path):
+def test_errors_are_recorded_and_the_other_queries_continue(dataset, tmp_path):
     result = run_bench(dataset, tmp_path / "out", Python(search, name="mine"))
     (row,) = result.rows
     assert set(row.errors) == {"q3", "q4"}
@@ -48,25 +48,23 @@ def test_errors_are_recorded_and_the_rest_goes_on(dataset, tmp_path):
     assert [row["doc_id"] for row in rows if row["query_id"] == "q2"] == ["d1", "d1", "d2"]
 
 
-def test_answers_are_kept_while_the_code_stays(dataset, tmp_path, module, monkeypatch):
-    source = "asked = []\ndef retrieve(query):\n    asked.append(query)\n    return ['d1']\n"
+def test_results_are_cached_while_the_code_is_unchanged(dataset, tmp_path, module, monkeypatch):
+    source = "queries = []\ndef retrieve(query):\n    queries.append(query)\n    return ['d1']\n"
     monkeypatch.chdir(module("steelyard_test_kept", source))
     entry = {"python": "steelyard_test_kept:retrieve"}
     run_bench(dataset, tmp_path / "out", entry)
     import steelyard_test_kept
 
-    once = len(steelyard_test_kept.asked)
+    once = len(steelyard_test_kept.queries)
     assert once >= len(QUERIES)
     run_bench(dataset, tmp_path / "out", entry)
-    assert len(steelyard_test_kept.asked) == once
-    module("steelyard_test_kept", source + "# another day\n")
+    assert len(steelyard_test_kept.queries) == once
+    module("steelyard_test_kept", source + "# changed\n")
     run_bench(dataset, tmp_path / "out", entry)
-    assert len(steelyard_test_kept.asked) == 2 * once
+    assert len(steelyard_test_kept.queries) == 2 * once
 
 
-def test_answers_are_asked_anew_when_a_module_that_the_target_imports_changes(
-    dataset, tmp_path, module, monkeypatch
-):
+def test_results_are_recomputed_when_an_imported_module_changes(dataset, tmp_path, module, monkeypatch):
     module("steelyard_test_behind", "FIRST = ['d1']\n")
     monkeypatch.chdir(
         module(

@@ -1,4 +1,4 @@
-"""Any callable takes part, whatever it takes and gives."""
+"""Any callable as a retriever: its parameters, its results, and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from steelyard.retrievers.registry import retriever
 
 
 def one(answer, k=10, **settings):
-    """What a function that gives this answer retrieves for one query."""
+    """The list for one query of a function that returns this result."""
     return Python(lambda query: answer, name="mine", **settings).retrieve(["a question"], k)[0]
 
 
@@ -48,15 +48,15 @@ def one(answer, k=10, **settings):
         ([("d1", 3.0), ("d2", None)], [("d1", 1.0), ("d2", 0.5)]),
     ],
 )
-def test_every_shape_of_answer_is_read(answer, expected):
+def test_every_form_of_result_is_read(answer, expected):
     assert one(answer) == expected
 
 
-def test_repeats_are_kept_and_the_order_is_the_callables():
+def test_repeats_and_the_order_are_kept():
     assert one([("d2", 0.1), ("d1", 0.9), ("d2", 0.1)]) == [("d2", 0.1), ("d1", 0.9), ("d2", 0.1)]
 
 
-def test_no_more_than_k_are_taken_and_an_endless_answer_ends():
+def test_at_most_k_documents_are_read_of_an_endless_result():
     def endless(query):
         number = 0
         while True:
@@ -67,7 +67,7 @@ def test_no_more_than_k_are_taken_and_an_endless_answer_ends():
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         ("d1", "is a str"),
         (5, "is a int"),
@@ -81,15 +81,15 @@ def test_no_more_than_k_are_taken_and_an_endless_answer_ends():
         ([None], "document 1 .* has no 'id'"),
         (
             [{"id": "d1"}, {"text": "x", "metadata": {"source": "s", "page": 1}}],
-            "document 2 of the answer to",
+            "document 2 of the result for",
         ),
         ([{"text": "x", "metadata": {"source": "s", "page": 1}}], r"text, metadata \(source, page\)"),
         ({"answer": "none"}, "neither of id to score"),
-        ({"ids": ["d1"], "scores": []}, "1 id and other than 1 score"),
+        ({"ids": ["d1"], "scores": []}, "1 id but not 1 score"),
     ],
 )
-def test_what_is_no_answer_says_where_and_what(answer, said):
-    with pytest.raises(SteelyardError, match=said):
+def test_a_wrong_result_is_reported_with_its_position(answer, message):
+    with pytest.raises(SteelyardError, match=message):
         one(answer)
 
 
@@ -97,12 +97,12 @@ def test_what_is_no_answer_says_where_and_what(answer, said):
     st.lists(st.tuples(st.text(min_size=1), st.floats(allow_nan=False, allow_infinity=False)), max_size=8),
     st.integers(1, 10),
 )
-def test_pairs_come_back_as_they_are(pairs, k):
+def test_pairs_are_returned_unchanged(pairs, k):
     assert one(pairs, k) == pairs[:k]
     assert one([{"id": doc, "score": score} for doc, score in pairs], k) == pairs[:k]
 
 
-def test_a_function_may_take_k_by_any_usual_name_or_as_its_second():
+def test_k_is_passed_by_any_usual_name_or_as_the_second_parameter():
     def by_name(query, *, filters=None, top_k=3):
         return ["d"] * top_k
 
@@ -120,9 +120,9 @@ def test_a_function_may_take_k_by_any_usual_name_or_as_its_second():
         assert len(Python(function).retrieve(["q"], k=2)[0]) == 2, function.__name__
 
 
-def test_batches_are_told_by_the_first_parameter_or_by_the_setting():
-    def annotated(asked: list[str], k: int) -> list[list[str]]:
-        return [[query] for query in asked]
+def test_a_batch_is_recognised_by_the_first_parameter_or_the_setting():
+    def annotated(given: list[str], k: int) -> list[list[str]]:
+        return [[query] for query in given]
 
     def named(queries):
         return [[query] for query in queries]
@@ -142,14 +142,16 @@ def test_batches_are_told_by_the_first_parameter_or_by_the_setting():
     assert Python(misleading).settings()["batch"] is False
 
 
-def test_a_batch_answered_in_the_wrong_number_is_refused():
-    with pytest.raises(RetrieverError, match="batch of 2, it gave 1 answer"):
+def test_a_batch_with_the_wrong_number_of_results_is_refused():
+    with pytest.raises(
+        RetrieverError, match="batch of 2 returned 1 result; expected a list with one result per query"
+    ):
         Python(lambda queries: [["d1"]]).retrieve(["a", "b"])
-    with pytest.raises(RetrieverError, match="it gave a dict"):
+    with pytest.raises(RetrieverError, match="batch of 2 returned a dict"):
         Python(lambda queries: {"d1": 1.0}).retrieve(["a", "b"])
 
 
-def test_async_functions_are_awaited_so_many_at_a_time():
+def test_async_functions_are_awaited_with_limited_concurrency():
     out, most = 0, 0
 
     async def search(query, k):
@@ -165,7 +167,7 @@ def test_async_functions_are_awaited_so_many_at_a_time():
     assert most == 3
 
 
-def test_async_functions_keep_one_loop_and_work_where_a_loop_runs():
+def test_async_functions_use_one_loop_and_work_within_a_running_loop():
     loops = set()
 
     async def search(query):
@@ -195,7 +197,7 @@ def test_an_async_batch_and_an_async_failure():
         Python(fails, concurrency=2).retrieve(["good", "bad", "good"])
 
 
-def test_concurrency_of_a_plain_function_is_threads():
+def test_a_plain_function_runs_concurrently_in_threads():
     both = threading.Barrier(2, timeout=20)
 
     def search(query):
@@ -219,7 +221,7 @@ def test_objects_with_a_method_and_classes_with_arguments():
         Python(Engine, arguments={"dog": 1})
 
 
-def test_arguments_of_a_function_go_with_every_call():
+def test_arguments_of_a_function_are_passed_with_every_call():
     def search(query, boost, k=10):
         return [(query, boost)] * k
 
@@ -227,9 +229,9 @@ def test_arguments_of_a_function_go_with_every_call():
     assert len(Python(search, arguments={"boost": 1, "k": 2}).retrieve(["q"], k=5)[0]) == 2
 
 
-def test_ids_by_text_find_the_corpus_and_count_strangers_as_strangers(corpus):
+def test_ids_by_text_and_texts_that_are_not_in_the_corpus(corpus):
     def search(query):
-        return [{"text": corpus["d2"] + "\n"}, {"text": "a text of nobody's"}]
+        return [{"text": corpus["d2"] + "\n"}, {"text": "an unknown text"}]
 
     adapter = Python(search, id="hash", name="mine").index(corpus)
     found = adapter.retrieve(["q"])[0]
@@ -242,7 +244,7 @@ def test_ids_by_text_find_the_corpus_and_count_strangers_as_strangers(corpus):
         Python(lambda query: [{"body_text": "x"}], id="hash").index(corpus).retrieve(["q"])
 
 
-def test_ids_by_text_know_texts_with_and_without_their_titles():
+def test_ids_by_text_with_and_without_titles():
     from steelyard.datasets.corpus import Corpus
 
     corpus = Corpus.of({"d1": {"title": "Fox", "text": "It runs."}, "d2": "It sleeps."})
@@ -252,13 +254,13 @@ def test_ids_by_text_know_texts_with_and_without_their_titles():
     assert [doc for doc, _ in adapter.index(corpus).retrieve(["q"])[0]] == ["d1", "d1", "d2"]
 
 
-def test_ids_by_path_go_through_keys_attributes_and_places():
+def test_ids_by_path_through_keys_attributes_and_positions():
     document = SimpleNamespace(meta={"source": "d7", "tags": ["d8"], "a.b": "d9"})
     for path, expected in [("metadata.source", "d7"), ("meta.tags[0]", "d8"), ("meta['a.b']", "d9")]:
         assert one([document], id=path) == [(expected, 1.0)]
     with pytest.raises(RetrieverError, match=r"has no 'metadata.sauce'; it has meta \(source, tags, a.b\)"):
         one([document], id="metadata.sauce")
-    with pytest.raises(RetrieverError, match="stops making sense"):
+    with pytest.raises(RetrieverError, match="is not valid at"):
         one([document], id="meta[source")
 
 
@@ -268,7 +270,7 @@ def test_score_by_path():
         one([{"id": "d1", "rank": 4}], score="value")
 
 
-def test_it_is_a_retriever_and_questions_are_checked():
+def test_it_is_a_retriever_and_queries_are_checked():
     adapter = Python(lambda query: ["d1"], name="mine")
     assert isinstance(adapter, Retriever)
     assert (adapter.label, adapter.size_in_bytes(), adapter.retrieve([])) == ("mine", 0, [])
@@ -278,7 +280,7 @@ def test_it_is_a_retriever_and_questions_are_checked():
         adapter.retrieve("q")
 
 
-def test_a_retriever_of_this_kind_gets_the_corpus(corpus):
+def test_a_retriever_gets_the_corpus(corpus):
     from steelyard.retrievers import BM25
 
     plain = BM25().index(corpus)
@@ -289,22 +291,22 @@ def test_a_retriever_of_this_kind_gets_the_corpus(corpus):
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"batch": "yes"}, "`batch` is 'yes'"),
         ({"concurrency": 0}, "`concurrency` is 0"),
         ({"id": ""}, "`id` is ''"),
         ({"target": object()}, "cannot be called"),
-        ({"target": None}, "name what to ask"),
-        ({"target": "json.dumps"}, "no `package.module:attribute`"),
+        ({"target": None}, "the target is missing"),
+        ({"target": "json.dumps"}, "is not `package.module:attribute`"),
     ],
 )
-def test_settings_are_checked(settings, said):
-    with pytest.raises(RetrieverError, match=said):
+def test_settings_are_checked(settings, message):
+    with pytest.raises(RetrieverError, match=message):
         Python(**{"target": lambda query: [], **settings})
 
 
-def test_a_module_beside_the_bench_file_is_found(module):
+def test_a_module_in_the_folder_of_the_bench_file_is_found(module):
     folder = module("steelyard_test_search", "def retrieve(query, k):\n    return [query] * k\n")
     target = "steelyard_test_search:retrieve"
     adapter = retriever("python", {"target": target, "folder": str(folder)})
@@ -313,7 +315,7 @@ def test_a_module_beside_the_bench_file_is_found(module):
     assert str(folder) not in str(adapter.settings())
 
 
-def test_settings_follow_the_code_and_the_version(module):
+def test_settings_change_with_the_code_and_the_version(module):
     folder = module("steelyard_test_code", "def retrieve(query):\n    return ['d1']\n")
     target = "steelyard_test_code:retrieve"
     first = Python(target, folder=folder).settings()
@@ -323,20 +325,21 @@ def test_settings_follow_the_code_and_the_version(module):
     assert first["code"] != Python(target, folder=folder).settings()["code"]
 
 
-def test_an_object_nobody_can_see_into_is_new_every_time_unless_it_has_a_version():
-    def made(doc, **settings):
+def test_an_object_without_a_version_is_new_every_time():
+    def adapter(doc, **settings):
         return Python(lambda query: [doc], name="mine", **settings)
 
-    assert made("d1").settings() != made("d1").settings()
-    assert made("d1", version="1").settings() == made("d1", version="1").settings()
+    assert adapter("d1").settings() != adapter("d1").settings()
+    assert adapter("d1", version="1").settings() == adapter("d1", version="1").settings()
 
 
-def test_missing_modules_and_attributes_name_the_nearest(module):
+def test_missing_modules_and_attributes_suggest_the_nearest_name(module):
     folder = module("steelyard_test_near", "def retrieve(query):\n    return []\n")
     with pytest.raises(RetrieverError, match="Did you mean retrieve"):
         Python("steelyard_test_near:retreive", folder=folder)
     with pytest.raises(
-        RetrieverError, match="no module 'steelyard_test_nera'. Did you mean steelyard_test_near"
+        RetrieverError,
+        match="no module 'steelyard_test_nera' in .* or among the installed packages. Did you mean steelyard_test_near",
     ):
         Python("steelyard_test_nera:retrieve", folder=folder)
     with pytest.raises(
@@ -345,7 +348,7 @@ def test_missing_modules_and_attributes_name_the_nearest(module):
         Python("steelyard.retrievers.bm52:BM25")
 
 
-def test_a_module_that_fails_to_load_says_why(module):
+def test_a_module_that_fails_to_load_gives_the_reason(module):
     folder = module("steelyard_test_broken", "raise ValueError('no model file')\n")
     with pytest.raises(RetrieverError, match="loading module .* failed with ValueError: no model file"):
         Python("steelyard_test_broken:retrieve", folder=folder)
@@ -354,18 +357,18 @@ def test_a_module_that_fails_to_load_says_why(module):
         Python("steelyard_test_needs:retrieve", folder=folder)
 
 
-def test_a_namesake_loaded_before_does_not_stand_in(module, tmp_path):
+def test_another_module_of_the_same_name_is_an_error(module, tmp_path):
     folder = module("steelyard_test_twin", "def retrieve(query):\n    return ['first']\n")
     Python("steelyard_test_twin:retrieve", folder=folder)
     other = tmp_path / "other"
     other.mkdir()
     (other / "steelyard_test_twin.py").write_text("def retrieve(query):\n    return ['second']\n")
-    with pytest.raises(RetrieverError, match="was loaded from .* before"):
+    with pytest.raises(RetrieverError, match="is already loaded from"):
         Python("steelyard_test_twin:retrieve", folder=other)
 
 
 class Engine:
-    """A class of somebody's own: it is handed the corpus, and then asked."""
+    """A user class with `index` and `retrieve`."""
 
     def __init__(self, shout=False):
         self.shout, self.corpora = shout, []
@@ -389,7 +392,7 @@ CORPUS = {"d1": "red fox", "d2": "grey wolf", "d3": "red deer"}
 
 
 @pytest.mark.parametrize("target", [Engine, Engine(), AsyncEngine])
-def test_an_object_with_index_is_handed_the_corpus(target):
+def test_an_object_with_index_gets_the_corpus(target):
     engine = Python(target, name="engine").index(CORPUS)
     assert engine.retrieve(["red", "wolf"], k=2) == [[("d1", 1.0), ("d3", 0.5)], [("d2", 1.0)]]
 
@@ -417,15 +420,15 @@ def sleepy_batch(queries, k):
     ("function", "settings"),
     [(sleepy, {}), (sleepy, {"concurrency": 2}), (sleepy_async, {}), (sleepy_batch, {}), (lazily, {})],
 )
-def test_a_query_that_takes_too_long_is_an_error_and_the_next_is_asked(function, settings):
+def test_a_query_that_takes_too_long_is_an_error_and_the_next_is_not(function, settings):
     retriever = deepcopy(Python(function, timeout=0.1, name="mine", **settings))
-    with pytest.raises(RetrieverError, match=r"mine: no answer within 0\.\d s, and it was given up"):
+    with pytest.raises(RetrieverError, match=r"mine: no result within 0\.\d s; the call was abandoned"):
         retriever.retrieve(["slow", "quick"], 2)
     if function is not lazily:
         assert retriever.retrieve(["quick"], 5)[0][-1][0] == "quick"
 
 
-def test_with_a_timeout_queries_and_the_corpus_come_in_one_thread():
+def test_with_a_timeout_queries_and_indexing_are_in_one_thread():
     seen = []
 
     class Engine:
@@ -448,7 +451,7 @@ def test_with_a_timeout_queries_and_the_corpus_come_in_one_thread():
         Python(Engine, timeout=0)
 
 
-def test_a_function_with_an_attribute_called_index_is_only_asked():
+def test_a_function_with_an_attribute_index_is_not_indexed():
     def search(query, k):
         return ["d1"]
 
@@ -461,15 +464,18 @@ def shaped(**methods):
 
 
 @pytest.mark.parametrize(
-    ("cls", "said"),
+    ("cls", "message"),
     [
         (shaped(index=lambda self, corpus: None), r"has index but none of retrieve.*retrieve\(queries, k\)"),
         (shaped(index=lambda self: None, retrieve=lambda self, q: []), r"expected index\(corpus\)"),
         (shaped(index=lambda self, a, b: None, retrieve=lambda self, q: []), "missing a required argument"),
-        (shaped(index=lambda self, corpus: None, retrieve=lambda self: []), r"cannot be asked.*\(query, k\)"),
+        (
+            shaped(index=lambda self, corpus: None, retrieve=lambda self: []),
+            r"cannot be called.*\(query, k\)",
+        ),
         (
             shaped(search=lambda self, query, k, user: []),
-            "cannot be asked: missing a required argument: 'user'",
+            "cannot be called: missing a required argument: 'user'",
         ),
         (
             shaped(__init__=lambda self, corpus: None, retrieve=lambda self, q: []),
@@ -477,6 +483,6 @@ def shaped(**methods):
         ),
     ],
 )
-def test_a_class_of_the_wrong_shape_says_what_is_expected(cls, said):
-    with pytest.raises(RetrieverError, match=said):
+def test_a_class_of_the_wrong_shape_is_refused(cls, message):
+    with pytest.raises(RetrieverError, match=message):
         Python(cls, name="mine")

@@ -1,7 +1,8 @@
-"""Services over HTTP, and Elasticsearch by its URL, against a server in the test."""
+"""Services over HTTP, and Elasticsearch by URL, with a local server."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from steelyard.retrievers.adapters import Elasticsearch, Http
@@ -14,31 +15,31 @@ HITS = {
 
 
 def test_a_url_with_the_query_and_k(service):
-    service.gives(["d1", "d2"])
+    service.responds(["d1", "d2"])
     adapter = Http(f"{service.url}/search?q={{query}}&k={{k}}")
     assert adapter.retrieve(["foxes & {k} wölfe/?"], k=5) == [[("d1", 1.0), ("d2", 0.5)]]
-    assert service.asked[0]["path"] == "/search?q=foxes%20%26%20%7Bk%7D%20w%C3%B6lfe%2F%3F&k=5"
-    assert service.asked[0]["method"] == "GET"
+    assert service.requests[0]["path"] == "/search?q=foxes%20%26%20%7Bk%7D%20w%C3%B6lfe%2F%3F&k=5"
+    assert service.requests[0]["method"] == "GET"
 
 
 def test_a_body_with_the_query_and_k(service):
-    service.gives({"results": [{"id": 3, "score": 0.5}]})
+    service.responds({"results": [{"id": 3, "score": 0.5}]})
     adapter = Http(service.url, body={"text": "{query}", "options": [{"size": "{k}"}], "raw": True})
     assert adapter.retrieve(['say "{k}"'], k=5) == [[("3", 0.5)]]
-    assert service.asked[0]["body"] == {"text": 'say "{k}"', "options": [{"size": 5}], "raw": True}
-    assert service.asked[0]["method"] == "POST"
-    assert service.asked[0]["headers"]["Content-Type"] == "application/json"
+    assert service.requests[0]["body"] == {"text": 'say "{k}"', "options": [{"size": 5}], "raw": True}
+    assert service.requests[0]["method"] == "POST"
+    assert service.requests[0]["headers"]["Content-Type"] == "application/json"
 
 
 def test_json_paths_to_ids_and_scores(service):
-    service.gives({"out": {"rows": [{"doc": {"key": "a"}, "s": 2}, {"doc": {"key": "b"}, "s": 1}]}})
+    service.responds({"out": {"rows": [{"doc": {"key": "a"}, "s": 2}, {"doc": {"key": "b"}, "s": 1}]}})
     settings = {"target": f"{service.url}/{{query}}", "id": "$.out.rows[*].doc.key", "score": "out.rows[*].s"}
     assert retriever("http", settings).retrieve(["q"], k=1) == [[("a", 2.0)]]
     assert Http(settings["target"], id=settings["id"]).retrieve(["q"]) == [[("a", 1.0), ("b", 0.5)]]
 
 
 def test_ids_by_text(service, corpus):
-    service.gives({"passages": [corpus["d3"], corpus["d1"]]})
+    service.responds({"passages": [corpus["d3"], corpus["d1"]]})
     adapter = Http(f"{service.url}/{{query}}", id="hash", text="passages[*]").index(corpus)
     assert adapter.retrieve(["q"]) == [[("d3", 1.0), ("d1", 0.5)]]
     with pytest.raises(RetrieverError, match="`id: hash` needs `text`"):
@@ -46,74 +47,76 @@ def test_ids_by_text(service, corpus):
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("out[*].id", "no 'out'. It has rows, took"),
         ("rows[*].id", "item 2: no 'id'. Did you mean _id"),
-        ("took[*]", r"\[\*\] needs a list, and there is a int"),
+        ("took[*]", r"\[\*\] needs a list, got a int"),
     ],
 )
-def test_a_wrong_path_says_where_it_ends(service, path, said):
-    service.gives({"rows": [{"id": "d1"}, {"_id": "d2"}], "took": 3})
-    with pytest.raises(RetrieverError, match=said):
+def test_a_wrong_path_is_reported_with_its_step(service, path, message):
+    service.responds({"rows": [{"id": "d1"}, {"_id": "d2"}], "took": 3})
+    with pytest.raises(RetrieverError, match=message):
         Http(f"{service.url}/{{query}}", id=path).retrieve(["q"])
 
 
-def test_ids_and_scores_must_be_as_many(service):
-    service.gives({"ids": ["d1", "d2"], "scores": [1.0]})
+def test_ids_and_scores_must_have_the_same_number(service):
+    service.responds({"ids": ["d1", "d2"], "scores": [1.0]})
     with pytest.raises(RetrieverError, match="2 ids and 1 score"):
         Http(f"{service.url}/{{query}}", id="ids[*]", score="scores[*]").retrieve(["q"])
 
 
-def test_an_answer_that_is_no_json_is_shown(service):
-    service.gives(b"<html>Please log in</html>")
-    with pytest.raises(RetrieverError, match="answered no JSON; the answer starts with '<html>Please log in"):
+def test_a_response_that_is_not_json_is_shown(service):
+    service.responds(b"<html>Please log in</html>")
+    with pytest.raises(
+        RetrieverError, match="did not return JSON; the response starts with '<html>Please log in"
+    ):
         Http(f"{service.url}/{{query}}").retrieve(["q"])
 
 
-def test_a_nan_in_the_answer_is_an_error(service):
-    service.gives(b'[{"id": "d1", "score": NaN}]')
+def test_a_nan_in_the_response_is_an_error(service):
+    service.responds(b'[{"id": "d1", "score": NaN}]')
     with pytest.raises(RetrieverError, match="is nan; expected a finite number"):
         Http(f"{service.url}/{{query}}").retrieve(["q"])
 
 
 def test_a_timeout_is_an_error_that_names_the_setting(service):
-    service.gives(["d1"])
+    service.responds(["d1"])
     service.hold = True
-    with pytest.raises(RetrieverError, match="no answer within 0.05 s; `timeout` sets"):
+    with pytest.raises(RetrieverError, match="did not respond within 0.05 s .`timeout` sets"):
         Http(f"{service.url}/{{query}}", timeout=0.05, retries=0).retrieve(["q"])
 
 
-def test_a_failing_service_is_asked_again_and_then_reported(service):
-    service.gives((500, b"index is down"))
-    with pytest.raises(RetrieverError, match=r"answered 500 .*: index is down \(tried 3 times\)"):
+def test_a_failing_service_is_retried_and_then_reported(service):
+    service.responds((500, b"index is down"))
+    with pytest.raises(RetrieverError, match=r"returned 500 .*: index is down \(tried 3 times\)"):
         Http(f"{service.url}/{{query}}", retries=2).retrieve(["q"])
-    assert len(service.asked) == 3
+    assert len(service.requests) == 3
 
 
-def test_a_service_that_recovers_is_no_error(service):
-    service.gives((503, b""), (429, b""), ["d1"])
+def test_a_service_that_recovers_is_not_an_error(service):
+    service.responds((503, b""), (429, b""), ["d1"])
     assert Http(f"{service.url}/{{query}}", retries=2).retrieve(["q"]) == [[("d1", 1.0)]]
 
 
-def test_what_will_not_get_better_is_not_asked_again(service):
-    service.gives((404, b'{"detail": "no such route"}'))
-    with pytest.raises(RetrieverError, match="answered 404 .*no such route"):
+def test_a_permanent_error_is_not_retried(service):
+    service.responds((404, b'{"detail": "no such route"}'))
+    with pytest.raises(RetrieverError, match="returned 404 .*no such route"):
         Http(f"{service.url}/{{query}}", retries=5).retrieve(["q"])
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
-def test_nobody_there_is_an_error(service):
-    service.gives([])
+def test_an_unreachable_service_is_an_error(service):
+    service.responds([])
     url = service.url
     service.close()
     with pytest.raises(RetrieverError, match="could not be reached"):
         Http(f"{url}/{{query}}", retries=0).retrieve(["q"])
 
 
-def test_secrets_come_from_the_environment_and_show_nowhere(service, monkeypatch):
+def test_secrets_are_read_from_the_environment_and_not_shown(service, monkeypatch):
     monkeypatch.setenv("STEELYARD_TEST_TOKEN", "hush-hush")
-    service.gives((401, b"no"))
+    service.responds((401, b"no"))
     host = service.url.removeprefix("http://")
     adapter = Http(
         f"http://me:pass@{host}/{{query}}?key=${{STEELYARD_TEST_TOKEN}}",
@@ -121,7 +124,7 @@ def test_secrets_come_from_the_environment_and_show_nowhere(service, monkeypatch
     )
     with pytest.raises(RetrieverError) as error:
         adapter.retrieve(["q"])
-    sent = service.asked[0]
+    sent = service.requests[0]
     assert sent["headers"]["X-Token"] == "Bearer hush-hush"
     assert sent["headers"]["Authorization"] == "Basic bWU6cGFzcw=="
     assert sent["path"] == "/q?key=hush-hush"
@@ -129,74 +132,75 @@ def test_secrets_come_from_the_environment_and_show_nowhere(service, monkeypatch
         assert "hush-hush" not in shown
         assert "pass" not in shown
     monkeypatch.delenv("STEELYARD_TEST_TOKEN")
-    with pytest.raises(RetrieverError, match="the environment has no STEELYARD_TEST_TOKEN"):
+    with pytest.raises(RetrieverError, match="the environment variable STEELYARD_TEST_TOKEN .* is not set"):
         Http(f"{service.url}/{{query}}", headers={"X-Token": "${STEELYARD_TEST_TOKEN}"})
 
 
 def test_several_queries_at_once_keep_their_order(service):
-    service.gives(["d1"], ["d1"], ["d1"], ["d1"])
+    service.responds(["d1"], ["d1"], ["d1"], ["d1"])
     assert len(Http(f"{service.url}/{{query}}", concurrency=3).retrieve(["a", "b", "c", "d"])) == 4
-    assert {asked["path"] for asked in service.asked} == {"/a", "/b", "/c", "/d"}
+    assert {request["path"] for request in service.requests} == {"/a", "/b", "/c", "/d"}
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"target": None}, "expected a URL"),
         ({"target": "file:///etc/hosts?{query}"}, "expected a URL"),
-        ({"target": "http://localhost/search"}, "neither the URL nor `body` has {query}"),
+        ({"target": "http://localhost/search"}, "neither the URL nor `body` contains {query}"),
         ({"timeout": 0}, "`timeout` is 0"),
         ({"retries": -1}, "`retries` is -1"),
-        ({"id": "rows.id"}, r"with \[\*\] where the list is"),
+        ({"retries": 1.5}, "`retries` is 1.5; expected a whole number"),
+        ({"id": "rows.id"}, r"with \[\*\] for the list"),
     ],
 )
-def test_settings_are_checked(settings, said):
-    with pytest.raises(RetrieverError, match=said):
+def test_settings_are_checked(settings, message):
+    with pytest.raises(RetrieverError, match=message):
         Http(**{"target": "http://localhost/{query}", **settings})
 
 
 def test_elasticsearch_by_url_sends_a_match_query(service):
-    service.gives(HITS)
+    service.responds(HITS)
     adapter = Elasticsearch(f"{service.url}/passages", field="body")
     assert adapter.label == "passages"
     assert adapter.retrieve(["red fox"], k=2) == [[("d2", 2.5), ("d1", 1.5)]]
-    assert service.asked[0]["path"] == "/passages/_search"
-    assert service.asked[0]["body"] == {"size": 2, "query": {"match": {"body": "red fox"}}}
+    assert service.requests[0]["path"] == "/passages/_search"
+    assert service.requests[0]["body"] == {"size": 2, "query": {"match": {"body": "red fox"}}}
 
 
-def test_elasticsearch_with_a_query_of_ones_own_and_ids_in_the_source(service):
-    service.gives({"hits": {"hits": HITS["hits"]["hits"][:1]}})
+def test_elasticsearch_with_its_own_query_and_ids_in_the_source(service):
+    service.responds({"hits": {"hits": HITS["hits"]["hits"][:1]}})
     query = {"query": {"multi_match": {"query": "{query}", "fields": ["title^2", "body"]}}, "size": 7}
     settings = {"target": service.url, "index": "passages", "query": query, "id": "metadata.key"}
     assert retriever("opensearch", settings).retrieve(["red fox"], k=2) == [[("k2", 2.5)]]
-    assert service.asked[0]["body"]["query"]["multi_match"]["query"] == "red fox"
-    assert service.asked[0]["body"]["size"] == 7
+    assert service.requests[0]["body"]["query"]["multi_match"]["query"] == "red fox"
+    assert service.requests[0]["body"]["size"] == 7
 
 
 def test_elasticsearch_ids_by_the_text_of_the_field(service, corpus):
-    service.gives({"hits": {"hits": [{"_id": "x", "_score": 1.0, "_source": {"body": corpus["d4"]}}]}})
+    service.responds({"hits": {"hits": [{"_id": "x", "_score": 1.0, "_source": {"body": corpus["d4"]}}]}})
     adapter = Elasticsearch(f"{service.url}/passages", field="body", id="hash").index(corpus)
     assert adapter.retrieve(["q"]) == [[("d4", 1.0)]]
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
-        ({"acknowledged": True}, "expected hits.hits, and it has acknowledged"),
+        ({"acknowledged": True}, "expected hits.hits, but it has acknowledged"),
         ({**HITS, "timed_out": True}, "timed out in the cluster"),
         ({**HITS, "_shards": {"failed": 2}}, "failed on 2 shards"),
-        (["d1"], "no search result"),
+        (["d1"], "not a search result"),
     ],
 )
-def test_elasticsearch_answers_that_are_incomplete_are_errors(service, answer, said):
-    service.gives(answer)
-    with pytest.raises(RetrieverError, match=said):
+def test_incomplete_elasticsearch_results_are_errors(service, answer, message):
+    service.responds(answer)
+    with pytest.raises(RetrieverError, match=message):
         Elasticsearch(f"{service.url}/passages").retrieve(["q"])
 
 
-def test_elasticsearch_reports_what_the_cluster_said(service):
-    service.gives((400, {"error": {"reason": "Result window is too large"}}))
-    with pytest.raises(RetrieverError, match="answered 400 .*Result window is too large"):
+def test_elasticsearch_errors_have_the_message_of_the_cluster(service):
+    service.responds((400, {"error": {"reason": "Result window is too large"}}))
+    with pytest.raises(RetrieverError, match="returned 400 .*Result window is too large"):
         Elasticsearch(f"{service.url}/passages").retrieve(["q"], k=20_000)
 
 
@@ -220,9 +224,16 @@ def test_elasticsearch_through_any_client():
     ("name", "make"), [("elasticsearch", "Elasticsearch"), ("opensearchpy", "OpenSearch")]
 )
 def test_the_real_clients(service, library, name, make):
-    service.gives(HITS)
+    service.responds(HITS)
     client = getattr(library(name), make)(service.url)
     assert Elasticsearch(client, index="passages").retrieve(["red fox"], k=2) == [[("d2", 2.5), ("d1", 1.5)]]
-    assert service.asked[-1]["path"].split("?")[0] == "/passages/_search"
-    assert service.asked[-1]["body"] == {"size": 2, "query": {"match": {"text": "red fox"}}}
+    assert service.requests[-1]["path"].split("?")[0] == "/passages/_search"
+    assert service.requests[-1]["body"] == {"size": 2, "query": {"match": {"text": "red fox"}}}
     client.close()
+
+
+def test_k_may_be_a_numpy_integer(service):
+    service.responds(["d1", "d2"])
+    adapter = Http(service.url, body={"text": "{query}", "size": "{k}"})
+    assert adapter.retrieve(["q"], k=np.int64(1)) == [[("d1", 1.0)]]
+    assert service.requests[0]["body"] == {"text": "q", "size": 1}

@@ -1,4 +1,4 @@
-"""Other people's retrievers: each adapter is a small file, loaded when it is first used.
+"""Adapters: retrievers of other libraries, engines and services. Each is loaded when first used.
 
 >>> from steelyard.retrievers.adapters import Python
 >>> Python(lambda query: ["d1", "d2"], name="mine").retrieve(["a question"], k=1)
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from steelyard.retrievers.adapters.qdrant import Qdrant as Qdrant
     from steelyard.retrievers.adapters.tantivy import Tantivy as Tantivy
 
-_HOMES = {
+_MODULE_OF = {
     "BM25S": "bm25s",
     "Elasticsearch": "elasticsearch",
     "Haystack": "haystack",
@@ -36,8 +36,8 @@ _HOMES = {
     "Tantivy": "tantivy",
 }
 
-__all__ = list(_HOMES)
-__getattr__ = loader(__name__, _HOMES)
+__all__ = list(_MODULE_OF)
+__getattr__ = loader(__name__, _MODULE_OF)
 
 
 def __dir__() -> list[str]:

@@ -1,12 +1,12 @@
-"""bm25s: BM25 by the package bm25s, over the corpus."""
+"""BM25S: BM25 of the package bm25s, on the corpus."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from steelyard.retrievers.adapters.base import package
+from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import (
     Documents,
     Ranked,
@@ -21,19 +21,18 @@ if TYPE_CHECKING:
 
 
 class BM25S:
-    """The package bm25s with its own tokenizer, in 32-bit floats as it comes.
+    """The package bm25s with its own tokenizer, in its default 32-bit floats.
 
     method: `lucene`, `robertson`, `atire`, `bm25l` or `bm25+`.
-    k1, b, delta: the formula's constants, by bm25s's defaults.
-    stopwords: the language whose stop words are left out, or None for none.
-    stemmer: the language of PyStemmer's stemmer, as `english`; None for none.
-    name: the label of its row in a table.
+    k1, b, delta: the constants of the formula, with the defaults of bm25s.
+    stopwords: the language whose stop words are removed, or None.
+    stemmer: the language of PyStemmer's stemmer, such as `english`, or None.
+    name: its label in tables.
 
-    Documents that score 0 are not in the list: bm25s orders them by nothing.
+    Documents with a score of 0 are left out, since bm25s does not order them.
     """
 
-    extra: ClassVar[str] = "bm25s"
-    """The extra that brings its package."""
+    extra = "bm25s"
 
     def __init__(
         self,
@@ -58,7 +57,7 @@ class BM25S:
         self._model: Any = None
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Tokenizes and indexes the corpus; a second call forgets the first."""
+        """Index a corpus; a second call replaces the first index."""
         documents = checked_corpus(corpus, self.label)
         model = self._package.BM25(**self._constants)
         model.index(self._tokens(documents.texts), show_progress=False)
@@ -71,16 +70,16 @@ class BM25S:
         listed = checked_queries(queries, k, self.label)
         if not listed:
             return []
-        places, scores = self._model.retrieve(
-            self._tokens(listed), k=min(k, len(documents)), show_progress=False
+        positions, scores = self._model.retrieve(
+            self._tokens(listed), k=min(int(k), len(documents)), show_progress=False
         )
         return [
-            [(documents.ids[place], float(score)) for place, score in zip(*row, strict=True) if score > 0]
-            for row in zip(places.tolist(), scores.tolist(), strict=True)
+            [(documents.ids[position], score) for position, score in zip(*row, strict=True) if score > 0]
+            for row in zip(positions.tolist(), scores.tolist(), strict=True)
         ]
 
     def settings(self) -> dict[str, Any]:
-        """Everything that decides its answers."""
+        """Everything that its results depend on."""
         return {
             "retriever": "bm25s",
             "package": self._package.__version__,
@@ -90,7 +89,7 @@ class BM25S:
         }
 
     def size_in_bytes(self) -> int:
-        """Scores, their places, and the vocabulary with its words."""
+        """The scores with their positions, and the vocabulary."""
         if self._model is None:
             return 0
         arrays = sum(getattr(array, "nbytes", 0) for array in self._model.scores.values())

@@ -1,4 +1,4 @@
-"""Paths into an answer: `metadata.source`, `hits.hits[*]._id`, through keys, places and attributes alike."""
+"""Results of other retrievers: paths into documents, their ids, and the forms of a result that are accepted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any
 from uuid import UUID
@@ -23,10 +24,10 @@ EVERY = "*"
 
 
 class MissingError(LookupError):
-    """A step that leads nowhere; the text says which, and what there was instead."""
+    """A step of a path that does not exist; the text has the step and the existing keys."""
 
 
-def steps_of(path: str, who: str) -> list[str | int]:
+def steps_of(path: str, label: str) -> list[str | int]:
     """The steps of a path; `[*]` is every item of a list.
 
     >>> steps_of("$.hits.hits[*]._id", "http"), steps_of("rows[0]['a.b']", "http")
@@ -38,25 +39,20 @@ def steps_of(path: str, who: str) -> list[str | int]:
         found = _STEP.match(rest)
         if found is None:
             raise RetrieverError(
-                f"{who}: the path {path!r} stops making sense at {rest!r}; "
-                "expected keys and places, as in hits[*].id or metadata.source."
+                f"{label}: the path {path!r} is not valid at {rest!r}; "
+                "expected keys and positions, as in hits[*].id or metadata.source."
             )
-        key, place, quoted = found.groups()
-        steps.append(
-            EVERY
-            if place == EVERY
-            else int(place)
-            if place is not None
-            else quoted
-            if quoted is not None
-            else key
-        )
+        key, position, quoted = found.groups()
+        if position is None:
+            steps.append(key if quoted is None else quoted)
+        else:
+            steps.append(EVERY if position == EVERY else int(position))
         rest = rest[found.end() :]
     return steps
 
 
 def step_into(value: Any, step: str | int) -> Any:
-    """What one step leads to: a key of a mapping, a place in a list, or an attribute."""
+    """The value of one step: a key of a mapping, a position in a list, or an attribute."""
     if isinstance(value, Mapping):
         if step in value:
             return value[step]
@@ -64,14 +60,14 @@ def step_into(value: Any, step: str | int) -> Any:
     if isinstance(step, int):
         if isinstance(value, Sequence) and not isinstance(value, str) and -len(value) <= step < len(value):
             return value[step]
-        raise MissingError(f"no place {step}: it is {keys_of(value)}")
+        raise MissingError(f"no position {step}: it has {keys_of(value)}")
     if not step.startswith("__") and hasattr(value, step):
         return getattr(value, step)
     raise MissingError(f"no {step!r}.{did_you_mean(step, _names(value))} It has {keys_of(value)}")
 
 
 def walk(value: Any, steps: Sequence[str | int]) -> Any:
-    """Where the steps lead.
+    """The value at a path.
 
     >>> walk({"metadata": {"source": "d7"}}, ["metadata", "source"])
     'd7'
@@ -82,7 +78,7 @@ def walk(value: Any, steps: Sequence[str | int]) -> Any:
 
 
 def every(value: Any, steps: Sequence[str | int]) -> Iterator[Any]:
-    """All that the steps lead to, where `*` stands for every item of a list; nothing is passed over.
+    """All values at a path, where `*` is every item of a list; a missing value is an error.
 
     >>> list(every({"hits": [{"id": 1}, {"id": 2}]}, ["hits", "*", "id"]))
     [1, 2]
@@ -93,16 +89,16 @@ def every(value: Any, steps: Sequence[str | int]) -> Iterator[Any]:
     here = list(steps).index(EVERY)
     items = walk(value, steps[:here])
     if not isinstance(items, Sequence) or isinstance(items, str):
-        raise MissingError(f"[*] needs a list, and there is {kind_of(items)}")
-    for place, item in enumerate(items, 1):
+        raise MissingError(f"[*] needs a list, got {kind_of(items)}")
+    for number, item in enumerate(items, 1):
         try:
             yield from every(item, steps[here + 1 :])
         except MissingError as missing:
-            raise MissingError(f"item {place}: {missing}") from None
+            raise MissingError(f"item {number}: {missing}") from None
 
 
 def keys_of(value: Any) -> str:
-    """What can be asked of a value, for a message; a mapping inside shows its own keys.
+    """The keys or attributes of a value, for a message, with the keys of mappings within it.
 
     >>> keys_of({"text": "...", "metadata": {"source": "a", "page": 2}})
     'text, metadata (source, page)'
@@ -110,7 +106,7 @@ def keys_of(value: Any) -> str:
     if not isinstance(value, Mapping):
         names = _names(value)
         if not names:
-            return f"no keys: it is {kind_of(value)}"
+            return f"no keys ({kind_of(value)})"
         value = {name: getattr(value, name, None) for name in names}
     if not value:
         return "no keys"
@@ -127,8 +123,8 @@ def keys_of(value: Any) -> str:
 def _names(value: Any) -> list[str]:
     if isinstance(value, (str, int, float, list, tuple)) or value is None:
         return []
-    held = getattr(value, "__dict__", None)
-    return [name for name in held if not name.startswith("_")] if held else []
+    attributes = getattr(value, "__dict__", None)
+    return [name for name in attributes if not name.startswith("_")] if attributes else []
 
 
 HASH = "hash"
@@ -136,20 +132,20 @@ ID_NAMES = ("id", "_id", "doc_id", "docid", "docno", "document_id")
 TEXT_NAMES = ("text", "page_content", "content", "contents", "body")
 METADATA_NAMES = ("metadata", "meta", "payload", "_source")
 PARENT = "node.ref_doc_id"
-"""Where a LlamaIndex node has the id of the document it was cut from."""
+"""Path to the id of the document that a LlamaIndex node was cut from."""
 
 SEEN = 20
-"""So many of the first documents that come are looked at again, where their ids turn out to be strange."""
+"""The number of documents that are kept to find a better setting, if their ids are not in the corpus."""
 
 
 class DocIds:
-    """Reads the id of a document as a setting says.
+    """Reads the id of a document, by a setting.
 
-    `id` is the field of that name, or the first of the usual other names (`_id`, `doc_id`, `docid`, `docno`).
-    `metadata.KEY` is a key of the document's metadata, whatever the library calls that (`meta`, `payload`,
-    `_source`). Any other path leads through keys and attributes. `hash` finds the document of the corpus that
-    has the same text, white space at its ends aside; a text that the corpus has not becomes `sha256:...`, an
-    id that is in no corpus and is counted as such. Of equal texts the first stands for all.
+    `id` is the field of that name, or the first of the other usual names (`_id`, `doc_id`, `docid`, `docno`).
+    `metadata.KEY` is a key of the document's metadata, under any of its usual names (`meta`, `payload`,
+    `_source`). Any other path goes through keys and attributes. `hash` finds the document of the corpus with the
+    same text, ignoring white space at its ends; a text that is not in the corpus becomes `sha256:...`, which is
+    counted as an unknown id. If several documents have the same text, the first is used.
 
     >>> DocIds("metadata.source", "langchain").of({"meta": {"source": "d7"}}, "the answer")
     'd7'
@@ -159,31 +155,31 @@ class DocIds:
     ('d1', 'sha256:e5f8ab6be6b7bb68')
     """
 
-    def __init__(self, setting: str, who: str, text: str | None = None) -> None:
+    def __init__(self, setting: str, label: str, text: str | None = None) -> None:
         if not isinstance(setting, str) or not setting.strip():
             raise RetrieverError(
-                f"{who}: `id` is {setting!r}; expected id, metadata.KEY, a path to the id, or hash."
+                f"{label}: `id` is {setting!r}; expected id, metadata.KEY, a path to the id, or hash."
             )
         self.setting = setting.strip()
         self.text = text
-        self._who = who
-        self._ways = _ways(self.setting, ID_NAMES, who)
-        self._text_ways = _ways(text, TEXT_NAMES, who)
+        self._label = label
+        self._ways = _ways(self.setting, ID_NAMES, label)
+        self._text_ways = _ways(text, TEXT_NAMES, label)
         self._by_text: dict[bytes, str] | None = None
         self._seen: list[Any] = []
 
     def learn(self, corpus: Mapping[str, str]) -> None:
-        """Keep a hash of every text of a corpus, where ids are found by their texts."""
+        """Keep a hash of every text of a corpus, if ids are found by text."""
         if self.setting != HASH:
             return
-        self._by_text = _by_text(corpus, self._who)
+        self._by_text = _by_text(corpus, self._label)
 
     def size_in_bytes(self) -> int:
-        """The hashes, about."""
+        """The approximate memory of the hashes."""
         return 0 if self._by_text is None else 200 * len(self._by_text)
 
     def of(self, document: Any, where: str) -> str:
-        """The id of a document; `where` says which document it is, for the error."""
+        """The id of a document; `where` identifies the document in an error."""
         if self.setting == HASH:
             return self._by_its_text(document, where)
         if len(self._seen) < SEEN:
@@ -196,12 +192,12 @@ class DocIds:
             if found is not None:
                 return self.plain(found, where)
         raise RetrieverError(
-            f"{self._who}: {where} has no {self.setting!r}; it has {keys_of(document)}. "
-            "Set `id` to where its id is, as in `id: metadata.source`, or to `hash` to find it by its text."
+            f"{self._label}: {where} has no {self.setting!r}; it has {keys_of(document)}. "
+            "Set `id` to the path of its id, as in `id: metadata.source`, or to `hash` to find it by its text."
         )
 
     def elsewhere(self, corpus: Mapping[str, str]) -> str | None:
-        """Another `id` by which most of the first documents that came would be in the corpus; None where there is none.
+        """Another value of `id` with which most of the first documents are in the corpus; None if there is none.
 
         >>> ids = DocIds("id", "langchain")
         >>> ids.of({"id": "9f3c", "metadata": {"source": "d7"}}, "the answer")
@@ -221,7 +217,7 @@ class DocIds:
         texts = [text for text in map(self._text_of, self._seen) if text is not None]
         if not texts or 2 * len(texts) <= len(self._seen):
             return None
-        known = _by_text(corpus, self._who)
+        known = _by_text(corpus, self._label)
         return HASH if 2 * sum(_digest(text) in known for text in texts) > len(self._seen) else None
 
     def _text_of(self, document: Any) -> str | None:
@@ -237,16 +233,16 @@ class DocIds:
     def plain(self, found: Any, where: str) -> str:
         """An id as text."""
         given = str(found) if isinstance(found, UUID) else found
-        return text_ids([given], "document id", f"{self._who}: {where}")[0]
+        return text_ids([given], "document id", f"{self._label}: {where}")[0]
 
     def of_text(self, text: Any, where: str) -> str:
-        """The id of the document of the corpus that has this text."""
+        """The id of the document of the corpus with this text."""
         if self._by_text is None:
             raise RetrieverError(
-                f"{self._who}: `id: hash` finds documents by their texts; call index(corpus) before retrieve()."
+                f"{self._label}: `id: hash` finds documents by their texts; call index(corpus) before retrieve()."
             )
         if not isinstance(text, str):
-            raise RetrieverError(f"{self._who}: the text of {where} is {text!r}; expected text.")
+            raise RetrieverError(f"{self._label}: the text of {where} is {text!r}; expected text.")
         digest = _digest(text)
         return self._by_text.get(digest) or f"sha256:{digest.hex()[:16]}"
 
@@ -257,41 +253,41 @@ class DocIds:
             except MissingError:
                 continue
         raise RetrieverError(
-            f"{self._who}: `id: hash` needs the text of {where}, and it has {keys_of(document)}; "
-            "set `text` to where its text is."
+            f"{self._label}: `id: hash` needs the text of {where}, but it has {keys_of(document)}; "
+            "set `text` to the path of its text."
         )
 
 
-def _ways(setting: str | None, usual: Sequence[str], who: str) -> list[list[str | int]]:
+def _ways(setting: str | None, usual: Sequence[str], label: str) -> list[list[str | int]]:
     """The paths to try, in order."""
     if setting is None or setting == usual[0]:
         return [[name] for name in usual]
-    steps = steps_of(setting, who)
+    steps = steps_of(setting, label)
     if steps[0] == METADATA_NAMES[0]:
         return [[name, *steps[1:]] for name in METADATA_NAMES]
     return [steps]
 
 
-def _by_text(corpus: Mapping[str, str], who: str) -> dict[bytes, str]:
-    """The ids of a corpus by a hash of their texts, with titles and without."""
-    documents = checked_corpus(corpus, who)
+def _by_text(corpus: Mapping[str, str], label: str) -> dict[bytes, str]:
+    """The ids of a corpus by a hash of their texts, with and without titles."""
+    documents = checked_corpus(corpus, label)
     known: dict[bytes, str] = {}
-    bare = getattr(corpus, "texts", None)
-    for texts in (documents.texts, bare.values() if isinstance(bare, Mapping) else ()):
+    without_titles = getattr(corpus, "texts", None)
+    for texts in (documents.texts, without_titles.values() if isinstance(without_titles, Mapping) else ()):
         for doc, text in zip(documents.ids, texts, strict=False):
             known.setdefault(_digest(text), doc)
     return known
 
 
 def _fields(document: Any) -> Iterator[tuple[str, Any]]:
-    """What an id may be: the keys of a document's metadata first, then its own; each with the setting that reads it."""
+    """The possible ids of a document: the keys of its metadata, then its own, each with its setting of `id`."""
     for name in METADATA_NAMES:
         try:
-            held = walk(document, [name])
+            metadata = walk(document, [name])
         except MissingError:
             continue
-        if isinstance(held, Mapping):
-            yield from ((f"{METADATA_NAMES[0]}.{key}", value) for key, value in held.items())
+        if isinstance(metadata, Mapping):
+            yield from ((f"{METADATA_NAMES[0]}.{key}", value) for key, value in metadata.items())
     with suppress(MissingError):
         yield PARENT, walk(document, steps_of(PARENT, ""))
     own = document if isinstance(document, Mapping) else getattr(document, "__dict__", None) or {}
@@ -299,7 +295,7 @@ def _fields(document: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _text(value: Any) -> str | None:
-    """A value as an id would be written; None for what can be none."""
+    """A value as the text of an id; None if it cannot be one."""
     return str(value) if isinstance(value, (str, int, UUID)) and not isinstance(value, bool) else None
 
 
@@ -311,12 +307,12 @@ SCORE_NAMES = ("score", "_score", "similarity", "relevance")
 LIST_NAMES = ("documents", "results", "hits", "docs", "data", "matches", "items", "points")
 
 
-def read_answer(answer: Any, ids: DocIds, who: str, query: str, k: int, score: str = "score") -> Ranked:
-    """The first k documents of an answer, in its order, repeats and all.
+def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score: str = "score") -> Ranked:
+    """The first k documents of a result, in its order, with repeats.
 
-    An answer is None (nothing found), ids, (id, score) pairs, documents or records, (document, score) pairs,
-    {id: score} (ordered by score), or any of the lists under a usual name ({"results": [...]}), also as
-    {"ids": [...], "scores": [...]}. Where a document has no score, the whole list gets 1/rank.
+    A result is None (nothing found), ids, (id, score) pairs, documents or records, (document, score) pairs,
+    {id: score} (ordered by score), a list under a usual name ({"results": [...]}), or
+    {"ids": [...], "scores": [...]}. If a document has no score, the whole list gets 1/rank.
 
     >>> ids = DocIds("id", "mine")
     >>> read_answer(["d1", 7], ids, "mine", "a question", 10)
@@ -324,25 +320,23 @@ def read_answer(answer: Any, ids: DocIds, who: str, query: str, k: int, score: s
     >>> read_answer({"d1": 1, "d2": 3}, ids, "mine", "a question", 1)
     [('d2', 3.0)]
     """
-    where = f"the answer to {query[:60]!r}"
+    where = f"the result for {query[:60]!r}"
     found: list[tuple[str, float | None]] = []
-    for place, item in enumerate(_items(answer, who, where), 1):
-        if place > k:
-            break
-        found.append(_pair(item, ids, score, who, f"document {place} of {where}"))
+    for rank, item in enumerate(islice(_items(answer, label, where), k), 1):
+        found.append(_pair(item, ids, score, label, f"document {rank} of {where}"))
     return with_scores(found)
 
 
 def with_scores(found: Sequence[tuple[str, float | None]]) -> Ranked:
-    """The list with its scores; with 1/rank for all where some have none."""
+    """The list with its scores, or with 1/rank if a score is missing."""
     scored = [(doc, score) for doc, score in found if score is not None]
     if len(scored) == len(found):
         return scored
     return [(doc, 1 / rank) for rank, (doc, _) in enumerate(found, 1)]
 
 
-def read_score(value: Any, who: str, where: str) -> float | None:
-    """A score as a float; None stays None, and what is no finite number is an error.
+def read_score(value: Any, label: str, where: str) -> float | None:
+    """A score as a float; None stays None, and anything but a finite number is an error.
 
     >>> read_score(3, "mine", "document 1")
     3.0
@@ -350,29 +344,29 @@ def read_score(value: Any, who: str, where: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise RetrieverError(f"{who}: the score of {where} is {value!r}; expected a number.")
+        raise RetrieverError(f"{label}: the score of {where} is {value!r}; expected a number.")
     if not math.isfinite(value):
-        raise RetrieverError(f"{who}: the score of {where} is {float(value)}; expected a finite number.")
+        raise RetrieverError(f"{label}: the score of {where} is {float(value)}; expected a finite number.")
     return float(value)
 
 
-def _items(answer: Any, who: str, where: str) -> Iterable[Any]:
+def _items(answer: Any, label: str, where: str) -> Iterable[Any]:
     if answer is None:
         return []
     if isinstance(answer, Mapping):
-        return _items_of_mapping(answer, who, where)
+        return _items_of_mapping(answer, label, where)
     if not isinstance(answer, (str, bytes)) and isinstance(answer, Iterable):
         return answer
     raise RetrieverError(
-        f"{who}: {where} is {kind_of(answer)}; expected a list of ids, of (id, score) pairs or of documents, "
+        f"{label}: {where} is {kind_of(answer)}; expected a list of ids, of (id, score) pairs or of documents, "
         "a mapping of id to score, or None."
     )
 
 
-def _items_of_mapping(answer: Mapping[Any, Any], who: str, where: str) -> Iterable[Any]:
+def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iterable[Any]:
     if all(isinstance(value, Real) for value in answer.values()):
         for doc, value in answer.items():
-            read_score(value, who, f"document {doc!r} of {where}")
+            read_score(value, label, f"document {doc!r} of {where}")
         return sorted(answer.items(), key=lambda pair: -pair[1])
     ids: Any = answer.get("ids")
     scores: Any = answer.get("scores")
@@ -381,14 +375,14 @@ def _items_of_mapping(answer: Mapping[Any, Any], who: str, where: str) -> Iterab
             return list(ids)
         if not _is_list(scores) or len(scores) != len(ids):
             raise RetrieverError(
-                f"{who}: {where} has {counted(len(ids), 'id')} and other than {counted(len(ids), 'score')}."
+                f"{label}: {where} has {counted(len(ids), 'id')} but not {counted(len(ids), 'score')}."
             )
         return list(zip(ids, scores, strict=True))
     for name in LIST_NAMES:
         if _is_list(answer.get(name)):
             return list(answer[name])
     raise RetrieverError(
-        f"{who}: {where} is a mapping, but neither of id to score nor with a list under a usual name "
+        f"{label}: {where} is a mapping, but neither of id to score nor with a list under a usual name "
         f"({', '.join(('ids', *LIST_NAMES))}); it has {keys_of(answer)}."
     )
 
@@ -399,26 +393,26 @@ def _is_list(value: Any) -> bool:
     ).__name__ == "ndarray"
 
 
-def _pair(item: Any, ids: DocIds, score: str, who: str, where: str) -> tuple[str, float | None]:
+def _pair(item: Any, ids: DocIds, score: str, label: str, where: str) -> tuple[str, float | None]:
     if isinstance(item, (str, Integral)):
         return ids.plain(item, where), None
     if isinstance(item, (tuple, list)):
         if len(item) != 2:
             raise RetrieverError(
-                f"{who}: {where} is a {type(item).__name__} of {len(item)}; expected (id, score)."
+                f"{label}: {where} is a {type(item).__name__} of {len(item)}; expected (id, score)."
             )
         document, value = item
         doc = ids.plain(document, where) if isinstance(document, (str, Integral)) else ids.of(document, where)
-        return doc, read_score(value, who, where)
-    return ids.of(item, where), read_score(_score_of(item, score, who), who, where)
+        return doc, read_score(value, label, where)
+    return ids.of(item, where), read_score(_score_of(item, score, label), label, where)
 
 
-def _score_of(document: Any, score: str, who: str) -> Any:
-    ways = [[name] for name in SCORE_NAMES] if score == SCORE_NAMES[0] else [steps_of(score, who)]
+def _score_of(document: Any, score: str, label: str) -> Any:
+    ways = [[name] for name in SCORE_NAMES] if score == SCORE_NAMES[0] else [steps_of(score, label)]
     for way in ways:
         try:
             return walk(document, way)
         except MissingError as missing:
             if score != SCORE_NAMES[0]:
-                raise RetrieverError(f"{who}: the score {score!r} of a document: {missing}.") from None
+                raise RetrieverError(f"{label}: the score {score!r} of a document: {missing}.") from None
     return None

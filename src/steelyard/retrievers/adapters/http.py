@@ -1,4 +1,4 @@
-"""Templates: what is sent for a query, with {query}, {k} and ${VARIABLE} filled in."""
+"""HTTP: a service that returns JSON, and the templates of its requests."""
 
 from __future__ import annotations
 
@@ -30,12 +30,16 @@ from steelyard.retrievers.adapters.documents import (
 from steelyard.retrievers.base import Ranked, RetrieverError, checked_queries, number, whole
 from steelyard.wording import counted
 
-_MARK = re.compile(r"\{(query|k)\}")
+_QUERY = "{query}"
+_PLACEHOLDER = re.compile(r"\{(query|k)\}")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
+_SHOWN = 200
+_RETRIED = {408, 429, 500, 502, 503, 504}
+_FIRST_PAUSE = 0.2
 
 
 def filled(template: Any, query: str, k: int) -> Any:
-    """The template with its query and k: `{k}` alone becomes the number, within a text its digits.
+    """The template with the query and k filled in: `{k}` alone becomes a number, within a text its digits.
 
     >>> filled({"text": "{query}", "size": "{k}", "note": "first {k}"}, "a fox", 10)
     {'text': 'a fox', 'size': 10, 'note': 'first 10'}
@@ -52,16 +56,16 @@ def filled(template: Any, query: str, k: int) -> Any:
 
 
 def filled_text(template: str, query: str, k: int) -> str:
-    """The text with its query and k; marks within the query stay as they are.
+    """The text with the query and k filled in; placeholders within the query are not filled in.
 
     >>> filled_text("?q={query}&k={k}", "{k}", 5)
     '?q={k}&k=5'
     """
-    return _MARK.sub(lambda found: query if found[1] == "query" else str(k), template)
+    return _PLACEHOLDER.sub(lambda found: query if found[1] == "query" else str(k), template)
 
 
-def from_environment(text: str, who: str) -> str:
-    """The text with every ${VARIABLE} from the environment, so that secrets stay out of files.
+def from_environment(text: str, label: str) -> str:
+    """The text with every ${VARIABLE} replaced from the environment, so that secrets are not in files.
 
     >>> import os; os.environ["STEELYARD_DOCTEST"] = "word"
     >>> from_environment("Bearer ${STEELYARD_DOCTEST}", "http")
@@ -71,37 +75,34 @@ def from_environment(text: str, who: str) -> str:
     def value(found: re.Match[str]) -> str:
         if found[1] not in os.environ:
             raise RetrieverError(
-                f"{who}: the environment has no {found[1]}, which ${{{found[1]}}} stands for."
+                f"{label}: the environment variable {found[1]} of ${{{found[1]}}} is not set."
             )
         return os.environ[found[1]]
 
     return _VARIABLE.sub(value, text)
 
 
-_SHOWN = 200
-_TRY_AGAIN = {408, 429, 500, 502, 503, 504}
-_FIRST_PAUSE = 0.2
-
-
 class JsonService:
-    """A URL that is asked queries. `shown` is the URL without its user, its ${VARIABLES} as they were written."""
+    """A URL that returns JSON for a query. `shown` is the URL without its user and with ${VARIABLES} not replaced."""
 
     def __init__(
-        self, url: str, who: str, body: Any, headers: Mapping[str, str] | None, timeout: float, retries: int
+        self, url: str, label: str, body: Any, headers: Mapping[str, str] | None, timeout: float, retries: int
     ) -> None:
-        self.host = host_of(url, who)
+        self.host = host_of(url, label)
         self.shown = _without_user(url)
-        self.headers = {str(key): from_environment(str(value), who) for key, value in (headers or {}).items()}
-        self._who = who
+        self.headers = {
+            str(key): from_environment(str(value), label) for key, value in (headers or {}).items()
+        }
+        self._label = label
         self._body = body
-        self._timeout = number(who, "`timeout`", timeout, 1e-3)
-        self._retries = int(number(who, "`retries`", retries))
-        whole = from_environment(url, who)
-        self._url = _without_user(whole)
-        self._user = _basic(whole)
+        self._timeout = number(label, "`timeout`", timeout, 1e-3)
+        self._retries = whole(label, "`retries`", retries)
+        complete = from_environment(url, label)
+        self._url = _without_user(complete)
+        self._user = _basic(complete)
 
     def ask(self, query: str, k: int) -> Any:
-        """The answer's JSON."""
+        """The JSON of the response."""
         url = filled_text(self._url, quote(query, safe=""), k)
         sent = None if self._body is None else json.dumps(filled(self._body, query, k)).encode()
         headers = {"Accept": "application/json", **self._user}
@@ -113,38 +114,38 @@ class JsonService:
         except ValueError:
             start = answer[:_SHOWN].decode("utf-8", "replace").strip()
             raise RetrieverError(
-                f"{self._who}: {self.shown} answered no JSON; the answer starts with {start!r}."
+                f"{self._label}: {self.shown} did not return JSON; the response starts with {start!r}."
             ) from None
 
     def _answered(self, request: Request) -> bytes:
-        """The body of the answer, after as many tries as are allowed."""
+        """The body of the response, after up to `retries` retries."""
         for attempt in range(self._retries + 1):
             try:
                 with urlopen(request, timeout=self._timeout) as response:
                     return bytes(response.read())
             except HTTPError as error:
                 with error:
-                    said = error.read(_SHOWN).decode("utf-8", "replace").strip()
-                problem = f"answered {error.code} {error.reason}" + (f": {said}" if said else "")
-                again = error.code in _TRY_AGAIN
+                    body = error.read(_SHOWN).decode("utf-8", "replace").strip()
+                problem = f"returned {error.code} {error.reason}" + (f": {body}" if body else "")
+                retry = error.code in _RETRIED
             except (URLError, OSError, HTTPException) as error:
-                problem, again = self._broken(error), True
-            if not again:
+                problem, retry = self._broken(error), True
+            if not retry:
                 break
             if attempt < self._retries:
                 time.sleep(_FIRST_PAUSE * 2**attempt)
         tried = f" (tried {attempt + 1} times)" if attempt else ""
-        raise RetrieverError(f"{self._who}: {self.shown} {problem}{tried}.")
+        raise RetrieverError(f"{self._label}: {self.shown} {problem}{tried}.")
 
     def _broken(self, error: Exception) -> str:
         reason = getattr(error, "reason", None) or error
         if isinstance(reason, TimeoutError):
-            return f"gave no answer within {self._timeout:g} s; `timeout` sets how long to wait"
+            return f"did not respond within {self._timeout:g} s (`timeout` sets the limit)"
         return f"could not be reached: {reason}"
 
 
-def host_of(url: Any, who: str) -> str:
-    """The host of an http URL; urllib would open files too.
+def host_of(url: Any, label: str) -> str:
+    """The host of an http URL; other URLs, such as files, are an error.
 
     >>> host_of("http://localhost:9200/passages", "http")
     'localhost:9200'
@@ -152,7 +153,7 @@ def host_of(url: Any, who: str) -> str:
     parts = urlsplit(url) if isinstance(url, str) else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.netloc:
         raise RetrieverError(
-            f"{who}: `target` is {url!r}; expected a URL, as in http://localhost:8000/search?q={{query}}&k={{k}}."
+            f"{label}: `target` is {url!r}; expected a URL, as in http://localhost:8000/search?q={{query}}&k={{k}}."
         )
     return parts.netloc.rpartition("@")[2]
 
@@ -170,28 +171,26 @@ def _basic(url: str) -> dict[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
-_QUERY = "{query}"
-
-
 class Http(Wrapped):
-    """A service that is asked over HTTP, one request a query.
+    """A service over HTTP that returns JSON, with one request per query.
 
     target: its URL, with {query} and {k} filled in: `http://localhost:8000/search?q={query}&k={k}`.
-    body: what is posted as JSON, with {query} and {k} filled in; without a body the request is a GET.
-    id: the JSON path to the ids, as in `results[*].id` or `hits.hits[*]._source.key`; or `hash`, with `text`.
-        Without a path, the answer is read as that of a function would be.
-    score: the JSON path to the scores; without one, they are 1/rank.
-    text: the JSON path to the texts, for `id: hash`.
-    headers: of every request. ${VARIABLE} in a header or in the URL comes from the environment.
-    timeout: seconds to wait for an answer.
-    retries: how often a request is made again after a timeout, a broken connection, or a status of 408, 429,
-        500 or above that says to come again, with a pause that doubles from 0.2 s.
-    concurrency: how many requests are out at once when several queries are asked.
-    version: of what the service holds: answers are kept from bench to bench for as long as the settings stay.
-    name: the label of its row in a table; the host by default.
+    body: the JSON body, with {query} and {k} filled in; without a body the request is a GET.
+    id: JSON path to the ids, as in `results[*].id` or `hits.hits[*]._source.key`; or `hash`, with `text`.
+        Without a path, the response is read as the result of a function.
+    score: JSON path to the scores; without one, they are 1/rank.
+    text: JSON path to the texts, for `id: hash`.
+    headers: headers of every request. ${VARIABLE} in a header or in the URL is read from the environment.
+    timeout: seconds to wait for a response.
+    retries: number of retries after a timeout, a connection error, or a status of 408, 429, 500, 502, 503 or 504,
+        with a pause that doubles from 0.2 s.
+    concurrency: the number of requests at the same time.
+    version: version of the data behind the service. Results are cached between benches while the settings are
+        unchanged.
+    name: its label in tables; the host by default.
 
-    Every request opens a connection of its own, which its latency includes. The values of headers are in no
-    settings and no message.
+    Every request opens its own connection, which is included in its latency. The values of headers are not in the
+    settings and not in messages.
     """
 
     def __init__(
@@ -211,7 +210,7 @@ class Http(Wrapped):
         label = name or host_of(target, "http")
         if _QUERY not in target and _QUERY not in json.dumps(body, default=str):
             raise RetrieverError(
-                f"{label}: neither the URL nor `body` has {_QUERY}; put it where the query goes."
+                f"{label}: neither the URL nor `body` contains {_QUERY}; add it where the query goes."
             )
         self._service = JsonService(target, label, body, headers, timeout, retries)
         self._paths = {"id": _path(id, "id", label), "score": _path(score, "score", label)}
@@ -219,7 +218,7 @@ class Http(Wrapped):
         if id == HASH and text is None:
             raise RetrieverError(f"{label}: `id: hash` needs `text`, the JSON path to the texts.")
         self._concurrency = whole(label, "`concurrency`", concurrency, 1)
-        seen = {
+        settings = {
             "retriever": "http",
             "target": self._service.shown,
             "body": body,
@@ -228,16 +227,16 @@ class Http(Wrapped):
             "text": text,
             "version": version,
         }
-        super().__init__(label, DocIds(id or "id", label), seen)
+        super().__init__(label, DocIds(id or "id", label), settings)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
-        """Per query, the first k (document id, score) pairs of its answer, in its order."""
-        listed = checked_queries(queries, k, self.label)
+        """Per query, the first k (document id, score) pairs of the response, in its order."""
+        listed, k = checked_queries(queries, k, self.label), int(k)
         answers = ask_each(lambda query: self._service.ask(query, k), listed, self._concurrency)
         return [self._read(answer, query, k) for query, answer in zip(listed, answers, strict=True)]
 
     def _read(self, answer: Any, query: str, k: int) -> Ranked:
-        where = f"the answer to {query[:60]!r}"
+        where = f"the result for {query[:60]!r}"
         if self._texts is not None and self._ids.setting == HASH:
             docs = [self._ids.of_text(text, where) for text in self._values(answer, self._texts, "text")]
         elif self._paths["id"] is not None:
@@ -260,15 +259,15 @@ class Http(Wrapped):
         try:
             return list(every(answer, steps))
         except MissingError as missing:
-            raise RetrieverError(f"{self.label}: `{setting}` does not fit the answer: {missing}.") from None
+            raise RetrieverError(f"{self.label}: `{setting}` does not fit the response: {missing}.") from None
 
 
-def _path(setting: str | None, what: str, who: str) -> list[str | int] | None:
+def _path(setting: str | None, what: str, label: str) -> list[str | int] | None:
     if setting is None or setting == HASH:
         return None
-    steps = steps_of(setting, who)
+    steps = steps_of(setting, label)
     if EVERY not in steps:
         raise RetrieverError(
-            f"{who}: `{what}` is {setting!r}; expected a JSON path with [*] where the list is, as in results[*].id."
+            f"{label}: `{what}` is {setting!r}; expected a JSON path with [*] for the list, as in results[*].id."
         )
     return steps

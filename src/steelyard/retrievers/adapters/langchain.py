@@ -1,34 +1,31 @@
-"""langchain: a LangChain retriever, through its `invoke`."""
+"""LangChain: a LangChain retriever, through its `invoke`."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from steelyard.retrievers.adapters.base import Wrapped, with_depth
-from steelyard.retrievers.adapters.calling import ask_each
-from steelyard.retrievers.adapters.documents import DocIds
-from steelyard.retrievers.adapters.python import label_of, library_object, seen_settings
-from steelyard.retrievers.base import whole
+from steelyard.retrievers.adapters.base import LibraryRetriever, with_depth
 
 
-class LangChain(Wrapped):
+class LangChain(LibraryRetriever):
     """A LangChain `BaseRetriever`, or any runnable from a text to documents.
 
-    target: the retriever, or `package.module:attribute`; a class or a function without parameters is called.
-    id: `id`, `metadata.KEY`, or `hash`. Documents have an id only where the store gave them one.
-    own_k: true leaves the number of documents to the retriever; by default it is asked for as many as the
-        bench asks of all: a vector store through its search arguments, another through its field `k`.
-    concurrency: how many queries are out at once when several are asked.
+    target: the retriever, or `package.module:attribute`; a class or a function is called to create it.
+    id: `id`, `metadata.KEY`, or `hash`. Documents have an id only if the store sets one.
+    own_k: true leaves the number of documents to the retriever; by default it is set to k: for a vector store
+        through its search arguments, for another retriever through its field `k`.
+    concurrency: the number of queries at the same time.
     arguments, folder, version, name: as for `python`.
 
-    LangChain's documents carry no scores: they get 1/rank.
+    LangChain's documents have no scores: they get 1/rank.
     """
 
-    extra: ClassVar[str] = "langchain"
-    """The extra that brings its package."""
+    extra = "langchain"
+    module = "langchain_core"
+    methods = ("invoke",)
 
     def __init__(
         self,
@@ -41,26 +38,24 @@ class LangChain(Wrapped):
         version: str | None = None,
         name: str | None = None,
     ) -> None:
-        found = library_object(target, self.extra, "langchain_core", ["invoke"], folder, arguments)
-        label = name or label_of(target)
-        self._retriever = found
+        super().__init__(target, id, concurrency, arguments, folder, version, name, own_k=own_k)
         self._own_k = own_k
-        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
-        self._passes_k = _passes_k(found)
-        seen = seen_settings("langchain", target, version, arguments, own_k=own_k)
-        super().__init__(label, DocIds(id, label), seen)
+        self._takes_k = _takes_k(self._object)
 
-    def _ask(self, queries: list[str], k: int) -> list[Any]:
-        found = self._retriever if self._own_k or self._passes_k else with_depth(self._retriever, ["k"], k)
-        extra = {"k": k} if self._passes_k and not self._own_k else {}
-        return ask_each(lambda query: found.invoke(query, **extra), queries, self._concurrency)
+    def _search(self, k: int) -> Callable[[str], Any]:
+        if self._own_k:
+            return lambda query: self._object.invoke(query)
+        if self._takes_k:
+            return lambda query: self._object.invoke(query, k=k)
+        retriever = with_depth(self._object, ["k"], k)
+        return lambda query: retriever.invoke(query)
 
 
-def _passes_k(found: Any) -> bool:
-    """Whether `invoke` hands k on to the search: a vector store's does, and one that names k."""
-    inner = getattr(found, "_get_relevant_documents", None)
+def _takes_k(retriever: Any) -> bool:
+    """Whether `invoke` passes k on to the search, as for a vector store or a retriever with a parameter k."""
+    inner = getattr(retriever, "_get_relevant_documents", None)
     if inner is None:
         return False
     parameters = inspect.signature(inner).parameters
     open_ended = any(each.kind == inspect.Parameter.VAR_KEYWORD for each in parameters.values())
-    return "k" in parameters or (open_ended and hasattr(found, "search_kwargs"))
+    return "k" in parameters or (open_ended and hasattr(retriever, "search_kwargs"))

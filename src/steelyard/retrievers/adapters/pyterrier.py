@@ -1,30 +1,30 @@
-"""pyterrier: a PyTerrier transformer from queries to ranked documents."""
+"""PyTerrier: a PyTerrier transformer from queries to ranked documents."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from steelyard.retrievers.adapters.base import Wrapped, package
-from steelyard.retrievers.adapters.documents import DocIds
-from steelyard.retrievers.adapters.python import label_of, library_object, seen_settings
+from steelyard.retrievers.adapters.base import LibraryRetriever
+from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import RetrieverError
 
 
-class PyTerrier(Wrapped):
-    """A PyTerrier transformer or pipeline, asked with a frame of qid and query.
+class PyTerrier(LibraryRetriever):
+    """A PyTerrier transformer or pipeline, called with a frame of qid and query.
 
-    target: the transformer, or `package.module:attribute`; a class or a function without parameters is called.
-    id: the column that has the id.
+    target: the transformer, or `package.module:attribute`; a class or a function is called to create it.
+    id: the column of the ids.
     arguments, folder, version, name: as for `python`.
 
-    Its frame is ordered by rank, or by score where there is no rank. Terrier's own query parser refuses some
-    punctuation: begin the pipeline with `pt.rewrite.tokenise()`.
+    The returned frame is ordered by rank, or by score if it has no rank. Terrier's query parser does not accept
+    some punctuation: start the pipeline with `pt.rewrite.tokenise()`.
     """
 
-    extra: ClassVar[str] = "pyterrier"
-    """The extra that brings its package."""
+    extra = "pyterrier"
+    module = "pyterrier"
+    methods = ("transform",)
 
     def __init__(
         self,
@@ -35,21 +35,17 @@ class PyTerrier(Wrapped):
         version: str | None = None,
         name: str | None = None,
     ) -> None:
-        found = library_object(target, self.extra, "pyterrier", ["transform"], folder, arguments)
-        label = name or label_of(target)
-        self._transformer = found
+        super().__init__(target, id, 1, arguments, folder, version, name)
         self._column = id
-        seen = seen_settings("pyterrier", target, version, arguments)
-        super().__init__(label, DocIds(id, label), seen)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
-        frames = package("pandas", self.extra, self.label)
-        numbers = [str(place) for place in range(len(queries))]
-        found = self._transformer.transform(frames.DataFrame({"qid": numbers, "query": queries}))
-        lacking = [column for column in ("qid", self._column) if column not in found.columns]
-        if lacking:
+        pandas = package("pandas", self.extra, self.label)
+        numbers = [str(number) for number in range(len(queries))]
+        found = self._object.transform(pandas.DataFrame({"qid": numbers, "query": queries}))
+        missing = [column for column in ("qid", self._column) if column not in found.columns]
+        if missing:
             raise RetrieverError(
-                f"{self.label}: its frame has no column {' and no '.join(map(repr, lacking))}; "
+                f"{self.label}: its frame has no column {' and no '.join(map(repr, missing))}; "
                 f"it has {', '.join(map(str, found.columns))}."
             )
         order = {"rank": True, "score": False}

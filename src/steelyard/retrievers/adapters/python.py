@@ -1,354 +1,49 @@
-"""The code that a target is made of: its module and every module of one's own that it imports."""
+"""Python: any function, class or object as a retriever, and how it is called."""
 
 from __future__ import annotations
 
-import ast
-import sys
-import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
-from importlib import import_module
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, resolve_name
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
-from steelyard.retrievers.adapters.base import Wrapped, package
-from steelyard.retrievers.adapters.calling import Batch, Caller, corpus_taker, method_of
+from steelyard.retrievers.adapters.base import Wrapped
+from steelyard.retrievers.adapters.calling import Loop, TimeLimit, ask_each, awaited
 from steelyard.retrievers.adapters.documents import DocIds
-from steelyard.retrievers.base import Retriever, RetrieverError
+from steelyard.retrievers.adapters.targets import instantiated, label_of, load_target, target_settings
+from steelyard.retrievers.base import Retriever, RetrieverError, whole
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-
-_INSTALLED = ("site-packages", "dist-packages")
-_OURS = "steelyard"
-
-
-def code_of(module: str) -> str:
-    """A hash of a module's file and of those of all modules of one's own that it imports; `unknown` without a file.
-
-    Nothing is run for it: files are read, and modules that are loaded are looked at.
-
-    >>> len(code_of("json")), code_of("sys")
-    (16, 'unknown')
-    """
-    files = own_files(module)
-    if not files:
-        return "unknown"
-    digest = sha256()
-    for name, file in sorted(files.items()):
-        digest.update(f"{name}\0{sha256(file.read_bytes()).hexdigest()}\n".encode())
-    return digest.hexdigest()[:16]
-
-
-def own_files(module: str) -> dict[str, Path]:
-    """The file of a module, whatever it is, and those of the modules of one's own it imports, also through others.
-
-    One's own is what is neither of the standard library nor installed (site-packages) nor Steelyard's. An
-    import counts wherever it is written, in a function too, and so does a module, class or function that
-    a loaded module holds from another, however it came there.
-    """
-    first = _file(module)
-    found: dict[str, Path] = {} if first is None else {module: first}
-    waiting = list(found)
-    while waiting:
-        name = waiting.pop()
-        for other in {*_imported(name, found[name]), *_held(name)}:
-            file = None if other in found or is_ours(other) else _file(other)
-            if file is not None and not _is_installed(file):
-                found[other] = file
-                waiting.append(other)
-    return found
-
-
-def _file(name: str) -> Path | None:
-    """The file of a module: of one that is loaded its own, of another the one that an import would load."""
-    loaded = sys.modules.get(name)
-    if loaded is not None:
-        file = getattr(loaded, "__file__", None)
-    else:
-        place: list[str] | None = None
-        spec = None
-        for part in _with_parents(name):
-            spec = PathFinder.find_spec(part, place)
-            if spec is None:
-                return None
-            place = list(spec.submodule_search_locations or [])
-        file = spec.origin if spec is not None and spec.has_location else None
-    return Path(file) if file and Path(file).is_file() else None
-
-
-def _with_parents(name: str) -> Iterator[str]:
-    """A module's packages, the outermost first, and itself."""
-    parts = name.split(".")
-    return (".".join(parts[: place + 1]) for place in range(len(parts)))
-
-
-def _imported(name: str, file: Path) -> Iterator[str]:
-    """Every module that a file's imports may name."""
-    if file.suffix != ".py":
-        return
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError):
-        return
-    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _with_parents(alias.name)
-        elif isinstance(node, ast.ImportFrom):
-            try:
-                base = resolve_name("." * node.level + (node.module or ""), package)
-            except ImportError:
-                continue
-            yield from _with_parents(base)
-            yield from (f"{base}.{alias.name}" for alias in node.names if alias.name != "*")
-
-
-def _held(name: str) -> Iterator[str]:
-    """The modules that a loaded module's names come from."""
-    loaded = sys.modules.get(name)
-    for value in list(vars(loaded).values()) if loaded is not None else ():
-        if isinstance(value, ModuleType):
-            home = value.__name__
-        elif isinstance(value, (type, FunctionType)):
-            home = value.__module__
-        else:
-            home = type(value).__module__
-        if isinstance(home, str) and home:
-            yield from _with_parents(home)
-
-
-def is_ours(name: str) -> bool:
-    return name.partition(".")[0] == _OURS
-
-
-def _is_installed(file: Path) -> bool:
-    """Whether a file is of the standard library or of an installed package."""
-    whole = file.resolve()
-    if any(part in _INSTALLED for part in whole.parts):
-        return True
-    library = [Path(sysconfig.get_paths()[kind]).resolve() for kind in ("stdlib", "platstdlib")]
-    return any(folder in whole.parents for folder in library)
-
-
-def load_target(target: Any, who: str, folder: str | Path | None = None) -> Any:
-    """What `package.module:attribute` names, or the object as it is.
-
-    Modules are also looked for in `folder`, the bench file's own, and else in the working directory.
-
-    >>> load_target("json:dumps", "python")(1)
-    '1'
-    """
-    if target is None:
-        raise RetrieverError(f"{who}: name what to ask, as in `{who}: package.module:attribute`.")
-    return _attribute(target, who, Path(folder or ".")) if isinstance(target, str) else target
-
-
-def made(found: Any, who: str, arguments: Mapping[str, Any] | None = None) -> Any:
-    """The object; a class is made into one, with the arguments.
-
-    >>> made(dict, "python", {"d1": 2.5})
-    {'d1': 2.5}
-    """
-    return _called(found, who, arguments) if isinstance(found, type) else found
-
-
-def library_object(
-    target: Any,
-    library: str,
-    module: str,
-    methods: Sequence[str],
-    folder: str | Path | None,
-    arguments: Mapping[str, Any] | None,
-) -> Any:
-    """An object of somebody's library that has one of the methods; a class or a function is called to make it.
-
-    library: the retriever's name, which is also the name of the extra that brings the library's `module`.
-    """
-    package(module, library, library)
-    found = load_target(target, library, folder)
-    if isinstance(found, (type, FunctionType)):
-        found = _called(found, library, arguments)
-    if not any(hasattr(found, method) for method in methods):
-        raise RetrieverError(
-            f"{library}: {target!r} is {kind_of(found)} without {' or '.join(methods)}, so it is none of that library's; "
-            "`python` takes any other callable."
-        )
-    return found
-
-
-def _called(found: Any, who: str, arguments: Mapping[str, Any] | None) -> Any:
-    try:
-        return found(**dict(arguments or {}))
-    except Exception as error:
-        hint = list_hint(error, arguments)
-        raise RetrieverError(
-            f"{who}: calling {found.__name__} failed with {type(error).__name__}: {error}. "
-            f"{hint or 'What it is made with goes into `arguments`; a corpus is handed to its method index(corpus).'}"
-        ) from error
-
-
-def list_hint(error: BaseException, arguments: Any) -> str:
-    """What to do where a list among the arguments is the likely cause of a TypeError; "" where it is not.
-
-    >>> list_hint(TypeError("'list' object cannot be interpreted as an integer"), {"n": [3, 4]})
-    'Its argument n is a list, [3, 4], and is handed over as it is; to try one value after the other, write `arguments: [{n: 3}, {n: 4}]`.'
-    """
-    lists = (
-        {key: value for key, value in arguments.items() if isinstance(value, list)}
-        if isinstance(arguments, Mapping)
-        else {}
-    )
-    if not isinstance(error, TypeError) or "list" not in str(error) or not lists:
-        return ""
-    key, values = next(iter(lists.items()))
-    each = ", ".join(f"{{{key}: {value}}}" for value in values)
-    return (
-        f"Its argument {key} is a list, {values!r}, and is handed over as it is; "
-        f"to try one value after the other, write `arguments: [{each}]`."
-    )
-
-
-def label_of(target: Any) -> str:
-    """What to call a target in a table.
-
-    >>> label_of("my_package.search:retrieve"), label_of(len)
-    ('my_package.search:retrieve', 'len')
-    """
-    if isinstance(target, str):
-        return target
-    return str(getattr(target, "__qualname__", None) or type(target).__qualname__)
-
-
-def identity_of(target: Any, version: str | None) -> dict[str, str]:
-    """What tells one target from another, so that answers are kept under it and no other.
-
-    A name from a file: the name, and a hash of the file and of the modules of one's own that it imports. An
-    object that came from Python: its kind, and `version`; without a version it counts as new in every process,
-    since nobody can see what it holds.
-
-    >>> sorted(identity_of("json:dumps", None))
-    ['code', 'target']
-    """
-    name = target if isinstance(target, str) else _importable_name(target)
-    if name is None:
-        held = version or f"this process ({uuid4().hex[:8]})"
-        return {"target": f"{type(target).__module__}.{label_of(target)}", "version": held}
-    return {"target": name, "code": code_of(name.partition(":")[0])} | (
-        {"version": version} if version else {}
-    )
-
-
-def seen_settings(
-    retriever: str, target: Any, version: str | None, arguments: Mapping[str, Any] | None, **more: Any
-) -> dict[str, Any]:
-    """What decides the answers of a target, as far as it can be seen from here.
-
-    >>> seen_settings("python", "json:dumps", "2", {"indent": 1}, batch=False)["arguments"]
-    {'indent': 1}
-    """
-    given = {"arguments": dict(arguments)} if arguments else {}
-    return {"retriever": retriever, **identity_of(target, version), **more, **given}
-
-
-def _attribute(target: str, who: str, folder: Path) -> Any:
-    module_name, _, attribute = target.partition(":")
-    if not module_name or not attribute:
-        raise RetrieverError(
-            f"{who}: {target!r} is no `package.module:attribute`; write the module, a colon, and the name in it."
-        )
-    value: Any = _module(module_name, who, folder)
-    for name in attribute.split("."):
-        if not hasattr(value, name):
-            known = [known for known in dir(value) if not known.startswith("_")]
-            what = f"module {module_name!r}" if isinstance(value, ModuleType) else f"{attribute!r}"
-            raise RetrieverError(f"{who}: {what} has no {name!r}.{did_you_mean(name, known)}")
-        value = getattr(value, name)
-    return value
-
-
-def _module(name: str, who: str, folder: Path) -> ModuleType:
-    home = str(folder.resolve())
-    if home not in sys.path:
-        sys.path.insert(0, home)
-    top = name.split(".")[0]
-    _refuse_namesake(top, who, Path(home))
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
-            raise RetrieverError(
-                f"{who}: module {name!r} needs {error.name!r}, which is not installed."
-            ) from None
-        raise RetrieverError(
-            f"{who}: there is no module {error.name!r}.{did_you_mean(error.name, _modules(error.name, Path(home)))} "
-            f"It was looked for in {home} and among the installed packages."
-        ) from None
-    except Exception as error:
-        raise RetrieverError(
-            f"{who}: loading module {name!r} failed with {type(error).__name__}: {error}."
-        ) from error
-
-
-def _refuse_namesake(top: str, who: str, home: Path) -> None:
-    """Python keeps one module of a name: another that was loaded before must not stand in for this one."""
-    here = [path for path in (home / f"{top}.py", home / top / "__init__.py") if path.is_file()]
-    loaded = getattr(sys.modules.get(top), "__file__", None)
-    if here and loaded and Path(loaded).resolve() not in [path.resolve() for path in here]:
-        raise RetrieverError(
-            f"{who}: module {top!r} was loaded from {loaded} before, so {here[0]} cannot be; rename one."
-        )
-
-
-def _modules(name: str, home: Path) -> list[str]:
-    """Module names that could have been meant: those beside the one that is missing."""
-    parent, _, _ = name.rpartition(".")
-    spec = find_spec(parent) if parent else None
-    folders = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else [home]
-    prefix = f"{parent}." if parent else ""
-    names = {path.stem for folder in folders for path in folder.glob("*.py")}
-    names |= {path.parent.name for folder in folders for path in folder.glob("*/*.py")}
-    return sorted(f"{prefix}{name}" for name in names | (set(sys.modules) if not parent else set()))
-
-
-def _importable_name(target: Any) -> str | None:
-    """`module:name` of a function that its module has under that name, in a file."""
-    module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
-    loaded = sys.modules.get(module) if isinstance(module, str) else None
-    if loaded is None or not isinstance(name, str) or "<locals>" in name:
-        return None
-    if not getattr(loaded, "__file__", None) or getattr(loaded, name, None) is not target:
-        return None
-    return f"{module}:{name}"
+Batch = Literal["auto"] | bool
+K_NAMES = ("k", "top_k", "topk", "n", "limit", "size", "depth", "num_results", "n_results", "max_results")
+_BATCH_NAMES = {"queries", "questions", "batch", "texts", "inputs", "query_list", "query_texts"}
+_METHODS = ("retrieve", "search", "invoke")
 
 
 class Python(Wrapped):
-    """A function, or an object with `retrieve`, `search` or `invoke` (and `index`), as a retriever.
+    """A function, a class, or an object with `retrieve`, `search` or `invoke` (and `index`).
 
-    target: the callable, or `package.module:attribute`. A class is made, with `arguments`.
-    batch: true if it takes a list of queries, false if it takes one; auto looks at its first parameter.
-    id: where the id of a document is, if it gives documents: `id`, `metadata.KEY`, another path, or `hash`.
-    score: where its score is.
-    concurrency: how many queries are out at once when several are asked.
+    target: the callable, or `package.module:attribute`. A class is instantiated with `arguments`.
+    batch: true if it takes a list of queries, false if it takes one; auto inspects its first parameter.
+    id: path to the id of a document, if it returns documents: `id`, `metadata.KEY`, another path, or `hash`.
+    score: path to the score of a document.
+    concurrency: the number of queries at the same time.
     arguments: keyword arguments of the class, or of every call.
-    folder: where modules are also looked for; the working directory by default.
-    version: of what the callable holds. Answers are kept from bench to bench for as long as its version and
-        its code stay: its module and the modules of your own that it imports, directly or through others.
-    timeout: seconds that a query may take; one that takes longer is given up and counts as failed. The thread it
-        runs in cannot be ended, and what it goes on doing may slow the others. By default there is no limit.
-    name: the label of its row in a table; the target by default.
+    folder: folder in which modules are also searched; the working directory by default.
+    version: version of the data behind the callable. Results are cached between benches while the version and the
+        code are unchanged: its module and the user modules that it imports, directly or indirectly.
+    timeout: seconds per query; a query that takes longer is abandoned and counts as failed. Its thread cannot be
+        stopped and may slow down the others. By default there is no limit.
+    name: its label in tables; the target by default.
 
-    It may give ids, (id, score) pairs, documents or records, {id: score}, or None for nothing, at once or as an
-    awaitable. Its order is kept, and so are documents that it gives twice. Without scores, they are 1/rank.
-    An object (or class) with `index(corpus)` is handed the corpus, a mapping of document id to text, before it is asked.
+    It may return ids, (id, score) pairs, documents or records, {id: score}, or None for no result, directly or as an
+    awaitable. The order is kept, and so are repeated documents. Without scores, they are 1/rank. An object or class
+    with `index(corpus)` gets the corpus, a mapping of document id to text, before the first query.
 
     >>> def search(query, k):
     ...     return [("d1", 2.5), ("d2", 0.5)][:k]
@@ -371,26 +66,208 @@ class Python(Wrapped):
     ) -> None:
         loaded = load_target(target, "python", folder)
         label = name or label_of(target)
-        found = made(loaded, label, arguments)
+        found = instantiated(loaded, label, arguments)
         self._inner = found if isinstance(found, Retriever) else None
-        self._take = corpus_taker(found, label)
+        self._index = index_method(found, label)
         per_call = None if isinstance(loaded, type) else arguments
         self._call = Caller(method_of(found, label), label, batch, concurrency, per_call, timeout)
-        seen = seen_settings("python", target, version, arguments, batch=self._call.batch)
+        settings = target_settings("python", target, version, arguments, batch=self._call.batch)
         if self._inner is not None:
-            seen["of"] = self._inner.settings()
-        super().__init__(label, DocIds(id, label), {**seen, "score": score}, score)
+            settings["of"] = self._inner.settings()
+        super().__init__(label, DocIds(id, label), {**settings, "score": score}, score)
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Hands the corpus on, to a target that has `index`."""
-        take = self._take
-        if take is not None:
-            self._call.once(lambda: take(corpus))
+        """Pass the corpus to a target with `index`."""
+        index = self._index
+        if index is not None:
+            self._call.without_limit(lambda: index(corpus))
         return super().index(corpus)
 
     def size_in_bytes(self) -> int:
-        """What the target says, if it is a retriever of this package's kind."""
+        """The size of the target, if it is a Retriever."""
         return super().size_in_bytes() + (self._inner.size_in_bytes() if self._inner is not None else 0)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         return self._call(queries, k)
+
+
+class Caller:
+    """Calls a function for queries and returns one raw result per query.
+
+    batch: whether the function takes a list of queries. `auto` inspects its first parameter: it is a list if it is
+        annotated as one, or named queries, questions, texts or batch; otherwise it is one query.
+    concurrency: the number of queries at the same time: tasks if the function is async, otherwise threads.
+    timeout: seconds per query, or None; a batch may take this many seconds for each of its queries.
+
+    k is passed to the parameter k, top_k, n, limit or another usual name, or else to a second parameter without a
+    default; a function with neither is called with the query only.
+
+    >>> Caller(lambda query, top_k=5: [query] * top_k, "python")(["a", "b"], 2)
+    [['a', 'a'], ['b', 'b']]
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        label: str,
+        batch: Batch = "auto",
+        concurrency: int = 1,
+        arguments: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        if batch not in ("auto", True, False):
+            raise RetrieverError(f"{label}: `batch` is {batch!r}; expected true, false or auto.")
+        self._function = function
+        self._label = label
+        self._concurrency = whole(label, "`concurrency`", concurrency, 1)
+        self._arguments = dict(arguments or {})
+        signature = _signature(function)
+        parameters = list(signature.parameters.values()) if signature is not None else []
+        self.batch = _takes_batch(parameters) if batch == "auto" else bool(batch)
+        self._k = _k_parameter(parameters, self._arguments)
+        self._loop: Loop | None = None
+        self._limit = TimeLimit(timeout, label)
+        self._check_call()
+
+    def __call__(self, queries: Sequence[str], k: int) -> list[Any]:
+        """One raw result per query."""
+        if self.batch:
+            results = self._finished([self._call(list(queries), k)], len(queries))
+            return self._checked_batch(results[0], len(queries))
+        threads = 1 if inspect.iscoroutinefunction(self._function) else self._concurrency
+        return self._finished(ask_each(lambda query: self._call(query, k), queries, threads))
+
+    def without_limit(self, call: Callable[[], Any]) -> Any:
+        """The result of a call in the thread of the queries, without a time limit."""
+        return self._finished([self._limit.run(call, None)], None)[0]
+
+    def _call(self, query: str | list[str], k: int) -> Any:
+        positional, keywords = self._call_arguments(query, k)
+        if inspect.iscoroutinefunction(self._function):
+            return self._function(*positional, **keywords)
+
+        def call() -> Any:
+            found = self._function(*positional, **keywords)
+            lazy = self._limit.seconds is not None and inspect.isgenerator(found)
+            return list(islice(found, k)) if lazy and not self.batch else found
+
+        return self._limit.run(call, len(query) if isinstance(query, list) else 1)
+
+    def _call_arguments(self, query: str | list[str], k: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The positional and the keyword arguments of a call."""
+        if self._k is None:
+            return (query,), self._arguments
+        if self._k == "":
+            return (query, k), self._arguments
+        return (query,), {self._k: k, **self._arguments}
+
+    def _check_call(self) -> None:
+        """Raise an error if the function cannot be called for queries."""
+        signature = _signature(self._function)
+        positional, keywords = self._call_arguments("", 1)
+        try:
+            if signature is not None:
+                signature.bind(*positional, **keywords)
+        except TypeError as error:
+            name = getattr(self._function, "__name__", "the call")
+            raise RetrieverError(
+                f"{self._label}: {name}{signature} cannot be called: {error}; expected {name}(queries, k) for a list of "
+                f"queries, or {name}(query, k) for one; other parameters need a default."
+            ) from None
+
+    def _finished(self, results: list[Any], times: float | None = 1) -> list[Any]:
+        """The results, with awaitables awaited, each within `times` the limit."""
+        if not any(inspect.isawaitable(result) for result in results):
+            return results
+        self._loop = self._loop or Loop()
+        limit = None if times is None or self._limit.seconds is None else times * self._limit.seconds
+        return cast("list[Any]", self._loop.run(awaited(results, self._concurrency, limit, self._limit.late)))
+
+    def _checked_batch(self, results: Any, expected: int) -> list[Any]:
+        if isinstance(results, (Mapping, str)) or not hasattr(results, "__len__"):
+            returned = kind_of(results)
+        elif len(results) != expected:
+            returned = counted(len(results), "result")
+        else:
+            return list(results)
+        raise RetrieverError(
+            f"{self._label}: a batch of {expected} returned {returned}; expected a list with one result per query. "
+            "Set `batch: false` if it takes one query at a time."
+        )
+
+
+def method_of(found: Any, label: str, names: Sequence[str] = _METHODS) -> Callable[..., Any]:
+    """The callable of a target: a function itself, or the first of these methods of an object.
+
+    >>> method_of(len, "python") is len
+    True
+    """
+    methods = [] if inspect.isroutine(found) else [getattr(found, name, None) for name in names]
+    for method in (*methods, found):
+        if callable(method):
+            return cast("Callable[..., Any]", method)
+    if callable(getattr(found, "index", None)):
+        raise RetrieverError(
+            f"{label}: {kind_of(found)} has index but none of {', '.join(names)}; "
+            "expected retrieve(queries, k) beside index(corpus)."
+        )
+    raise RetrieverError(
+        f"{label}: {kind_of(found)} cannot be called and has none of {', '.join(names)}; "
+        "expected a function, a class, or an object with one of them."
+    )
+
+
+def index_method(found: Any, label: str) -> Callable[[Mapping[str, str]], Any] | None:
+    """The method `index` of an object, which takes the corpus; None if it has none.
+
+    >>> index_method(len, "python") is None
+    True
+    """
+    index = getattr(found, "index", None)
+    if inspect.isroutine(found) or not callable(index):
+        return None
+    signature = _signature(index)
+    try:
+        if signature is not None:
+            signature.bind({})
+    except TypeError as error:
+        raise RetrieverError(
+            f"{label}: index{signature} cannot take the corpus: {error}; expected index(corpus), where the corpus is a "
+            "mapping of document id to text. If `index` is something else, use a function that calls the object."
+        ) from None
+    return cast("Callable[[Mapping[str, str]], Any]", index)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _takes_batch(parameters: Sequence[inspect.Parameter]) -> bool:
+    if not parameters:
+        return False
+    annotation = parameters[0].annotation
+    if annotation is not inspect.Parameter.empty:
+        text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+        text = str(annotation) if "[" in str(annotation) else text
+        head = text.split("[")[0].rpartition(".")[2].strip("'\" ").lower()
+        if head in ("list", "sequence", "iterable", "collection", "tuple"):
+            return True
+        if head in ("str", "text"):
+            return False
+    return parameters[0].name in _BATCH_NAMES
+
+
+def _k_parameter(parameters: Sequence[inspect.Parameter], given: Mapping[str, Any]) -> str | None:
+    """The name of the parameter for k; "" if it is passed as the second argument; None if there is none."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    for position, parameter in enumerate(parameters):
+        if position and parameter.name in K_NAMES and parameter.name not in given:
+            return "" if parameter.kind == inspect.Parameter.POSITIONAL_ONLY else parameter.name
+    if len(parameters) > 1 and parameters[1].name not in given:
+        second = parameters[1]
+        if second.kind in positional and second.default is inspect.Parameter.empty:
+            return ""
+    return None

@@ -1,18 +1,18 @@
-"""qdrant: a collection of Qdrant, as it stands, or one in memory with the corpus in it."""
+"""Qdrant: an existing collection, or the corpus in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.retrievers.adapters.base import Wrapped, package
+from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import DocIds
 from steelyard.retrievers.adapters.http import from_environment
-from steelyard.retrievers.adapters.python import identity_of, load_target, made
+from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
 from steelyard.retrievers.base import Documents, RetrieverError, checked_corpus, checked_index
 from steelyard.wording import counted
 
@@ -24,20 +24,19 @@ _BATCH = 512
 
 
 class Qdrant(Wrapped):
-    """Nearest neighbours by Qdrant, with embeddings of your own.
+    """Nearest neighbours in Qdrant, with your own embeddings.
 
     embed: a callable from a list of texts to one vector each, or `package.module:attribute`.
     target: a client, its URL, or `package.module:attribute`, with `collection`; nothing is written to it.
-        Without a target the corpus is indexed, in memory, by cosine.
+        Without a target the corpus is indexed in memory, by cosine.
     collection: the name of the collection, for a target.
-    using: the name of the vector, where a collection has several.
-    id: where the id is, for a target: `id` is the point's; `metadata.KEY` a key of its payload; or `hash`.
-    api_key: for a URL; ${VARIABLE} comes from the environment.
+    using: the name of the vector, if a collection has several.
+    id: path to the id, for a target: `id` is the point's; `metadata.KEY` a key of its payload; or `hash`.
+    api_key: for a URL; ${VARIABLE} is read from the environment.
     folder, version, name: as for `python`.
     """
 
-    extra: ClassVar[str] = "qdrant"
-    """The extra that brings its package."""
+    extra = "qdrant"
 
     def __init__(
         self,
@@ -58,13 +57,15 @@ class Qdrant(Wrapped):
                 f"{label}: `embed` is missing; expected a callable from a list of texts to one vector each, "
                 "or `package.module:attribute`."
             )
-        self._embed: Callable[[list[str]], npt.ArrayLike] = made(load_target(embed, label, folder), label)
+        self._embed: Callable[[list[str]], npt.ArrayLike] = instantiated(
+            load_target(embed, label, folder), label
+        )
         self._documents: Documents | None = None
         self._bytes = 0
         self._own = target is None
         self._collection = collection or _OWN
         self._using = using
-        seen: dict[str, Any] = {"retriever": "qdrant", "embed": identity_of(embed, version)}
+        known: dict[str, Any] = {"retriever": "qdrant", "embed": identity_of(embed, version)}
         if target is None:
             self._client = None
         elif collection is None:
@@ -74,14 +75,14 @@ class Qdrant(Wrapped):
         elif isinstance(target, str) and "://" in target:
             key = None if api_key is None else from_environment(api_key, label)
             self._client = self._package.QdrantClient(url=target, api_key=key)
-            seen |= {"target": target, "version": version}
+            known |= {"target": target, "version": version}
         else:
-            self._client = made(load_target(target, label, folder), label)
-            seen |= identity_of(target, version)
-        super().__init__(label, DocIds(id, label), {**seen, "collection": collection, "using": using})
+            self._client = instantiated(load_target(target, label, folder), label)
+            known |= identity_of(target, version)
+        super().__init__(label, DocIds(id, label), {**known, "collection": collection, "using": using})
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Embeds the corpus into a collection in memory; with a target, nothing is indexed."""
+        """Index the corpus in memory; with a target, nothing is indexed."""
         if not self._own:
             return super().index(corpus)
         documents = checked_corpus(corpus, self.label)
@@ -91,8 +92,8 @@ class Qdrant(Wrapped):
         shape = models.VectorParams(size=vectors.shape[1], distance=models.Distance.COSINE)
         client.create_collection(_OWN, vectors_config=shape)
         for first in range(0, len(documents), _BATCH):
-            places = range(first, min(first + _BATCH, len(documents)))
-            points = [models.PointStruct(id=place, vector=vectors[place].tolist()) for place in places]
+            batch = range(first, min(first + _BATCH, len(documents)))
+            points = [models.PointStruct(id=number, vector=vectors[number].tolist()) for number in batch]
             client.upsert(_OWN, points)
         self._client, self._documents, self._bytes = client, documents, vectors.nbytes
         return self
@@ -117,8 +118,7 @@ class Qdrant(Wrapped):
         vectors = np.asarray(self._embed(list(texts)), np.float64)
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise RetrieverError(
-                f"{self.label}: `embed` gave an array of shape {vectors.shape} for "
-                f"{counted(len(texts), 'text')}; "
-                "expected one vector each."
+                f"{self.label}: `embed` returned an array of shape {vectors.shape} for "
+                f"{counted(len(texts), 'text')}; expected one vector each."
             )
         return vectors

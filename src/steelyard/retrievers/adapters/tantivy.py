@@ -1,4 +1,4 @@
-"""tantivy: BM25 by tantivy, over the corpus or in an index on disk."""
+"""Tantivy: BM25 of tantivy, on the corpus or on an existing index."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import tempfile
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from steelyard.retrievers.adapters.base import Wrapped, package
+from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import DocIds
+from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import RetrieverError, checked_corpus, checked_index
 
 if TYPE_CHECKING:
@@ -22,23 +23,22 @@ _HEAP = 128_000_000
 
 
 class Tantivy(Wrapped):
-    """Tantivy's BM25 (k1 1.2, b 0.75, both fixed there).
+    """BM25 of tantivy (with its fixed k1 1.2 and b 0.75).
 
-    tokenizer: of the corpus: `en_stem` (English stems), `default` (words in lower case), `whitespace` or `raw`.
-    target: the folder of an index that is there already; nothing is written to it.
-    fields: of that index, what is searched, names separated by spaces.
-    id: of that index, the stored field that has the id.
-    folder: what a relative target is relative to; the working directory by default.
-    version: of what that index holds.
-    name: the label of its row in a table.
+    tokenizer: tokenizer of the corpus: `en_stem` (English stems), `default` (words in lower case), `whitespace` or
+        `raw`.
+    target: the folder of an existing index; nothing is written to it.
+    fields: the fields of that index that are searched, separated by spaces.
+    id: the stored field of that index with the id.
+    folder: the folder that a relative target is relative to; the working directory by default.
+    version: version of that index.
+    name: its label in tables.
 
-    The words of a query are searched as words, whatever tantivy's query language would make of them. The corpus
-    is indexed by one thread, so that the same corpus gives the same list. Documents without any of the words
-    are not in it.
+    A query is searched as plain words, without tantivy's query language. The corpus is indexed by one thread, so
+    that the same corpus gives the same lists. Documents without any of the words are left out.
     """
 
-    extra: ClassVar[str] = "tantivy"
-    """The extra that brings its package."""
+    extra = "tantivy"
 
     def __init__(
         self,
@@ -58,15 +58,15 @@ class Tantivy(Wrapped):
         self._folder: Path | None = None if target is None else Path(folder or ".") / target
         self._opened = None if self._folder is None else self._open(self._folder, label)
         self._own = target is None
-        seen: dict[str, Any] = {"retriever": "tantivy", "package": self._package.__version__}
+        known: dict[str, Any] = {"retriever": "tantivy", "package": self._package.__version__}
         if target is None:
-            seen["tokenizer"] = tokenizer
+            known["tokenizer"] = tokenizer
         else:
-            seen |= {"target": str(target), "fields": self._fields, "version": version}
-        super().__init__(label, DocIds(self._id, label), seen)
+            known |= {"target": str(target), "fields": self._fields, "version": version}
+        super().__init__(label, DocIds(self._id, label), known)
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Indexes the corpus in a folder that goes with the retriever; with a target, nothing is indexed."""
+        """Index the corpus in a temporary folder; with a target, nothing is indexed."""
         if not self._own:
             return self
         documents = checked_corpus(corpus, self.label)
@@ -82,7 +82,7 @@ class Tantivy(Wrapped):
                 writer.add_document(self._package.Document(id=doc, text=text))
             writer.commit()
         except ValueError as error:
-            raise RetrieverError(f"{self.label}: tantivy did not index the corpus: {error}.") from error
+            raise RetrieverError(f"{self.label}: tantivy could not index the corpus: {error}.") from error
         writer.wait_merging_threads()
         index.reload()
         self._opened, self._folder = index, folder
@@ -107,7 +107,7 @@ class Tantivy(Wrapped):
     def _record(self, document: Any) -> dict[str, Any]:
         return {key: values[0] for key, values in document.to_dict().items() if values}
 
-    def _open(self, folder: Path, who: str) -> Any:
+    def _open(self, folder: Path, label: str) -> Any:
         if not folder.is_dir() or not self._package.Index.exists(str(folder)):
-            raise RetrieverError(f"{who}: there is no tantivy index in {folder}.")
+            raise RetrieverError(f"{label}: there is no tantivy index in {folder}.")
         return self._package.Index.open(str(folder))

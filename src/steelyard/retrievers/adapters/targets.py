@@ -1,0 +1,224 @@
+"""Targets: the object behind `package.module:attribute`, its label, and what identifies it in the cache."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+from uuid import uuid4
+
+from steelyard.errors import did_you_mean
+from steelyard.ids import kind_of
+from steelyard.retrievers.base import RetrieverError
+from steelyard.retrievers.source_code import code_hash
+
+
+def package(module: str, extra: str, label: str) -> Any:
+    """The module, or an error that names the extra that installs it.
+
+    >>> package("json", "langchain", "my retriever").dumps(1)
+    '1'
+    """
+    name = module.split(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise RetrieverError(
+                f"{label}: the package {name} is installed, but {error.name}, which it needs, is not: "
+                f"pip install --upgrade 'steelyard[{extra}]'"
+            ) from None
+        raise RetrieverError(f"{label} needs the package {name}: pip install 'steelyard[{extra}]'") from None
+
+
+def load_target(target: Any, label: str, folder: str | Path | None = None) -> Any:
+    """The object at `package.module:attribute`; any other object is returned unchanged.
+
+    Modules are also searched in `folder`, the folder of the bench file, or else in the working directory.
+
+    >>> load_target("json:dumps", "python")(1)
+    '1'
+    """
+    if target is None:
+        raise RetrieverError(f"{label}: the target is missing; expected `{label}: package.module:attribute`.")
+    return _attribute(target, label, Path(folder or ".")) if isinstance(target, str) else target
+
+
+def instantiated(found: Any, label: str, arguments: Mapping[str, Any] | None = None) -> Any:
+    """The object; a class is called with the arguments.
+
+    >>> instantiated(dict, "python", {"d1": 2.5})
+    {'d1': 2.5}
+    """
+    return _called(found, label, arguments) if isinstance(found, type) else found
+
+
+def library_object(
+    target: Any,
+    library: str,
+    module: str,
+    methods: Sequence[str],
+    folder: str | Path | None,
+    arguments: Mapping[str, Any] | None,
+) -> Any:
+    """An object of a library, with one of the methods; a class or a function is called to create it.
+
+    library: the name of the retriever, and of the extra that installs the library's `module`.
+    """
+    package(module, library, library)
+    found = load_target(target, library, folder)
+    if isinstance(found, (type, FunctionType)):
+        found = _called(found, library, arguments)
+    if not any(hasattr(found, method) for method in methods):
+        raise RetrieverError(
+            f"{library}: {target!r} is {kind_of(found)} without {' or '.join(methods)}, so it does not belong to that "
+            "library; use `python` for any other callable."
+        )
+    return found
+
+
+def _called(found: Any, label: str, arguments: Mapping[str, Any] | None) -> Any:
+    try:
+        return found(**dict(arguments or {}))
+    except Exception as error:
+        hint = list_hint(error, arguments)
+        raise RetrieverError(
+            f"{label}: calling {found.__name__} failed with {type(error).__name__}: {error}. "
+            f"{hint or 'Its arguments go into `arguments`; the corpus is passed to its method index(corpus).'}"
+        ) from error
+
+
+def list_hint(error: BaseException, arguments: Any) -> str:
+    """Advice if a list among the arguments is the likely cause of a TypeError; "" otherwise.
+
+    >>> list_hint(TypeError("'list' object cannot be interpreted as an integer"), {"n": [3, 4]})
+    'Its argument n is a list, [3, 4], and is passed unchanged; to try one value after the other, write `arguments: [{n: 3}, {n: 4}]`.'
+    """
+    lists = (
+        {key: value for key, value in arguments.items() if isinstance(value, list)}
+        if isinstance(arguments, Mapping)
+        else {}
+    )
+    if not isinstance(error, TypeError) or "list" not in str(error) or not lists:
+        return ""
+    key, values = next(iter(lists.items()))
+    each = ", ".join(f"{{{key}: {value}}}" for value in values)
+    return (
+        f"Its argument {key} is a list, {values!r}, and is passed unchanged; "
+        f"to try one value after the other, write `arguments: [{each}]`."
+    )
+
+
+def label_of(target: Any) -> str:
+    """The label of a target in tables.
+
+    >>> label_of("my_package.search:retrieve"), label_of(len)
+    ('my_package.search:retrieve', 'len')
+    """
+    if isinstance(target, str):
+        return target
+    return str(getattr(target, "__qualname__", None) or type(target).__qualname__)
+
+
+def identity_of(target: Any, version: str | None) -> dict[str, str]:
+    """The settings that identify a target, for the cache of results.
+
+    An importable target: its name, and a hash of its file and of the user modules that it imports. Any other object:
+    its class, and `version`; without a version it is new in every process, since its state cannot be seen.
+
+    >>> sorted(identity_of("json:dumps", None))
+    ['code', 'target']
+    """
+    name = target if isinstance(target, str) else _importable_name(target)
+    if name is None:
+        state = version or f"this process ({uuid4().hex[:8]})"
+        return {"target": f"{type(target).__module__}.{label_of(target)}", "version": state}
+    return {"target": name, "code": code_hash(name.partition(":")[0])} | (
+        {"version": version} if version else {}
+    )
+
+
+def target_settings(
+    retriever: str, target: Any, version: str | None, arguments: Mapping[str, Any] | None, **more: Any
+) -> dict[str, Any]:
+    """The settings that the results of a target depend on, as far as they are known.
+
+    >>> target_settings("python", "json:dumps", "2", {"indent": 1}, batch=False)["arguments"]
+    {'indent': 1}
+    """
+    given = {"arguments": dict(arguments)} if arguments else {}
+    return {"retriever": retriever, **identity_of(target, version), **more, **given}
+
+
+def _attribute(target: str, label: str, folder: Path) -> Any:
+    module_name, _, attribute = target.partition(":")
+    if not module_name or not attribute:
+        raise RetrieverError(
+            f"{label}: {target!r} is not `package.module:attribute`; expected the module, a colon, and the name in it."
+        )
+    value: Any = _module(module_name, label, folder)
+    for name in attribute.split("."):
+        if not hasattr(value, name):
+            known = [known for known in dir(value) if not known.startswith("_")]
+            what = f"module {module_name!r}" if isinstance(value, ModuleType) else f"{attribute!r}"
+            raise RetrieverError(f"{label}: {what} has no {name!r}.{did_you_mean(name, known)}")
+        value = getattr(value, name)
+    return value
+
+
+def _module(name: str, label: str, folder: Path) -> ModuleType:
+    folder = folder.resolve()
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    _refuse_other_module(name.split(".")[0], label, folder)
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+            raise RetrieverError(
+                f"{label}: module {name!r} needs {error.name!r}, which is not installed."
+            ) from None
+        raise RetrieverError(
+            f"{label}: there is no module {error.name!r} in {folder} or among the installed packages."
+            f"{did_you_mean(error.name, _modules(error.name, folder))}"
+        ) from None
+    except Exception as error:
+        raise RetrieverError(
+            f"{label}: loading module {name!r} failed with {type(error).__name__}: {error}."
+        ) from error
+
+
+def _refuse_other_module(top: str, label: str, folder: Path) -> None:
+    """Raise an error if another module of the same name is already loaded, which Python would use instead."""
+    here = [path for path in (folder / f"{top}.py", folder / top / "__init__.py") if path.is_file()]
+    loaded = getattr(sys.modules.get(top), "__file__", None)
+    if here and loaded and Path(loaded).resolve() not in [path.resolve() for path in here]:
+        raise RetrieverError(
+            f"{label}: module {top!r} is already loaded from {loaded}, so {here[0]} cannot be loaded; rename one."
+        )
+
+
+def _modules(name: str, folder: Path) -> list[str]:
+    """The names of the modules in the same package as a missing one."""
+    parent, _, _ = name.rpartition(".")
+    spec = find_spec(parent) if parent else None
+    folders = [Path(found) for found in (spec.submodule_search_locations or [])] if spec else [folder]
+    prefix = f"{parent}." if parent else ""
+    names = {path.stem for each in folders for path in each.glob("*.py")}
+    names |= {path.parent.name for each in folders for path in each.glob("*/*.py")}
+    return sorted(f"{prefix}{found}" for found in names | (set(sys.modules) if not parent else set()))
+
+
+def _importable_name(target: Any) -> str | None:
+    """`module:name` of an object that can be imported under that name from a file; None otherwise."""
+    module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
+    loaded = sys.modules.get(module) if isinstance(module, str) else None
+    if loaded is None or not isinstance(name, str) or "<locals>" in name:
+        return None
+    if not getattr(loaded, "__file__", None) or getattr(loaded, name, None) is not target:
+        return None
+    return f"{module}:{name}"
