@@ -188,8 +188,8 @@ def column_values(
     from steelyard.io.columns import as_polars, find_name
 
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
-    known = [name for name in ("_id", "id") if name in frame.columns]
-    ids = known[0] if known else find_name(frame.columns, "query_id")
+    usual = [name for name in ("_id", "id") if name in frame.columns]
+    ids = usual[0] if usual else find_name(frame.columns, "query_id")
     assert ids is not None
     if column not in frame.columns:
         return _otherwise(column, frame.columns, otherwise)
