@@ -242,6 +242,31 @@ def _scored(count: int, policy: str) -> str:
     return worded(count, "scores 0", "score 0")
 
 
+# Judgments files
+
+
+@_wording("graded-by", "info")
+def _graded_by(judge: str, judges: int) -> str:
+    return f"grades by {judge}" + (f", one of {judges} judges" if judges > 1 else "")
+
+
+@_wording("judges-resolved", "info")
+def _judges_resolved(judges: tuple[str, ...], rule: str, documents: int) -> str:
+    several = counted(documents, "document has", "documents have")
+    return f"{len(judges)} judges ({listed(judges, SHOWN_NAMES)}) resolved by {rule}: {several} more than one grade"
+
+
+@_wording("torn-lines", "warning")
+def _torn_lines(file: str, lines: tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, lines[:6])) + (", ..." if len(lines) > 6 else "")
+    return f"{file}: {worded(len(lines), 'line', 'lines')} {shown} ignored, not written to the end"
+
+
+@_wording("judging-stopped", "warning")
+def _judging_stopped(reason: str) -> str:
+    return f"stopped: {reason}"
+
+
 # Predicted judgments
 
 

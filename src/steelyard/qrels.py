@@ -103,6 +103,10 @@ class Qrels:
                 qrels = cls({})
                 qrels._judged, qrels._grades = found
                 return qrels
+            from steelyard.judgments import Judgments, is_judgments_file
+
+            if is_judgments_file(path):
+                return Judgments.read(path).qrels()
         from steelyard.io import read_qrels
 
         return read_qrels(Path(path), format, columns)
@@ -127,6 +131,9 @@ class Qrels:
             return source
         if isinstance(source, (str, Path)):
             return cls.read(source, **columns)
+        if hasattr(source, "judges") and hasattr(source, "qrels"):
+            qrels: Qrels = source.qrels()
+            return qrels
         return cls(source, **columns)
 
     def write(self, path: str | Path, format: str | None = None) -> None:

@@ -372,7 +372,7 @@ def test_compressed_files(reader: str, kind: str, tmp_path: Path) -> None:
             assert found is not None
             assert found.same_as(reference_hits(rows, JUDGED, Ordering(), "tag"))
         path.write_bytes(packed(text, kind)[:-20])
-        with pytest.raises(InputError, match="cut short"):
+        with pytest.raises(InputError, match="truncated"):
             scan_path(reader, path, JUDGED, Ordering())
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.errors import InputError, PolicyError
-from steelyard.judging.judgments import Judgment, Judgments, is_judgments_file, resolved
+from steelyard.judgments import Judgment, Judgments, is_judgments_file, resolved
 
 
 def record(doc: str, grade: float | None, judge: str = "ann", **more: object) -> dict[str, object]:
@@ -172,7 +172,7 @@ def test_one_judge_of_several() -> None:
 
 WRITER = """
 import sys
-from steelyard.judging.judgments import Judgments
+from steelyard.judgments import Judgments
 labels = Judgments.read(sys.argv[1])
 for i in range(10**9):
     labels.append("q", f"d{i}", 1, "ann", note="x" * 5000)

@@ -18,9 +18,9 @@ from playback import Playback
 import steelyard as sy
 from steelyard.judging import chat
 from steelyard.judging.chat import ChatError, Endpoint
-from steelyard.judging.judgments import Judgments
 from steelyard.judging.model import ModelJudge, Prompt, judge
 from steelyard.judging.pool import Pool, pool
+from steelyard.judgments import Judgments
 from steelyard.retrievers import BM25
 
 KEY = "sk-secret-0123456789"
@@ -128,7 +128,7 @@ def test_requests_stop_before_the_cap(dataset, small, tmp_path, cap):
         )
         assert server.requests <= cap
     assert len(found) <= cap
-    assert f"max_requests={cap}" in found.notes[-1]
+    assert f"max_requests={cap}" in str(found.notes[-1])
 
 
 def test_tokens_stop_before_the_cap(dataset, small, tmp_path):
@@ -143,7 +143,7 @@ def test_tokens_stop_before_the_cap(dataset, small, tmp_path):
             concurrency=3,
         )
         assert 0 < server.requests * 100 <= 3000
-    assert "max_tokens=3,000" in found.notes[-1]
+    assert "max_tokens=3,000" in str(found.notes[-1])
 
 
 def test_the_plan_counts_what_is_left(dataset, small, tmp_path):

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, did_you_mean
-from steelyard.judging.judgments import Judgments, is_judgments_file
 from steelyard.judging.report import favour_remark, grades_verdict, ranking_verdict
+from steelyard.judgments import Judgments, is_judgments_file
 from steelyard.statistics import agreement as statistics
 
 if TYPE_CHECKING:
@@ -373,7 +373,7 @@ def _labels(judges: Any, resolve: str) -> tuple[dict[str, sy.Qrels], list[str]]:
 
     if isinstance(judges, Judgments) or (isinstance(judges, (str, Path)) and is_judgments_file(judges)):
         labels = Judgments.of(judges)
-        return {name: labels.qrels(name) for name in labels.judges}, list(labels.notes)
+        return {name: labels.qrels(name) for name in labels.judges}, list(map(str, labels.notes))
     if not isinstance(judges, Mapping):
         raise InputError(
             "Expected a mapping of names to judgments, Judgments, or the path of a judgments file."

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError, PolicyError, problem_report
 from steelyard.judging.chat import ChatError, Endpoint, Reply
-from steelyard.judging.judgments import Judgments
 from steelyard.judging.pool import Pool
+from steelyard.judgments import Judgments
+from steelyard.notes import note
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -379,7 +380,7 @@ def judge(
     finally:
         made.cache.close()
     if stopped is not None:
-        judgments.notes = (*judgments.notes, f"Stopped: {stopped}.")
+        judgments.notes = (*judgments.notes, note("judging-stopped", reason=stopped))
     return judgments
 
 

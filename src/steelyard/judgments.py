@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from steelyard.errors import InputError, PolicyError, did_you_mean, problem_report
-from steelyard.notes import note
+from steelyard.notes import Note, note
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,7 +86,7 @@ class Judgments:
 
     def __init__(self, source: Any = (), *, judge: str | None = None) -> None:
         self.path: Path | None = None
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[Note, ...] = ()
         self.lines: list[Judgment] = list(_lines_of(source, judge))
 
     @classmethod
@@ -213,18 +214,13 @@ class Judgments:
         qrels.notes = (*qrels.notes, *(note("text", text=text) for text in own))
         return qrels
 
-    def resolution(self, resolve: str = "majority") -> str:
-        """One sentence on how several judges were resolved."""
-        if len(self.judges) < 2:
-            return f"Grades by {self.judges[0] if self.judges else 'nobody'}."
-        if resolve not in RULES:
-            return f"Grades by {resolve}, one of {len(self.judges)} judges."
+    def resolution(self, resolve: str = "majority") -> Note:
+        """How several judges were resolved."""
+        if len(self.judges) < 2 or resolve not in RULES:
+            by = resolve if len(self.judges) > 1 else "".join(self.judges[:1]) or "nobody"
+            return note("graded-by", judge=by, judges=len(self.judges))
         several = sum(len(grades) > 1 for grades in self._graded(resolve).values())
-        names = ", ".join(self.judges[:6]) + (", ..." if len(self.judges) > 6 else "")
-        return (
-            f"{len(self.judges)} judges ({names}) resolved by {resolve}: {several:,} "
-            f"{'document has' if several == 1 else 'documents have'} more than one grade."
-        )
+        return note("judges-resolved", judges=list(self.judges), rule=resolve, documents=several)
 
     def _graded(self, resolve: str) -> dict[tuple[str, str], list[float]]:
         """The grades of every pair, in the order of the lines."""
@@ -241,7 +237,7 @@ class Judgments:
         if name not in self.judges:
             known = [*RULES, *self.judges]
             raise PolicyError(
-                f"there is no judge or rule {name!r}; expected {', '.join(known)}.{did_you_mean(name, known)}"
+                f"unknown judge or rule {name!r}; expected one of {', '.join(known)}.{did_you_mean(name, known)}"
             )
 
     def __len__(self) -> int:
@@ -251,8 +247,8 @@ class Judgments:
     def __repr__(self) -> str:
         documents = len({(line.query_id, line.doc_id) for line in self.current})
         parts = [
-            _counted(len(self.judges), "judge"),
-            f"{_counted(len(self), 'judgment')} of {_counted(documents, 'document')}",
+            counted(len(self.judges), "judge"),
+            f"{counted(len(self), 'judgment')} of {counted(documents, 'document')}",
         ]
         missing = sum(line.grade is None for line in self.current)
         if missing:
@@ -348,7 +344,7 @@ def _frame_rows(frame: Any) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if v is not None or k == "grade"} for row in rows]
 
 
-def _parsed(content: bytes, name: str, judge: str | None) -> tuple[list[Judgment], tuple[str, ...]]:
+def _parsed(content: bytes, name: str, judge: str | None) -> tuple[list[Judgment], tuple[Note, ...]]:
     """The judgments of a file, and notes on lines that were ignored because they are not finished."""
     found: list[Judgment] = []
     torn: list[int] = []
@@ -368,18 +364,9 @@ def _parsed(content: bytes, name: str, judge: str | None) -> tuple[list[Judgment
                 wrong.append(f"line {number}: not a JSON object ({error})")
     if wrong:
         advice = "Expected one object per line with query_id, doc_id, grade and judge."
-        raise InputError(problem_report(f"{name}: {_counted(len(wrong), 'wrong line')}", wrong, advice))
-    notes = (f"{name}: {_ignored(torn)}",) if torn else ()
+        raise InputError(problem_report(f"{name}: {counted(len(wrong), 'wrong line')}", wrong, advice))
+    notes = (note("torn-lines", file=name, lines=torn),) if torn else ()
     return found, notes
-
-
-def _ignored(lines: Sequence[int]) -> str:
-    shown = ", ".join(map(str, lines[:6])) + (", ..." if len(lines) > 6 else "")
-    many = len(lines) > 1
-    return (
-        f"{'lines' if many else 'line'} {shown} {'were' if many else 'was'} ignored: "
-        f"not written to {'their' if many else 'its'} end."
-    )
 
 
 def _unfinished(line: bytes, error: ValueError, last: bool) -> bool:
@@ -452,7 +439,3 @@ def _column(name: str, lines: Sequence[Judgment]) -> pl.Series:
         return pl.Series(name, values)
     texts = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
     return pl.Series(name, texts, dtype=pl.String)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
