@@ -59,6 +59,11 @@ HEADERS = {
     "Content-Security-Policy": f"{policy('server')}; frame-ancestors 'none'",
 }
 
+_WRONG_REQUESTS = {
+    HTTPStatus.NOT_IMPLEMENTED: HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.HTTP_VERSION_NOT_SUPPORTED: HTTPStatus.BAD_REQUEST,
+}
+
 _log = logging.getLogger(__name__)
 
 
@@ -103,11 +108,10 @@ def serve(
     """
     pairs = assigned(pool, judge, judges, overlap, seed)
     session = Session(pairs, dataset, output, judge, Guidelines.of(guidelines))
-    with JudgingServer(session, port) as server:
-        with contextlib.suppress(KeyboardInterrupt):
-            if ready is not None:
-                ready(server)
-            server.serve_forever(poll_interval=0.2)
+    with JudgingServer(session, port) as server, contextlib.suppress(KeyboardInterrupt):
+        if ready is not None:
+            ready(server)
+        server.serve_forever(poll_interval=0.2)
     return session
 
 
@@ -162,7 +166,7 @@ class Session:
         """Check a judgment and append it to the file."""
         query, doc = self._pair(given)
         grade = given.get("grade", "")
-        if grade is not None and (isinstance(grade, bool) or grade not in self.guidelines.values):
+        if grade is not None and (type(grade) not in (int, float) or grade not in self.guidelines.values):
             _refuse(f"grade is not one of {sorted(self.guidelines.values)} or null")
         more: dict[str, Any] = {
             "seconds": _seconds(given.get("seconds")),
@@ -397,11 +401,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, kind, text)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """An error as JSON. A method that is not supported is the request's mistake."""
-        status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
+        """An error as JSON. Methods and versions that http.server does not support are wrong requests (4xx)."""
+        status = _WRONG_REQUESTS.get(HTTPStatus(code), HTTPStatus(code))
         self.close_connection = True
-        said = message if message is not None and code != HTTPStatus.NOT_IMPLEMENTED else status.phrase
-        self._send(status, "application/json", json.dumps({"error": said}))
+        self.request_version = "HTTP/1.0"
+        self._send(status, "application/json", json.dumps({"error": message or status.phrase}))
 
     def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
         content = text.encode("utf-8", "replace")
