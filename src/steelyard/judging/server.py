@@ -175,7 +175,11 @@ class Session:
         }
         with self._lock:
             return self.judgments.append(
-                query, doc, grade, self.judge, **{name: value for name, value in more.items() if value}
+                query,
+                doc,
+                grade,
+                self.judge,
+                **{name: value for name, value in more.items() if value not in (None, "", [])},
             )
 
     def undo(self, given: Mapping[str, Any]) -> Judgment:

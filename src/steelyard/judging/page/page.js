@@ -721,7 +721,7 @@ function setUp() {
     byId("to-start").hidden = true;
     byId("document").focus({ preventScroll: true });
   });
-  byId("again").addEventListener("click", () => state.retry && act(state.retry));
+  byId("again").addEventListener("click", () => state.retry?.());
   byId("note").addEventListener("keydown", noteKey);
   byId("note").addEventListener("input", () => drafts.keep());
   byId("export").addEventListener("click", exported);
