@@ -135,7 +135,7 @@ def test_thirty_judgments_by_keyboard(demo, demo_pool, visited, tmp_path):
             r"30 of 60 judged · 30 left · [\d.]+ s each · about [\d.]+ s to go",
             tab.locator("#progress").text_content(),
         )
-        assert "Saved: cannot tell." in tab.locator("#said").text_content()
+        assert "Saved: Cannot tell." in tab.locator("#said").text_content()
     found = lines(path)
     assert [(line["query_id"], line["doc_id"]) for line in found] == order[:30]
     assert [line["grade"] for line in found] == [0, 1, 2, 3, None] * 6

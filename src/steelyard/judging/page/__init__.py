@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SHARED_SCRIPTS = ("dom.js", "text.js")
 """Scripts of the report that the page also uses."""
+SCRIPTS = ("log.js", "spans.js", "store.js", "page.js")
+"""The page's own scripts, each after those it imports."""
 
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"[^\"]*\";\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?function |const |class )", re.MULTILINE)
@@ -126,9 +128,11 @@ def policy(form: Literal["server", "file"]) -> str:
 
 @cache
 def _script() -> str:
-    """The page's script with the scripts it imports, as one."""
-    folder = files("steelyard.report.page") / "scripts"
-    parts = [*((folder / name).read_text("utf-8") for name in SHARED_SCRIPTS), _source("page.js")]
+    """The page's scripts as one: they import nothing from elsewhere, so their imports can be removed."""
+    folders = [("steelyard.report.page", SHARED_SCRIPTS), ("steelyard.judging.page", SCRIPTS)]
+    parts = [
+        (files(package) / "scripts" / name).read_text("utf-8") for package, names in folders for name in names
+    ]
     return "\n".join(_EXPORT.sub("", _IMPORT.sub("", part)) for part in parts)
 
 

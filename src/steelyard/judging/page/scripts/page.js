@@ -1,101 +1,26 @@
 // The judging page: a queue, a log of judgments, and one document at a time.
 
 import { byId, make } from "./dom.js";
+import { duration, Log, median } from "./log.js";
+import {
+  densest,
+  segments,
+  selectedRange,
+  sentenceRanges,
+  termRanges,
+  toggled,
+  toPoints,
+  toUnits,
+} from "./spans.js";
+import { BrowserStore, Drafts, ServerStore } from "./store.js";
 import { counted, parts, terms, visible } from "./text.js";
 
 const data = JSON.parse(byId("data").textContent);
 const grades = data.guidelines.grades;
 const onServer = data.form === "server";
-const WINDOW = 500;
-const MOST_MARKS = 5000;
-const SEGMENTED = 200000;
-
-// Where texts come from and where judgments go: the server, or this browser.
-
-const remote = {
-  lines: () => data.log,
-  async item(place) {
-    return answer(await fetch(`item?n=${place}`));
-  },
-  async save(line) {
-    const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(line) };
-    return answer(await fetch(line.undo ? "undo" : "judgment", options));
-  },
-};
-
-async function answer(response) {
-  const found = await response.json();
-  if (!response.ok) throw new Error(found.error);
-  return found;
-}
-
-const local = {
-  count: 0,
-  key(number) {
-    return `${data.storage}:${data.judge}:${number}`;
-  },
-  // Lines are stored one by one; those that another tab has added are read as well.
-  lines() {
-    const found = [];
-    for (; ; this.count += 1) {
-      const line = localStorage.getItem(this.key(this.count));
-      if (line === null) return found;
-      found.push(JSON.parse(line));
-    }
-  },
-  async item(place) {
-    const [query, doc] = data.pairs[place];
-    return { query: data.queries[query], ...data.documents[doc] };
-  },
-  // Where the browser keeps nothing, judgments last until the page is closed, and a warning stays.
-  async save(line) {
-    try {
-      for (const other of this.lines()) log.add(other);
-      localStorage.setItem(this.key(this.count), JSON.stringify(line));
-      this.count += 1;
-    } catch {
-      warnOfLoss();
-    }
-    return line;
-  },
-};
-
-const store = onServer ? remote : local;
-
-// The judgments of this judge, as the lines of a judgments file say.
-
-class Log {
-  constructor(pairs) {
-    this.places = new Map(pairs.map((pair, place) => [JSON.stringify(pair), place]));
-    this.held = pairs.map(() => []);
-    this.history = [];
-    this.lines = [];
-  }
-
-  place(line) {
-    return this.places.get(JSON.stringify([line.query_id, line.doc_id]));
-  }
-
-  add(line) {
-    const place = this.place(line);
-    if (place === undefined) return;
-    this.lines.push(line);
-    if (line.undo === true) {
-      this.held[place].pop();
-      const at = this.history.lastIndexOf(place);
-      if (at >= 0) this.history.splice(at, 1);
-    } else {
-      this.held[place].push(line);
-      this.history.push(place);
-    }
-  }
-
-  current(place) {
-    return this.held[place].at(-1);
-  }
-}
-
 const log = new Log(data.pairs);
+const store = onServer ? new ServerStore(data) : new BrowserStore(data, log, warnOfLoss);
+const drafts = new Drafts(data);
 const state = {
   place: null,
   item: null,
@@ -111,48 +36,10 @@ const state = {
   retry: null,
 };
 
-// What is not a judgment yet, kept so that a reload does not lose it: notes, marked text, skipped documents.
-
-const drafts = {
-  kept: new Map(),
-  where() {
-    return `${data.storage ?? "steelyard-judging"}:${data.judge}:drafts`;
-  },
-  storage() {
-    return onServer ? sessionStorage : localStorage;
-  },
-  load() {
-    try {
-      const found = JSON.parse(this.storage().getItem(this.where()) ?? "{}");
-      this.kept = new Map(found.notes ?? []);
-      state.skipped = (found.skipped ?? []).map((pair) => log.places.get(pair)).filter((place) => place !== undefined);
-    } catch {
-      this.kept = new Map();
-    }
-  },
-  save() {
-    const skipped = state.skipped.map((place) => JSON.stringify(data.pairs[place]));
-    try {
-      this.storage().setItem(this.where(), JSON.stringify({ notes: [...this.kept], skipped }));
-    } catch {
-      // Without storage a draft lasts until the page is closed.
-    }
-  },
-  of(place) {
-    return this.kept.get(JSON.stringify(data.pairs[place]));
-  },
-  keep() {
-    const key = JSON.stringify(data.pairs[state.place]);
-    const draft = { note: byId("note").value, spans: state.spans };
-    if (draft.note || draft.spans.length) this.kept.set(key, draft);
-    else this.kept.delete(key);
-    this.save();
-  },
-  drop(place) {
-    this.kept.delete(JSON.stringify(data.pairs[place]));
-    this.save();
-  },
-};
+function keepDraft() {
+  drafts.set(state.place, { note: byId("note").value, spans: state.spans });
+  drafts.save(state.skipped);
+}
 
 // The queue: unjudged documents in order, then those that were skipped.
 
@@ -233,14 +120,15 @@ function judge(grade) {
     state.returned = null;
     state.skipped = state.skipped.filter((each) => each !== place);
     state.actions.push({ place, skipped: false });
-    drafts.drop(place);
+    drafts.set(place, null);
+    drafts.save(state.skipped);
   };
   act(made, saved, `Saved: ${named(grade)}.`);
 }
 
 function named(grade) {
   const found = grades.find((each) => each.grade === grade);
-  return grade === null ? "cannot tell" : found ? `${found.key} ${found.label}` : String(grade);
+  return grade === null ? "Cannot tell" : found ? `${found.key} ${found.label}` : String(grade);
 }
 
 function skip() {
@@ -249,7 +137,7 @@ function skip() {
   state.returned = null;
   state.skipped = [...state.skipped.filter((each) => each !== place), place];
   state.actions.push({ place, skipped: true });
-  drafts.keep();
+  keepDraft();
   act(null, null, upNext() === place ? "This is the last document left." : "Skipped. It comes again at the end.");
 }
 
@@ -266,11 +154,8 @@ function undo() {
     state.actions.pop();
     state.returned = place;
     state.skipped = state.skipped.filter((each) => each !== place);
-    if (withdrawn) {
-      const draft = { note: withdrawn.note ?? "", spans: null, before: withdrawn };
-      drafts.kept.set(JSON.stringify(data.pairs[place]), draft);
-    }
-    drafts.save();
+    if (withdrawn) drafts.set(place, { note: withdrawn.note ?? "", spans: null, before: withdrawn });
+    drafts.save(state.skipped);
   };
   if (withdrawn) act(lineOf(place, { undo: true }), saved, `Undone: ${named(withdrawn.grade)}.`);
   else act(null, saved, "Skipping was undone.");
@@ -332,34 +217,12 @@ function marked(text, wanted) {
   return parts(text, wanted).map((part) => (part.marked ? make("mark", { class: "term" }, part.text) : part.text));
 }
 
-function termRanges(text, wanted) {
-  const found = [];
-  let at = 0;
-  for (const part of parts(text, wanted)) {
-    if (part.marked && found.length < MOST_MARKS) found.push([at, at + part.text.length]);
-    at += part.text.length;
-  }
-  return found;
-}
-
-// The text, cut where a term, a marked span or the chosen sentence starts or ends.
 function draw() {
   const here = state.sentence === null ? [] : [sentences()[state.sentence]];
   const layers = [["term", state.terms], ["span", state.spans], ["here", here]];
-  const cuts = new Set([0, state.shown.length]);
-  for (const [, ranges] of layers) for (const range of ranges) range.forEach((at) => cuts.add(at));
-  const sorted = [...cuts].sort((a, b) => a - b);
-  const next = layers.map(() => 0);
-  const made = [];
-  for (let number = 0; number + 1 < sorted.length; number += 1) {
-    const [start, end] = [sorted[number], sorted[number + 1]];
-    const names = layers.flatMap(([name, ranges], layer) => {
-      while (next[layer] < ranges.length && ranges[next[layer]][1] <= start) next[layer] += 1;
-      return ranges[next[layer]]?.[0] <= start ? [name] : [];
-    });
-    const text = state.shown.slice(start, end);
-    made.push(names.length ? make("mark", { class: names.join(" "), "data-at": start }, text) : text);
-  }
+  const made = segments(state.shown, layers).map(({ start, text, names }) =>
+    names.length ? make("mark", { class: names.join(" "), "data-at": start }, text) : text,
+  );
   const region = byId("document");
   const top = region.scrollTop;
   byId("text").replaceChildren(...made);
@@ -383,30 +246,10 @@ function drawSpans() {
   );
 }
 
-// The window with the most different terms of the query, then with the most terms.
-function densest() {
-  const counts = new Map();
-  let best = null;
-  let from = 0;
-  const term = (number) => state.shown.slice(...state.terms[number]).toLowerCase();
-  for (let to = 0; to < state.terms.length; to += 1) {
-    counts.set(term(to), (counts.get(term(to)) ?? 0) + 1);
-    while (state.terms[to][1] - state.terms[from][0] > WINDOW && from < to) {
-      const left = counts.get(term(from)) - 1;
-      if (left) counts.set(term(from), left);
-      else counts.delete(term(from));
-      from += 1;
-    }
-    const value = counts.size * MOST_MARKS + to - from;
-    if (!best || value > best.value) best = { value, from, to };
-  }
-  return best;
-}
-
 function scrollToDensest() {
   const region = byId("document");
   region.scrollTop = 0;
-  const found = region.scrollHeight > region.clientHeight ? densest() : null;
+  const found = region.scrollHeight > region.clientHeight ? densest(state.shown, state.terms) : null;
   const element = (number) => byId("text").querySelector(`[data-at="${state.terms[number][0]}"]`);
   if (found && element(found.to).offsetTop + 30 > region.clientHeight)
     region.scrollTop = element(found.from).offsetTop - region.clientHeight * 0.3;
@@ -425,7 +268,7 @@ function fit() {
 
 function progress() {
   const total = data.pairs.length;
-  const judged = data.pairs.filter((pair, place) => log.current(place)).length;
+  const judged = log.judged();
   const left = total - judged;
   const typical = median(data.pairs.flatMap((pair, place) => log.current(place)?.seconds ?? []));
   const words = [`${judged.toLocaleString("en")} of ${total.toLocaleString("en")} judged`];
@@ -438,22 +281,9 @@ function progress() {
   byId("progress").textContent = words.join(" · ");
   document.querySelector("[data-action=undo]").disabled = state.actions.length === 0;
   for (const name of ["cannot", "skip", "note", "mark"]) {
-    document.querySelector(`[data-action=${name}]`).disabled = state.place === null;
+    document.querySelector(`[data-action=${name}]`).hidden = state.place === null;
   }
   return typical;
-}
-
-function median(values) {
-  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
-  if (!sorted.length) return null;
-  return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
-}
-
-function duration(seconds) {
-  if (seconds < 10) return `${Math.round(seconds * 10) / 10} s`;
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  return `${Math.round(seconds / 360) / 10} h`;
 }
 
 function finish(said) {
@@ -493,31 +323,20 @@ function openNote(open, focus = true) {
 }
 
 function closeNote() {
-  drafts.keep();
+  keepDraft();
   if (!byId("note").value.trim()) openNote(false);
   byId("document").focus({ preventScroll: true });
 }
 
 function sentences() {
-  if (state.sentences) return state.sentences;
-  const made = [];
-  const keep = (start, text) => {
-    const trimmed = text.trim();
-    const from = start + text.indexOf(trimmed);
-    if (trimmed) made.push([from, from + trimmed.length]);
-  };
-  if (globalThis.Intl?.Segmenter && state.shown.length <= SEGMENTED) {
-    const segmenter = new Intl.Segmenter(undefined, { granularity: "sentence" });
-    for (const each of segmenter.segment(state.shown)) keep(each.index, each.segment);
-  } else for (const match of state.shown.matchAll(/[^.!?\n]+[.!?]*/g)) keep(match.index, match[0]);
-  state.sentences = made;
-  return made;
+  state.sentences ??= sentenceRanges(state.shown);
+  return state.sentences;
 }
 
 function choose(step) {
   if (state.place === null || !sentences().length) return;
   if (state.sentence === null) {
-    const at = state.terms[densest()?.from ?? 0]?.[0] ?? 0;
+    const at = state.terms[densest(state.shown, state.terms)?.from ?? 0]?.[0] ?? 0;
     const found = sentences().findIndex(([, end]) => end > at);
     state.sentence = Math.max(found, 0);
   } else state.sentence = Math.min(Math.max(state.sentence + step, 0), sentences().length - 1);
@@ -526,76 +345,29 @@ function choose(step) {
   say(state.shown.slice(...sentences()[state.sentence]).slice(0, 200));
 }
 
-function selected() {
-  const selection = getSelection();
-  const text = byId("text");
-  if (!selection.rangeCount || selection.isCollapsed) return null;
-  const range = selection.getRangeAt(0);
-  if (!range.intersectsNode(text)) return null;
-  const within = document.createRange();
-  within.selectNodeContents(text);
-  if (range.comparePoint(text, 0) < 0) within.setStart(range.startContainer, range.startOffset);
-  if (range.comparePoint(text, text.childNodes.length) > 0) within.setEnd(range.endContainer, range.endOffset);
-  const ahead = document.createRange();
-  ahead.selectNodeContents(text);
-  ahead.setEnd(within.startContainer, within.startOffset);
-  const start = ahead.toString().length;
-  const content = within.toString();
-  const trimmed = content.trim();
-  const from = start + content.indexOf(trimmed);
-  return trimmed ? [from, from + trimmed.length] : null;
-}
-
 function mark() {
   if (state.place === null) return;
-  const chosen = selected();
-  const span = chosen ?? (state.sentence === null ? null : sentences()[state.sentence]);
+  const span = selectedRange(byId("text")) ?? (state.sentence === null ? null : sentences()[state.sentence]);
   if (span === null) {
     say("Select text, or choose a sentence with j and k; then press m.");
     return;
   }
-  const around = state.spans.filter(([start, end]) => start <= span[0] && span[1] <= end);
-  if (around.length) {
-    setSpans(state.spans.filter((each) => !around.includes(each)));
-    say("The mark was removed.");
-  } else {
-    const touching = state.spans.filter(([start, end]) => start <= span[1] && span[0] <= end);
-    const joined = [Math.min(span[0], ...touching.map(([start]) => start)), Math.max(span[1], ...touching.map(([, end]) => end))];
-    setSpans([...state.spans.filter((each) => !touching.includes(each)), joined].sort((a, b) => a[0] - b[0]));
-    say("Marked. It is saved with the grade.");
-  }
+  const spans = toggled(state.spans, span);
+  say(spans.every((each) => state.spans.includes(each)) ? "The mark was removed." : "Marked. It is saved with the grade.");
+  setSpans(spans);
   getSelection().removeAllRanges();
 }
 
 function setSpans(spans) {
   state.spans = spans;
-  drafts.keep();
+  keepDraft();
   draw();
-}
-
-// Offsets in a judgments file count characters; those in a page count UTF-16 units.
-
-function toPoints(text, units) {
-  let points = units;
-  for (let at = 0; at < units; at += 1) if (isHigh(text, at) && at + 1 < units) points -= 1;
-  return points;
-}
-
-function toUnits(text, points) {
-  let at = 0;
-  for (let count = 0; count < points && at < text.length; count += 1) at += isHigh(text, at) ? 2 : 1;
-  return at;
-}
-
-function isHigh(text, at) {
-  const unit = text.charCodeAt(at);
-  return unit >= 0xd800 && unit <= 0xdbff;
 }
 
 // The single file: judgments out and in.
 
 function exported() {
-  if (!state.lost) for (const other of local.lines()) log.add(other);
+  for (const other of store.lines()) log.add(other);
   const content = log.lines.map((each) => `${JSON.stringify(each)}\n`).join("");
   const address = URL.createObjectURL(new Blob([content], { type: "application/x-ndjson" }));
   const name = data.judge.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "") || "judge";
@@ -617,7 +389,7 @@ async function imported(file) {
     const same = JSON.stringify(found);
     if (known.get(same)) known.set(same, known.get(same) - 1);
     else {
-      log.add(await local.save(found));
+      log.add(await store.save(found));
       added += 1;
     }
   }
@@ -723,7 +495,7 @@ function setUp() {
   });
   byId("again").addEventListener("click", () => state.retry?.());
   byId("note").addEventListener("keydown", noteKey);
-  byId("note").addEventListener("input", () => drafts.keep());
+  byId("note").addEventListener("input", keepDraft);
   byId("export").addEventListener("click", exported);
   byId("import").addEventListener("change", (event) => {
     const [file] = event.target.files;
@@ -742,13 +514,9 @@ function setUp() {
 async function start() {
   byId("judge").textContent = data.judge;
   document.title = `Judging ${data.dataset} · ${data.judge}`;
-  try {
-    for (const each of store.lines()) log.add(each);
-  } catch {
-    warnOfLoss();
-  }
+  for (const each of store.lines()) log.add(each);
   remember();
-  drafts.load();
+  state.skipped = drafts.load(log);
   await act(null, null, "");
   document.documentElement.dataset.ready = "yes";
 }
