@@ -30,7 +30,7 @@ def judged(tmp_path):
     def judge(*options):
         out = tmp_path / "qrels.jsonl"
         code = run(
-            ["judge", str(tmp_path / "key.json"), str(tmp_path / "chunks.jsonl"), "-o", str(out), *options]
+            ["evidence", str(tmp_path / "key.json"), str(tmp_path / "chunks.jsonl"), "-o", str(out), *options]
         )
         return sy.Qrels.read(out) if code == 0 else None
 

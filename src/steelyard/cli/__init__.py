@@ -26,7 +26,8 @@ VERBS = {
     "reconcile": "why two tools give different numbers",
     "validate": "check files and say everything that is wrong with them",
     "convert": "write a run or judgments in another format",
-    "judge": "evidence (spans, facts) as judgments of chunks",
+    "judge": "judge the documents of a pool on a page in the browser",
+    "evidence": "qrels by what a chunk contains (spans, facts)",
 }
 
 _MODULES = {
@@ -35,7 +36,6 @@ _MODULES = {
     "dialects": "listings",
     "explain": "listings",
     "init": "bench",
-    "judge": "evidence",
     "measures": "listings",
     "retrievers": "listings",
     "validate": "files",

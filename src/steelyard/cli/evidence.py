@@ -1,4 +1,4 @@
-"""steelyard judge: evidence (spans, facts, pages) as judgments of chunks."""
+"""steelyard evidence: evidence (spans, facts, pages) as judgments of chunks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Cut(str, Enum):
     whole = "whole"
 
 
-def judge(
+def evidence(
     evidence: Annotated[Path, Argument("EVIDENCE", "What chunks must contain: spans, facts, pages.")],
     chunks: Annotated[
         Path,
@@ -44,7 +44,7 @@ def judge(
 ) -> None:
     """Judge chunks by what they contain, so that one answer key serves every chunking.
 
-    Example: steelyard judge spans.csv chunks.jsonl -o qrels.jsonl && steelyard evaluate qrels.jsonl bm25.run -m DR@10
+    Example: steelyard evidence spans.csv chunks.jsonl -o qrels.jsonl && steelyard evaluate qrels.jsonl bm25.run -m DR@10
 
     EVIDENCE is spans, MultiHop-RAG questions, an AutoRAG qa file, ragas' reference contexts, or JSON with
     each query's targets. What no chunk holds stays in the judgments and counts as not found.

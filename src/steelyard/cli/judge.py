@@ -1,0 +1,142 @@
+"""steelyard judge: the judging page of a pool, on this computer or as one file."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from steelyard.cli.arguments import Argument, Option, UsageError
+from steelyard.cli.output import say
+
+if TYPE_CHECKING:
+    from steelyard.datasets import Dataset
+    from steelyard.judging.pool import Pool
+
+
+def judge(
+    pool: Annotated[Path, Argument("POOL", "What to judge, as `steelyard pool` writes it.")],
+    dataset: Annotated[str, Option("The texts of queries and documents: a folder, a file or a name.", "DIR")],
+    output: Annotated[
+        Path,
+        Option(
+            "The judgments file, appended to; judging continues where it stopped.",
+            "FILE",
+            names=("--output", "-o"),
+        ),
+    ] = Path("judgments.jsonl"),
+    judge: Annotated[
+        str | None, Option("The judge's name; without it, the name of the computer's user.", "NAME")
+    ] = None,
+    judges: Annotated[
+        str | None, Option("All judges, to split the pool among them; everyone runs the same command.", "A,B")
+    ] = None,
+    overlap: Annotated[
+        str, Option("With --judges, the share of the pool that all of them get.", "SHARE")
+    ] = "10%",
+    guidelines: Annotated[
+        Path | None, Option("The scale with labels, descriptions and keys, in YAML.", "FILE")
+    ] = None,
+    html: Annotated[
+        Path | None, Option("Write the page as one file to send to someone, and serve nothing.", "FILE")
+    ] = None,
+    port: Annotated[int, Option("The port on 127.0.0.1; 0 is any free one.", "N")] = 0,
+    seed: Annotated[int, Option("For the order of the documents and the split among judges.", "N")] = 0,
+    no_open: Annotated[bool, Option("Do not open the browser.")] = False,
+) -> None:
+    """Judge the documents of a pool in the browser, one at a time, in blind order.
+
+    Examples:
+
+    steelyard judge pool.jsonl --dataset data -o judgments.jsonl --judge ann
+
+    steelyard judge pool.jsonl --dataset data --judges ann,bob --judge bob --html for-bob.html
+
+    The page is served on 127.0.0.1 until Ctrl-C. Every judgment is in the file before the next document is shown.
+    With --html the judgments are kept in the browser and exported as a judgments file; without --judge the page
+    asks for the name.
+    """
+    from steelyard.datasets import Dataset
+    from steelyard.judging.pool import Pool
+
+    names = None if judges is None else [name.strip() for name in judges.split(",")]
+    share = share_of(overlap)
+    if names is not None and judge is None:
+        raise UsageError("--judges splits the pool; --judge says which of them you are.")
+    read, texts = Pool.read(pool), Dataset.read(dataset, judged=False)
+    if html is not None:
+        _write(read, texts, html, judge, names, share, guidelines, seed)
+    else:
+        name = judge if judge is not None else getpass.getuser()
+        _serve(read, texts, output, name, names, share, guidelines, seed, port, browse=not no_open)
+
+
+def share_of(text: str) -> float:
+    """A share as a number, from a percentage or a number.
+
+    >>> share_of("10%"), share_of("0.25")
+    (0.1, 0.25)
+    """
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise UsageError(f"--overlap is {text!r}; expected a share, as in 10% or 0.1.")
+    return share
+
+
+def _write(
+    pool: Pool,
+    dataset: Dataset,
+    page: Path,
+    judge: str | None,
+    judges: list[str] | None,
+    overlap: float,
+    guidelines: Path | None,
+    seed: int,
+) -> None:
+    from steelyard.judging.page import html
+
+    html(pool, dataset, page, judge, judges=judges, overlap=overlap, guidelines=guidelines, seed=seed)
+    say(
+        f"{page}: the judging page of {pool!r} ({page.stat().st_size / 1e6:.1f} MB). Whoever judges exports a "
+        "judgments file from it and sends that back."
+    )
+
+
+def _serve(
+    pool: Pool,
+    dataset: Dataset,
+    output: Path,
+    judge: str,
+    judges: list[str] | None,
+    overlap: float,
+    guidelines: Path | None,
+    seed: int,
+    port: int,
+    browse: bool,
+) -> None:
+    from steelyard.judging.server import JudgingServer, serve
+
+    def ready(server: JudgingServer) -> None:
+        for note in server.session.judgments.notes:
+            say(note)
+        say(f"{server.session.summary()} Judge at {server.address}")
+        say(f"Judgments are saved in {output}. Ctrl-C stops.")
+        if browse:
+            _browse(server.address)
+
+    session = serve(
+        pool, dataset, output, judge,
+        judges=judges, overlap=overlap, guidelines=guidelines, port=port, seed=seed, ready=ready,
+    )  # fmt: skip
+    say(f"{output}: {session.summary()}")
+
+
+def _browse(address: str) -> None:
+    """Open the page in the browser, beside the server."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

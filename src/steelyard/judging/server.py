@@ -1,0 +1,427 @@
+"""The judging page on a server of this computer: every judgment is in the judgments file before it is answered.
+
+The server listens on 127.0.0.1 only, and answers only requests that carry the random token of its address. A request
+for another host (DNS rebinding) or from another origin (a page elsewhere) is refused. What it answers, below `/TOKEN`:
+
+- GET `/`: the page, with this judge's judgments so far.
+- GET `/item?n=N`: query, title and text of the judge's document number N.
+- POST `/judgment`: query_id, doc_id, grade (null: cannot tell), and seconds, note, spans where given.
+- POST `/undo`: query_id, doc_id; withdraws the judge's last judgment of this pair.
+
+Judgments of other judges are never sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import logging
+import math
+import os
+import secrets
+import socketserver
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+from urllib.parse import parse_qs, urlsplit
+
+from steelyard.errors import InputError, SteelyardError
+from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
+from steelyard.judging.guidelines import Guidelines
+from steelyard.judging.judgments import Judgment, Judgments
+from steelyard.judging.page import check_texts, page_data, page_text, policy
+from steelyard.wording import counted
+
+if TYPE_CHECKING:
+    from steelyard.datasets import Dataset
+    from steelyard.judging.pool import Pool
+
+HOST = "127.0.0.1"
+LARGEST_BODY = 256_000
+LONGEST_NOTE = 10_000
+MOST_SPANS = 200
+LONGEST_JUDGMENT = 86_400
+"""Seconds of one judgment at most; what is longer was not spent on it."""
+PATIENCE = 30
+"""Seconds that a connection may keep the server waiting."""
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": f"{policy('server')}; frame-ancestors 'none'",
+}
+
+_WRONG_REQUESTS = {
+    HTTPStatus.NOT_IMPLEMENTED: HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.HTTP_VERSION_NOT_SUPPORTED: HTTPStatus.BAD_REQUEST,
+}
+
+_log = logging.getLogger(__name__)
+
+
+def serve(
+    pool: Pool,
+    dataset: Dataset,
+    output: str | Path,
+    judge: str,
+    *,
+    judges: Sequence[str] | None = None,
+    overlap: float = DEFAULT_OVERLAP,
+    guidelines: Any = None,
+    port: int = 0,
+    seed: int = 0,
+    ready: Callable[[JudgingServer], None] | None = None,
+) -> Session:
+    """Serve the judging page until interrupted (Ctrl-C), and return the session.
+
+    Parameters
+    ----------
+    pool : Pool
+        The documents to judge.
+    dataset : Dataset
+        The texts of queries and documents.
+    output : path
+        The judgments file: appended to, made where it does not exist. Judging continues where it stopped.
+    judge : str
+        The judge's name.
+    judges : sequence of str, optional
+        The names of all judges, to split the pool among them; without them every judge gets the whole pool. See
+        `assignment`.
+    overlap : float, default 0.1
+        The share of the pool that all `judges` get.
+    guidelines : path, mapping or Guidelines, optional
+        The scale and its description; see `guidelines`.
+    port : int, default 0
+        0 is any free port.
+    seed : int
+        For the assignment and the order of documents.
+    ready : callable, optional
+        Called with the server once it listens; `address` is where the page is.
+    """
+    pairs = assigned(pool, judge, judges, overlap, seed)
+    session = Session(pairs, dataset, output, judge, Guidelines.of(guidelines))
+    with JudgingServer(session, port) as server, contextlib.suppress(KeyboardInterrupt):
+        if ready is not None:
+            ready(server)
+        server.serve_forever(poll_interval=0.2)
+    return session
+
+
+class RequestError(Exception):
+    """A request that is refused: a status and what was wrong."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Session:
+    """One judge's work on a pool: the documents in the judge's order, and the judgments file."""
+
+    def __init__(
+        self,
+        pairs: Sequence[Pair],
+        dataset: Dataset,
+        output: str | Path,
+        judge: str,
+        guidelines: Guidelines,
+    ) -> None:
+        if not judge.strip() or not judge.isprintable():
+            raise InputError(f"judge is {judge!r}; expected a name.")
+        check_texts(pairs, dataset)
+        self.pairs = list(pairs)
+        self.dataset = dataset
+        self.judge = judge
+        self.guidelines = guidelines
+        self.judgments = opened(Path(output))
+        self._places = set(self.pairs)
+        self._lock = threading.Lock()
+
+    def page(self) -> str:
+        """The page with this judge's judgments so far."""
+        with self._lock:
+            log = [line.to_dict() for line in self._own_lines()]
+        data = page_data(self.pairs, self.dataset, self.judge, self.guidelines)
+        return page_text({**data, "log": log, "file": str(self.judgments.path)}, "server")
+
+    def item(self, number: int) -> dict[str, str]:
+        """Query, title and text of a document by its number in the judge's order, from 0."""
+        query, doc = self.pairs[number]
+        corpus = self.dataset.corpus
+        return {
+            "query": self.dataset.queries[query],
+            "title": corpus.titles[doc],
+            "text": corpus.texts[doc],
+        }
+
+    def add(self, given: Mapping[str, Any]) -> Judgment:
+        """Check a judgment and append it to the file."""
+        query, doc = self._pair(given)
+        grade = given.get("grade", "")
+        if grade is not None and (type(grade) not in (int, float) or grade not in self.guidelines.values):
+            _refuse(f"grade is not one of {sorted(self.guidelines.values)} or null")
+        more: dict[str, Any] = {
+            "seconds": _seconds(given.get("seconds")),
+            "note": _note(given.get("note")),
+            "spans": _spans(given.get("spans"), self.dataset.corpus.texts[doc]),
+        }
+        with self._lock:
+            return self.judgments.append(
+                query,
+                doc,
+                grade,
+                self.judge,
+                **{name: value for name, value in more.items() if value not in (None, "", [])},
+            )
+
+    def undo(self, given: Mapping[str, Any]) -> Judgment:
+        """Withdraw the judge's last judgment of a pair."""
+        query, doc = self._pair(given)
+        with self._lock:
+            if not any((line.query_id, line.doc_id) == (query, doc) for line in self._current()):
+                raise RequestError(HTTPStatus.CONFLICT, "there is no judgment of this document to withdraw")
+            return self.judgments.undo(query, doc, self.judge)
+
+    @property
+    def judged(self) -> int:
+        """Documents of this judge that are judged, those without a grade included."""
+        with self._lock:
+            return len(self._current())
+
+    def summary(self) -> str:
+        """One sentence on what is judged and what is left."""
+        done = self.judged
+        left = len(self.pairs) - done
+        rest = f"{left:,} left" if left else "none left"
+        return f"{self.judge}: {done:,} of {counted(len(self.pairs), 'document')} judged, {rest}."
+
+    def _pair(self, given: Mapping[str, Any]) -> Pair:
+        pair = (given.get("query_id"), given.get("doc_id"))
+        if not all(isinstance(part, str) for part in pair):
+            _refuse("query_id and doc_id are expected as text")
+        found = cast(Pair, pair)
+        if found not in self._places:
+            raise RequestError(HTTPStatus.NOT_FOUND, "this document is not among those to judge")
+        return found
+
+    def _own_lines(self) -> list[Judgment]:
+        """The lines of this judge on documents of this session."""
+        return [
+            line
+            for line in self.judgments.lines
+            if line.judge == self.judge and (line.query_id, line.doc_id) in self._places
+        ]
+
+    def _current(self) -> tuple[Judgment, ...]:
+        return Judgments(self._own_lines()).current
+
+
+def opened(path: Path) -> Judgments:
+    """The judgments of a file that is appended to; a file that does not exist has none yet."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written; name a file in a folder that exists.")
+    judgments = Judgments.read(path) if path.exists() else Judgments()
+    judgments.path = path
+    return judgments
+
+
+def _refuse(message: str) -> NoReturn:
+    raise RequestError(HTTPStatus.BAD_REQUEST, message)
+
+
+def _seconds(value: Any) -> float | None:
+    if value is None:
+        return None
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not math.isfinite(value)
+        or value < 0
+    ):
+        _refuse("seconds is not a number above 0")
+    return round(min(float(value), LONGEST_JUDGMENT), 1)
+
+
+def _note(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > LONGEST_NOTE:
+        _refuse(f"note is not a text of at most {LONGEST_NOTE:,} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        _refuse("note holds half of a surrogate pair")
+    return str(value).strip()
+
+
+def _spans(value: Any, text: str) -> list[dict[str, Any]]:
+    """Spans as they are written: start and end in characters of the text, and what is written there."""
+    if value is None:
+        return []
+    if not isinstance(value, list) or len(value) > MOST_SPANS:
+        _refuse(f"spans is not a list of at most {MOST_SPANS}")
+    made = []
+    for span in value:
+        bounds = (span.get("start"), span.get("end")) if isinstance(span, dict) else ()
+        if len(bounds) != 2 or any(type(bound) is not int for bound in bounds):
+            _refuse("a span has start and end, whole numbers")
+        start, end = cast("tuple[int, int]", bounds)
+        if not 0 <= start < end <= len(text):
+            _refuse(f"a span goes from {start} to {end}, and the text has {len(text)} characters")
+        made.append({"start": start, "end": end, "content": text[start:end]})
+    return made
+
+
+class JudgingServer(ThreadingHTTPServer):
+    """The server of one session, on 127.0.0.1 with a token in the address."""
+
+    allow_reuse_address = os.name == "posix"
+    daemon_threads = True
+
+    def __init__(self, session: Session, port: int = 0) -> None:
+        self.session = session
+        self.token = secrets.token_urlsafe(24)
+        try:
+            super().__init__((HOST, port), _Handler)
+        except (OSError, OverflowError) as error:
+            said = getattr(error, "strerror", None) or error
+            raise InputError(f"Port {port} cannot be used ({said}); --port 0 takes any free port.") from None
+        self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+
+    @property
+    def address(self) -> str:
+        """Where the page is."""
+        return f"http://{HOST}:{self.server_port}/{self.token}/"
+
+    def server_bind(self) -> None:
+        """Bind without looking up the computer's name, which can take seconds."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = HOST, self.server_address[1]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that breaks off is no event; anything else is logged."""
+        _log.debug("a request ended early", exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: JudgingServer
+    timeout = PATIENCE
+    server_version = "steelyard"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        self._answer(self._get)
+
+    def do_POST(self) -> None:
+        self._answer(self._post)
+
+    def _get(self) -> tuple[str, str]:
+        path, query = self._path()
+        if path == "/":
+            return "text/html", self.server.session.page()
+        if path != "/item":
+            raise RequestError(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+        (number, *more) = query.get("n", [""])
+        if more or not (number.isascii() and number.isdigit() and len(number) < 10):
+            _refuse("n is not the number of a document")
+        if int(number) >= len(self.server.session.pairs):
+            raise RequestError(HTTPStatus.NOT_FOUND, "there is no document of this number")
+        return "application/json", json.dumps(self.server.session.item(int(number)))
+
+    def _post(self) -> tuple[str, str]:
+        path, _ = self._path()
+        session = self.server.session
+        actions = {"/judgment": session.add, "/undo": session.undo}
+        if path not in actions:
+            raise RequestError(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+        try:
+            made = actions[path](self._body())
+        except SteelyardError as error:
+            raise RequestError(HTTPStatus.INTERNAL_SERVER_ERROR, f"not saved: {error}") from None
+        return "application/json", json.dumps(made.to_dict())
+
+    def _path(self) -> tuple[str, dict[str, list[str]]]:
+        """The path below the token and the query; refuses other hosts, other origins and other tokens."""
+        hosts = self.headers.get_all("Host") or []
+        if len(hosts) != 1 or hosts[0].lower() not in self.server.hosts:
+            raise RequestError(HTTPStatus.FORBIDDEN, "this host is not served")
+        for origin in self.headers.get_all("Origin") or []:
+            if origin.lower() not in {f"http://{host}" for host in self.server.hosts}:
+                raise RequestError(HTTPStatus.FORBIDDEN, "requests from other origins are refused")
+        try:
+            parts = urlsplit(self.path)
+            query = parse_qs(parts.query, keep_blank_values=True, max_num_fields=10)
+        except ValueError:
+            _refuse("the address is malformed")
+        token, slash, rest = parts.path.lstrip("/").partition("/")
+        same = hmac.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode())
+        if not same or not slash or parts.netloc:
+            raise RequestError(HTTPStatus.FORBIDDEN, "open the address that steelyard judge printed")
+        return f"/{rest}", query
+
+    def _body(self) -> dict[str, Any]:
+        """The JSON object of a request."""
+        if self.headers.get_content_type() != "application/json":
+            raise RequestError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expected application/json")
+        length = self.headers.get("Content-Length", "")
+        if self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
+            raise RequestError(HTTPStatus.LENGTH_REQUIRED, "expected a Content-Length")
+        if len(length) > 12 or int(length) > LARGEST_BODY:
+            raise RequestError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {LARGEST_BODY:,} bytes"
+            )
+        content = self.rfile.read(int(length))
+        try:
+            found = json.loads(content.decode())
+        except (ValueError, RecursionError):
+            _refuse("the body is not JSON")
+        if not isinstance(found, dict):
+            _refuse("expected a JSON object")
+        return found
+
+    def _answer(self, action: Callable[[], tuple[str, str]]) -> None:
+        try:
+            kind, text = action()
+        except RequestError as error:
+            self.send_error(error.status, str(error))
+            return
+        except TimeoutError:
+            self.send_error(HTTPStatus.REQUEST_TIMEOUT, "the request was not sent to its end")
+            return
+        except ConnectionError:
+            return
+        except Exception:
+            _log.exception("a request to the judging page failed")
+            self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, "something inside broke")
+            return
+        self._send(HTTPStatus.OK, kind, text)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """An error as JSON. Methods and versions that http.server does not support are wrong requests (4xx)."""
+        status = _WRONG_REQUESTS.get(HTTPStatus(code), HTTPStatus(code))
+        self.close_connection = True
+        self.request_version = "HTTP/1.0"
+        self._send(status, "application/json", json.dumps({"error": message or status.phrase}))
+
+    def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
+        content = text.encode("utf-8", "replace")
+        self.send_response(status)
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not logged: their address holds the token."""
