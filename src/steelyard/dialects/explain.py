@@ -1,4 +1,4 @@
-"""explain(): what a measure is, exactly, under a dialect."""
+"""explain(): the exact definition of a measure in a dialect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLAUSE = re.compile(r"(\w+)(?:=([^:]+|\{.*?\}))?: (.*)", re.DOTALL)
 
 
 class Explanation(str):
-    """Text that shows itself as it is; `parts` holds what it says, piece by piece."""
+    """An explanation as text; `parts` has its parts by name."""
 
     parts: dict[str, Any]
 
@@ -29,39 +29,40 @@ class Explanation(str):
 
 
 def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Explanation:
-    """The definition of a measure as a dialect uses it: formula, clauses in force, edge cases, policies.
+    """The definition of a measure in a dialect: formula, parameters, edge cases, policies.
 
     >>> print(explain("P@5", dialect="autorag").splitlines()[0])
     P@5 in autorag is P(rel=1, denominator=retrieved)@5
     """
-    spoken = dialect_of(dialect)
-    meant = spoken.measure(measure)
-    definition = meant.definition
+    chosen = dialect_of(dialect)
+    found = chosen.measure(measure)
+    definition = found.definition
     formula, clauses, edges = sections(definition)
     parts: dict[str, Any] = {
         "measure": str(measure),
-        "dialect": spoken.name,
-        "means": meant.spelled,
+        "dialect": chosen.name,
+        "means": found.spelled,
         "what": definition.headline,
         "formula": formula,
-        "clauses": _in_force(meant, clauses),
+        "clauses": _in_force(found, clauses),
     }
-    if "of" in meant.parameters:
-        inner = parse(meant.parameters["of"])
-        told, about, _ = sections(inner.definition)
-        parts["of"] = [f"{inner.name}: {inner.definition.headline}", *told, *_in_force(inner, about)]
+    if "of" in found.parameters:
+        inner = parse(found.parameters["of"])
+        inner_formula, inner_clauses, _ = sections(inner.definition)
+        headline = f"{inner.name}: {inner.definition.headline}"
+        parts["of"] = [headline, *inner_formula, *_in_force(inner, inner_clauses)]
     return Explanation(
         {
             **parts,
             "edge_cases": edges,
             "policies": [
                 f"{name}={value}: {text}"
-                for name, (value, text) in resolve(spoken.policies, {}).meanings().items()
+                for name, (value, text) in resolve(chosen.policies, {}).meanings().items()
             ],
-            "range": _laws(definition),
+            "range": _properties(definition),
             "aliases": list(definition.aliases),
             "source": definition.cites,
-            "dialect_source": spoken.source,
+            "dialect_source": chosen.source,
         }
     )
 
@@ -70,7 +71,7 @@ def _text(parts: dict[str, Any]) -> str:
     lines = [f"{parts['measure']} in {parts['dialect']} is {parts['means']}", "", parts["what"], ""]
     lines += [f"  {line}" for line in parts["formula"]]
     for part, heading in (
-        ("clauses", "Clauses in force:"),
+        ("clauses", "Parameters:"),
         ("edge_cases", "Edge cases:"),
         ("policies", "Policies:"),
     ):
@@ -84,12 +85,12 @@ def _text(parts: dict[str, Any]) -> str:
     if parts["source"]:
         lines.append(f"Source: {parts['source']}.")
     if parts["dialect_source"]:
-        lines.append(f"Dialect read off: {parts['dialect_source']}.")
+        lines.append(f"Source of the dialect: {parts['dialect_source']}.")
     return "\n".join(line.rstrip() for line in lines)
 
 
 def sections(definition: Definition) -> tuple[list[str], list[tuple[str, str | None, str]], list[str]]:
-    """A definition's docstring in parts: formula, clauses as (parameter, value, text), and edge cases."""
+    """The parts of the docstring of a definition: formula, clauses as (parameter, value, text), and edge cases."""
     known = {p.name for p in definition.parameters}
     formula: list[str] = []
     clauses: list[tuple[str, str | None, str]] = []
@@ -104,7 +105,7 @@ def sections(definition: Definition) -> tuple[list[str], list[tuple[str, str | N
 
 
 def _joined(lines: list[str]) -> list[str]:
-    """Lines with their indented continuations joined on, blank ones left out."""
+    """Lines joined with their indented continuations, without blank lines."""
     joined: list[str] = []
     for line in lines:
         if line.startswith(" ") and joined:
@@ -114,39 +115,39 @@ def _joined(lines: list[str]) -> list[str]:
     return joined
 
 
-def _in_force(meant: Measure, clauses: list[tuple[str, str | None, str]]) -> list[str]:
-    said = []
-    if meant.cutoff is not None:
+def _in_force(measure: Measure, clauses: list[tuple[str, str | None, str]]) -> list[str]:
+    """The clauses that apply to a measure with its parameters."""
+    lines = []
+    if measure.cutoff is not None:
         what = {
             "rank": "only the first {} documents count",
             "recall": "at recall {}",
             "multiple": "at {} times R",
         }
-        said.append(
-            f"cutoff {as_text(meant.cutoff)}: {what[meant.definition.cutoff_kind].format(as_text(meant.cutoff))}."
-        )
-    elif meant.definition.cutoff == "optional":
-        said.append("no cutoff: the whole list that came back counts.")
-    for name, value in meant.parameters.items():
+        cutoff = as_text(measure.cutoff)
+        lines.append(f"cutoff {cutoff}: {what[measure.definition.cutoff_kind].format(cutoff)}.")
+    elif measure.definition.cutoff == "optional":
+        lines.append("no cutoff: the whole retrieved list counts.")
+    for name, value in measure.parameters.items():
         for parameter, choice, text in clauses:
             table = isinstance(value, tuple) and choice is not None and choice.startswith("{")
             if parameter == name and (choice is None or choice == as_text(value) or table):
-                said.append(f"{name}={as_text(value)}: {text}")
-    return said
+                lines.append(f"{name}={as_text(value)}: {text}")
+    return lines
 
 
-def _laws(definition: Definition) -> str:
+def _properties(definition: Definition) -> str:
     better = {
-        "more": "More is better.",
-        "less": "Less is better.",
+        "more": "Higher is better.",
+        "less": "Lower is better.",
         "neither": "A count, neither good nor bad.",
     }
     summed = {
         "mean": "averaged over queries",
         "sum": "summed over queries",
-        "geometric": "geometric mean over queries (values under 0.00001 count as 0.00001)",
+        "geometric": "geometric mean over queries (values below 0.00001 count as 0.00001)",
     }
-    how = summed.get(definition.summary, f"summed up over queries as `{definition.summary}` says")
+    how = summed.get(definition.summary, f"aggregated over queries according to `{definition.summary}`")
     return (
         f"Range {as_text(definition.low)} to {as_text(definition.high)}; {how}. {better[definition.better]}"
     )

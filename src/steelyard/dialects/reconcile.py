@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 
 SAME = 1e-9
-"""Values nearer than this are the same."""
+"""Values closer than this are the same."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one dialect takes a metric's name to mean."""
+    """The measure that a metric name means in a dialect, and the policies of the dialect."""
 
     dialect: str
     measure: Measure
-    rules: Options
+    options: Options
 
 
 @dataclass(frozen=True)
 class Clause:
-    """One clause that two readings have differently, and how far it alone moves the mean."""
+    """A clause in which two readings differ, and how much it alone changes the mean."""
 
     name: str
     left: str
@@ -50,8 +50,8 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class Moved:
-    """A query on which two readings differ, and the clauses that move it, the strongest first."""
+class QueryDifference:
+    """A query on which two readings differ, and the clauses that cause it, the strongest first."""
 
     query: str
     left: float | None
@@ -61,19 +61,19 @@ class Moved:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Two dialects that differ on a metric: by which clauses, and on which queries most."""
+    """Two dialects that differ on a metric: the clauses, and the queries with the largest differences."""
 
     metric: str
     left: str
     right: str
     clauses: tuple[Clause, ...]
-    queries: tuple[Moved, ...]
+    queries: tuple[QueryDifference, ...]
     differing: int
 
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """Each dialect's value per metric, and why they disagree."""
+    """The value of each metric in each dialect, and why they differ."""
 
     run: str
     readings: dict[str, dict[str, Reading]]
@@ -82,7 +82,7 @@ class Reconciliation:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """One row a metric and dialect: what it means there, and its value."""
+        """One row per metric and dialect: the measure it means, and its value."""
         import polars as pl
 
         rows = [
@@ -124,11 +124,11 @@ class Reconciliation:
                 f"  {name:<{width}}  {self.values[metric][name]:.6f}  {r.measure}"
                 for name, r in readings.items()
             ]
-            told = [d for d in self.disagreements if d.metric == metric]
-            if not told:
+            disagreements = [d for d in self.disagreements if d.metric == metric]
+            if not disagreements:
                 lines.append("  All agree.")
-            for disagreement in told:
-                lines += _told(disagreement)
+            for disagreement in disagreements:
+                lines += _lines(disagreement)
             lines.append("")
         return "\n".join(lines).rstrip()
 
@@ -138,19 +138,18 @@ class Reconciliation:
 def reconcile(
     qrels: Any, run: Any, measures: str | Sequence[str], dialects: Sequence[str | Dialect], most: int = 5
 ) -> Reconciliation:
-    """Each dialect's value of each metric and, for the queries that differ most, the clause that makes the difference.
+    """The value of each metric in each dialect and, for the queries that differ most, the clause that causes it.
 
-    A clause is a parameter (denominator, ideal, gain, ...), the cutoff, or a policy (ties, missing
-    queries, ...). Its effect is what changing it alone does to the first dialect's value.
+    A clause is a parameter (denominator, ideal, gain, ...), the cutoff, or a policy (ties, missing queries, ...). Its
+    effect is the change of the first dialect's value if only this clause is changed.
     """
-    spoken = [dialect_of(name) for name in dialects]
-    if len(spoken) < 2:
-        raise MeasureError("name at least two dialects to reconcile, as in trec_eval-9,multihop-rag.")
-    truth = Qrels.of(qrels)
-    table = _Table(truth, Run.of(run))
+    chosen = [dialect_of(name) for name in dialects]
+    if len(chosen) < 2:
+        raise MeasureError("expected at least two dialects to reconcile, as in trec_eval-9,multihop-rag.")
+    table = _Table(Qrels.of(qrels), Run.of(run))
     metrics = [measures] if isinstance(measures, str) else list(measures)
     readings = {
-        metric: {d.name: Reading(d.name, d.measure(metric), resolve(d.policies, {})) for d in spoken}
+        metric: {d.name: Reading(d.name, d.measure(metric), resolve(d.policies, {})) for d in chosen}
         for metric in metrics
     }
     values = {
@@ -167,14 +166,14 @@ def reconcile(
 
 
 class _Table:
-    """The run's values under any reading; it is joined with the judgments once per ordering."""
+    """The values of the run under any reading; it is joined with the qrels once per ordering."""
 
     def __init__(self, qrels: Qrels, run: Run) -> None:
         self.qrels, self.run = qrels, run
         self._aligned: dict[Ordering, Aligned] = {}
 
     def values(self, reading: Reading) -> Floats:
-        """One value per judged query; NaN where the reading leaves the query out."""
+        """One value per judged query; NaN if the reading leaves the query out."""
         scores = self._scores(reading)
         place = {query: number for number, query in enumerate(self.qrels.judged.query_ids)}
         found = np.full(len(place), np.nan)
@@ -185,11 +184,11 @@ class _Table:
         return self._scores(reading).means["value"]
 
     def _scores(self, reading: Reading) -> Scores:
-        ordering = reading.rules.ordering
+        ordering = reading.options.ordering
         if ordering not in self._aligned:
             self._aligned[ordering] = align(self.qrels, self.run, ordering)
         neutral = Dialect(reading.dialect, "")
-        return scores_of(self._aligned[ordering], {"value": reading.measure}, neutral, reading.rules)
+        return scores_of(self._aligned[ordering], {"value": reading.measure}, neutral, reading.options)
 
 
 def _disagreement(
@@ -206,25 +205,25 @@ def _disagreement(
     clauses = [Clause(name, *shown, effect=table.mean(reading) - mean) for name, shown, reading in changes]
     clauses.sort(key=lambda clause: -abs(clause.effect))
     worst = differing[np.argsort(-gap[differing], kind="stable")][:most]
-    moved = []
+    queries = []
     for query in worst.tolist():
-        effects = {name: _moves(ours[query], changed[query]) for name, changed in switched.items()}
+        effects = {name: _change(ours[query], changed[query]) for name, changed in switched.items()}
         named = sorted(
             (name for name, effect in effects.items() if effect > SAME), key=lambda name: -effects[name]
         )
-        moved.append(
-            Moved(
+        queries.append(
+            QueryDifference(
                 query=table.qrels.judged.query_ids[query],
                 left=_plain(ours[query]),
                 right=_plain(theirs[query]),
                 clauses=tuple(named) or ("several clauses together",),
             )
         )
-    return Disagreement(metric, left.dialect, right.dialect, tuple(clauses), tuple(moved), len(differing))
+    return Disagreement(metric, left.dialect, right.dialect, tuple(clauses), tuple(queries), len(differing))
 
 
 def one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[str, str], Reading]]:
-    """The first reading with one clause of the second, for each clause that differs."""
+    """The first reading with one clause of the second, for each clause in which they differ."""
     changed: list[tuple[str, tuple[str, str], Reading]] = []
     ours, theirs = left.measure, right.measure
     if ours.definition is not theirs.definition:
@@ -241,31 +240,33 @@ def one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[s
             changed.append(
                 ("cutoff", (as_text(ours.cutoff), as_text(theirs.cutoff)), replace(left, measure=other))
             )
-    for name, mine in vars(left.rules).items():
-        value = getattr(right.rules, name)
+    for name, mine in vars(left.options).items():
+        value = getattr(right.options, name)
         if mine != value:
-            rules = replace(left.rules, **{name: value})
-            changed.append((name, (as_text(mine), as_text(value)), replace(left, rules=rules)))
+            options = replace(left.options, **{name: value})
+            changed.append((name, (as_text(mine), as_text(value)), replace(left, options=options)))
     return changed
 
 
-def _told(disagreement: Disagreement) -> list[str]:
+def _lines(disagreement: Disagreement) -> list[str]:
     left, right = disagreement.left, disagreement.right
     lines = [f"  {left} and {right} differ on {counted(disagreement.differing, 'query', 'queries')}:"]
     for clause in disagreement.clauses:
         effect = (
-            f"alone moves the mean by {clause.effect:+.6f}"
+            f"alone it changes the mean by {clause.effect:+.6f}"
             if abs(clause.effect) > SAME
-            else "alone changes nothing here"
+            else "alone it changes nothing here"
         )
         lines.append(f"    {clause.name}: {clause.left} in {left}, {clause.right} in {right}; {effect}")
-    for moved in disagreement.queries:
-        why = ", ".join(moved.clauses)
-        lines.append(f"    query {moved.query!r}: {_shown(moved.left)} and {_shown(moved.right)}, by {why}")
+    for query in disagreement.queries:
+        why = ", ".join(query.clauses)
+        lines.append(
+            f"    query {query.query!r}: {_shown(query.left)} and {_shown(query.right)}, because of {why}"
+        )
     return lines
 
 
-def _moves(before: float, after: float) -> float:
+def _change(before: float, after: float) -> float:
     if np.isnan(before) != np.isnan(after):
         return float("inf")
     return 0.0 if np.isnan(before) else abs(float(after - before))

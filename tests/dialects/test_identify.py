@@ -1,4 +1,4 @@
-"""identify(): a number that some tool printed, and the definitions that give it."""
+"""identify(): the definitions that give a number which some tool printed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def names(found):
     return {(name.dialect, name.name) for match in found.matches for name in match.names}
 
 
-def test_a_tools_number_leads_to_the_tool_and_the_clause():
+def test_the_tool_and_the_clause_are_found():
     found = sy.identify(QRELS, RUN, "0.6111")
     assert ("multihop-rag", "MAP@5") in names(found)
     match = next(m for m in found.matches if ("multihop-rag", "MAP@5", "AP(denominator=found)@5") in m.names)
@@ -29,7 +29,7 @@ def test_a_tools_number_leads_to_the_tool_and_the_clause():
     assert "denominator=found matters: relevant gives 0.518519" in str(found)
 
 
-def test_every_match_rounds_to_the_digits_printed_and_has_the_value_it_says():
+def test_every_match_rounds_to_the_printed_digits_and_has_its_value():
     found = sy.identify(QRELS, RUN, "0.67")
     assert len(found.matches) > 3
     for match in found.matches:
@@ -49,8 +49,8 @@ def test_a_float_has_the_digits_it_shows():
     assert ("multihop-rag", "MAP@5") not in names(sy.identify(QRELS, RUN, "0.61110", "MAP@5"))
 
 
-def test_a_policy_that_is_not_the_tools_own():
-    """beir leaves a missing query out; its MRR counts it as 0."""
+def test_a_changed_policy_is_found():
+    """beir leaves a missing query out; its MRR scores it 0."""
     less = {query: RUN[query] for query in ("Q1", "Q2")}
     found = sy.identify(QRELS, less, "0.6667", ["MRR@10"], ["beir"])
     (match,) = found.matches
@@ -91,7 +91,7 @@ def test_a_run_is_joined_once_per_ordering(monkeypatch):
 def test_wrong_input():
     with pytest.raises(InputError, match=r"expected a number as it was printed"):
         sy.identify(QRELS, RUN, "about a half")
-    with pytest.raises(InputError, match="no query of the run is in the judgments"):
+    with pytest.raises(InputError, match="no query of the run is in the qrels"):
         sy.identify(QRELS, {"other": ["A"]}, "0.5")
     with pytest.raises(MeasureError, match="Did you mean Recall"):
         sy.identify(QRELS, RUN, "0.5", "Recal")

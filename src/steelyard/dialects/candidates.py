@@ -1,0 +1,109 @@
+"""The definitions that `identify` tries: the names of the dialects at common cutoffs, and changed parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from steelyard.dialects.dialect import Dialect, dialects, filled, placeholders
+from steelyard.dialects.dialect import dialect as named_dialect
+from steelyard.errors import MeasureError
+from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.registry import Definition, definitions
+
+CUTOFFS = (1, 2, 3, 4, 5, 8, 10, 15, 20, 25, 30, 50, 100, 200, 500, 1000)
+"""The cutoffs that are tried if a definition has one."""
+
+_LEVELS = {"recall": np.arange(0, 11) / 10, "multiple": np.arange(1, 11) / 5}
+_PERSISTENCE = ("50", "80", "90", "95")
+_NOT_OF_LISTS = ("Composite", "Counted", "Latency", "NumQ")
+
+
+def measures_of(
+    dialect: Dialect, names: Sequence[str] | None, grades: Sequence[int]
+) -> Iterator[tuple[str, Measure]]:
+    """The measures of a dialect, each with its first name there: those of the given names, or all."""
+    seen: set[Measure] = set()
+    for name, measure in _every_name(dialect, grades) if names is None else _of_these(dialect, names):
+        if measure not in seen:
+            seen.add(measure)
+            yield name, measure
+
+
+def _of_these(dialect: Dialect, names: Sequence[str]) -> Iterator[tuple[str, Measure]]:
+    """The measures of these names that the dialect has; a name without a cutoff is also tried at common cutoffs."""
+    for name in names:
+        for text in [name] if "@" in name else [name, *(f"{name}@{cutoff}" for cutoff in CUTOFFS)]:
+            measure = _measure(dialect, text)
+            if measure is not None:
+                yield text, measure
+
+
+def _measure(dialect: Dialect, text: str) -> Measure | None:
+    try:
+        return dialect.measure(text)
+    except MeasureError:
+        return None
+
+
+def check_known(names: Sequence[str]) -> None:
+    """Raise an error for a measure that no dialect has, with or without a cutoff."""
+    for name in names:
+        texts = (name, f"{name}@10")
+        if not any(_measure(dialect, text) for dialect in dialects().values() for text in texts):
+            named_dialect("steelyard").measure(name)
+
+
+def _every_name(dialect: Dialect, grades: Sequence[int]) -> Iterator[tuple[str, Measure]]:
+    """The names of a dialect with values for their placeholders, then the measures that it has defaults for."""
+    for pattern, spelled in dialect.names.items():
+        names = placeholders(pattern)
+        if set(names) == set(placeholders(spelled)):
+            for chosen in product(*(_choices(name, spelled, grades) for name in names)):
+                values = dict(zip(names, chosen, strict=True))
+                yield filled(pattern, values), parse(filled(spelled, values))
+    known = definitions()
+    own = dialect.defaults if dialect.names else [name for name in known if name not in _NOT_OF_LISTS]
+    for name in own:
+        yield from ((text, dialect.measure(text)) for text in _with_cutoffs(known[name]))
+
+
+def _with_cutoffs(definition: Definition) -> Iterator[str]:
+    """The name of a measure without a cutoff and with common ones, if it can have them."""
+    if definition.cutoff != "required":
+        yield definition.name
+    if definition.cutoff != "none":
+        yield from (f"{definition.name}@{cutoff}" for cutoff in _cutoffs(definition))
+
+
+def _cutoffs(definition: Definition) -> list[str]:
+    if definition.cutoff_kind == "rank":
+        return [str(cutoff) for cutoff in CUTOFFS]
+    return [f"{level:.2f}" for level in _LEVELS[definition.cutoff_kind]]
+
+
+def _choices(placeholder: str, spelled: str, grades: Sequence[int]) -> Iterable[str]:
+    """The values that are tried for a placeholder; none if only the user can know the value."""
+    if placeholder == "rel":
+        return [str(grade) for grade in grades]
+    if placeholder == "p":
+        return _PERSISTENCE
+    cut = re.search(rf"(\w+)(?:\([^()]*\))?@\{{{placeholder}\}}", spelled)
+    return _cutoffs(definitions()[cut.group(1)]) if cut else ()
+
+
+def other_parameters(measure: Measure, grades: Sequence[int]) -> Iterator[Measure]:
+    """The measure with one parameter changed, for each parameter with a few choices."""
+    for parameter in measure.definition.parameters:
+        choices: Sequence[Any] = parameter.choices
+        if parameter.kind == "flag":
+            choices = (True, False)
+        elif parameter.name == "rel":
+            choices = grades
+        for choice in choices:
+            if choice != measure.parameters[parameter.name]:
+                yield measure(**{parameter.name: choice})
