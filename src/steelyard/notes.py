@@ -262,6 +262,11 @@ def _torn_lines(file: str, lines: tuple[int, ...]) -> str:
     return f"{file}: {worded(len(lines), 'line', 'lines')} {shown} ignored, not written to the end"
 
 
+@_wording("spans-left-out", "info")
+def _spans_left_out(count: int) -> str:
+    return f"{counted(count, 'marked span')} of documents without a grade above 0 {worded(count, 'was', 'were')} left out"
+
+
 @_wording("judging-stopped", "warning")
 def _judging_stopped(reason: str) -> str:
     return f"stopped: {reason}"

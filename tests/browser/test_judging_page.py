@@ -16,11 +16,11 @@ import pytest
 import steelyard as sy
 from steelyard.judging.assignment import assigned
 from steelyard.judging.guidelines import DEFAULT, Guidelines
-from steelyard.judging.judgments import Judgments
 from steelyard.judging.page import html
 from steelyard.judging.pool import pool
 from steelyard.judging.server import JudgingServer, Session
 from steelyard.judging.spans import evidence_of
+from steelyard.judgments import Judgments
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 HOSTILE = [

@@ -32,8 +32,8 @@ from urllib.parse import parse_qs, urlsplit
 from steelyard.errors import InputError, SteelyardError
 from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
 from steelyard.judging.guidelines import Guidelines
-from steelyard.judging.judgments import Judgment, Judgments
 from steelyard.judging.page import check_texts, page_data, page_text, policy
+from steelyard.judgments import Judgment, Judgments
 from steelyard.wording import counted
 
 if TYPE_CHECKING:

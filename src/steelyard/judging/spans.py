@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError
-from steelyard.judging.judgments import Judgment, Judgments
-from steelyard.wording import counted, worded
+from steelyard.judgments import Judgment, Judgments
+from steelyard.notes import note
 
 if TYPE_CHECKING:
     from steelyard.evidence import Evidence
@@ -55,10 +55,7 @@ def evidence_of(judgments: Any) -> Evidence:
         }
     )
     if left_out:
-        made.notes = (
-            f"{counted(left_out, 'marked span')} of documents without a grade above 0 "
-            f"{worded(left_out, 'was', 'were')} left out",
-        )
+        made.notes = (note("spans-left-out", count=left_out),)
     return made
 
 

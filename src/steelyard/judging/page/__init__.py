@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from steelyard.errors import InputError, problem_report
 from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
 from steelyard.judging.guidelines import Guidelines
-from steelyard.report.page.subject import embedded_json, script_hash
+from steelyard.report.page.embed import embedded_json, script_hash
 from steelyard.version import __version__
 from steelyard.wording import counted
 
