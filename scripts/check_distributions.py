@@ -26,7 +26,9 @@ BROKEN = {name: shutil.which("false") or "false" for name in ("CC", "CXX")}
 
 def run(*command: str | Path, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> None:
     """Run a command; stop if it fails."""
-    settings = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    settings = {
+        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")
+    }
     subprocess.run(list(map(str, command)), cwd=cwd, env={**settings, **(environment or {})}, check=True)
 
 
@@ -56,13 +58,19 @@ def check(title: str, file: Path, kernel: str, environment: Mapping[str, str] | 
 def main() -> None:
     """Build and check every distribution."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="where the distributions are written")
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "dist", help="where the distributions are written"
+    )
     sdist, wheel, pure = build(parser.parse_args().output.resolve())
     compiler = any(map(shutil.which, COMPILERS))
     native = "required" if compiler else "absent"
     check("wheel", wheel, native)
     check("pure-Python wheel", pure, "absent")
-    check("source distribution" if compiler else "source distribution, no compiler on this machine", sdist, native)
+    check(
+        "source distribution" if compiler else "source distribution, no compiler on this machine",
+        sdist,
+        native,
+    )
     check("source distribution, with a compiler that fails", sdist, "absent", BROKEN)
     print(f"\nBuilt and tested: {sdist.name}, {wheel.name}, {pure.name}")
 
