@@ -25,7 +25,15 @@ def test_the_script_uses_every_public_name():
 
 
 def test_the_script_passes_mypy_strict():
+    """With the project's settings, so that it shares the cache of `make lint`, which reports errors elsewhere."""
     import_peer("mypy")
-    command = [sys.executable, "-m", "mypy", "--strict", str(SCRIPT)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    path = SCRIPT.relative_to(ROOT)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith(str(path))] == []

@@ -30,7 +30,9 @@ def test_qrels_without_targets(measure: str) -> None:
     text = f"the qrels name no targets, so in {measure} each relevant document is its own target"
     assert notes(FLAT, measure, "R@2") == [text]
     assert notes({"q1": [["a", "x"]], "q2": [["b"]]}, measure) == []
-    assert notes({"q1": [["a"]], "q2": [["b"]]}, measure) == [], "targets of one document each are targets too"
+    assert notes({"q1": [["a"]], "q2": [["b"]]}, measure) == [], (
+        "targets of one document each are targets too"
+    )
 
 
 def test_bpref_without_a_document_judged_not_relevant() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from typing_extensions import Self, assert_type
@@ -69,7 +69,12 @@ def evaluation(qrels: sy.Qrels, run: sy.Run) -> sy.Scores:
     assert_type(scores.means, dict[str, float])
     assert_type(scores.per_query, pl.DataFrame)
     assert_type(scores.interval("nDCG@10"), tuple[float, float])
-    print(scores.coverage, scores.to_json())
+    coverage: sy.Coverage = scores.coverage
+    notes: Sequence[sy.Note] = coverage.notes
+    for note in notes:
+        assert_type(note.code, str)
+        assert_type(note.severity, Literal["error", "warning", "info"])
+    print(coverage, scores.to_json())
     return scores
 
 
@@ -95,13 +100,20 @@ def comparison(qrels: sy.Qrels, a: sy.Run, b: sy.Run) -> sy.Comparison:
 
 def definitions(qrels: sy.Qrels, run: sy.Run) -> None:
     assert_type(sy.parse("nDCG(gain=exp)@10"), sy.Measure)
-    print(sy.explain("nDCG@10", dialect="autorag"))
-    print(sy.reconcile(qrels, run, ["MAP@5"], dialects=["trec_eval-9", "multihop-rag"]))
-    print(sy.identify(qrels, run, 0.4123))
-    names: Iterable[str] = sy.measures()
-    dialects: Iterable[str] = sy.dialects()
+    assert_type(sy.explain("nDCG@10", dialect="autorag"), sy.Explanation)
+    dialects = ["trec_eval-9", "multihop-rag"]
+    assert_type(sy.reconcile(qrels, run, ["MAP@5"], dialects=dialects), sy.Reconciliation)
+    assert_type(sy.identify(qrels, run, 0.4123), sy.Identification)
     assert_type(sy.measures().frame, pl.DataFrame)
-    print(*names, *dialects)
+    assert_type(sy.dialects()["ranx"], sy.Dialect)
+    names: Iterable[str] = sy.measures()
+    print(*names)
+
+
+def files() -> None:
+    for format in sy.formats():
+        print(format.name, format.description)
+    sy.convert(Path("bm25.run"), Path("bm25.parquet"))
 
 
 def fusion(qrels: sy.Qrels, a: sy.Run, b: sy.Run) -> sy.Run:
@@ -117,12 +129,17 @@ def datasets_and_evidence(chunks: pl.DataFrame) -> sy.Dataset:
     )
     assert_type(evidence.judge(chunks), sy.Qrels)
     assert_type(dataset.qrels, sy.Qrels)
+    assert_type(dataset.corpus, sy.Corpus)
+    assert_type(dataset.queries, sy.Queries)
     texts: Mapping[str, str] = dataset.corpus
-    print(len(texts))
+    questions: Mapping[str, str] = dataset.queries
+    by_document = sy.RollUp({"chunk-1": "book"})
+    sy.evaluate("qrels.trec", "chunks.run", "nDCG@10", roll_up=by_document)
+    print(len(texts), len(questions))
     return dataset
 
 
-class FirstDocuments(Retriever):
+class FirstDocuments(sy.Retriever):
     """A retriever of the user's own."""
 
     documents: list[str]
@@ -159,6 +176,10 @@ def retrieval() -> None:
     print(*names, len(retrievers))
 
 
+def stored_result() -> sy.ResultFolder:
+    return sy.load_result("bench-result")
+
+
 def benchmark() -> sy.BenchResult:
     result = sy.bench("bench.yaml")
     result = sy.bench(sy.Bench.model_validate({"dataset": "demo", "retrievers": ["bm25-okapi"]}))
@@ -172,7 +193,9 @@ def benchmark() -> sy.BenchResult:
 
 def gate(result: sy.BenchResult) -> bool:
     checked = sy.gate(result, ["nDCG@10 >= 0.40"], baseline="baseline.json")
+    assert_type(checked, sy.GateResult)
     assert_type(checked.passed, bool)
+    sy.save_baseline(result, "baseline.json")
     return checked.passed
 
 
@@ -185,5 +208,6 @@ def cluster(spark: Any, qrels: Any, run: Any) -> None:
 def errors() -> None:
     try:
         sy.Run.read("no-such-file")
-    except sy.SteelyardError as error:
-        print(error, sy.__version__)
+    except (sy.InputError, sy.MeasureError, sy.PolicyError, sy.PackageError, sy.RetrieverError) as error:
+        failure: sy.SteelyardError = error
+        print(failure, sy.__version__)
