@@ -1,25 +1,38 @@
-# make demo and make test need nothing but Python 3.10 or newer; a C++ compiler makes them faster.
+# `make demo` and `make test` need only Python 3.10 or newer; a C++ compiler makes them faster.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(wildcard src/kernel/*)
+PYTEST := $(BIN)/python -m pytest
+FAST := -m "not slow and not browser and not adapters and not spark" --ignore tests/spark
 
-.PHONY: demo test test-all test-lowest lint bench clean
+.PHONY: help demo test test-all test-lowest lint wheel coverage bench clean
+
+help:
+	@echo "make demo      the bundled benchmark: leaderboard in the terminal, report in ./steelyard-demo"
+	@echo "make test      linters, types and tests; a few minutes"
+	@echo "make test-all  slow tests, browser, adapters, Spark, lowest versions, wheel and source distribution"
+	@echo "make wheel     build the wheels and the source distribution and test each in an empty environment"
+	@echo "make coverage  the tests of make test with a coverage report"
+	@echo "make bench     timings, and other tools' timings"
+	@echo "make lint      ruff and mypy"
+	@echo "make clean     remove environments, builds and caches"
 
 demo: $(VENV)/.installed
 	$(BIN)/steelyard demo
 
 test: $(VENV)/.tested lint
-	@echo "The browser, the adapters, Spark and the slow tests are run by make test-all."
-	$(BIN)/python -m pytest -n auto -m "not slow and not browser and not adapters and not spark"
-	$(BIN)/python -m pytest --doctest-modules src/steelyard --ignore src/steelyard/spark
-	STEELYARD_NATIVE=0 $(BIN)/python -m pytest -n auto -m "not slow" tests/alignment tests/retrievers/test_bm25.py
+	$(PYTEST) -n auto $(FAST)
+	$(PYTEST) -n auto --doctest-modules src/steelyard --ignore src/steelyard/spark
+	STEELYARD_NATIVE=0 $(PYTEST) -n auto -m "not slow" tests/alignment tests/retrievers/test_bm25.py
+	@echo "Slow tests and those of the browser, the adapters and Spark are run by make test-all."
 
 test-all: $(VENV)/.tested-all
-	$(BIN)/python -m pytest -n auto -m "slow or browser or adapters"
-	$(BIN)/python -m pytest -m spark tests/spark
-	$(BIN)/python -m pytest --doctest-modules src/steelyard/spark
+	$(PYTEST) -n auto -m "slow or browser or adapters"
+	$(PYTEST) -m spark tests/spark
+	$(PYTEST) --doctest-modules src/steelyard/spark
 	$(MAKE) test-lowest
+	$(MAKE) wheel
 
 # The lowest versions that pyproject.toml allows, without the kernel and without the peers.
 test-lowest:
@@ -27,12 +40,20 @@ test-lowest:
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip
 	.venv-lowest/bin/python -m pip install --quiet $$($(PYTHON) .ci/lowest.py) pytest pytest-xdist hypothesis lz4 cbor2 zstandard
 	STEELYARD_PURE=1 .venv-lowest/bin/python -m pip install --quiet --no-deps .
-	.venv-lowest/bin/python -m pytest -n auto -m "not slow and not browser and not adapters and not spark" tests
+	STEELYARD_LOWEST=1 .venv-lowest/bin/python -m pytest -n auto $(FAST) tests
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+wheel: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --group build
+	$(BIN)/python scripts/check_distributions.py
+
+coverage: $(VENV)/.tested
+	$(BIN)/python -m pip install --quiet --group coverage
+	$(PYTEST) -n auto $(FAST) --cov --cov-report=term --cov-report=xml --cov-report=html
 
 bench: $(VENV)/.tested
 	$(BIN)/python -m benchmarks
@@ -47,6 +68,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml $(KERNEL)
 
 $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group test --group lint
+	$(BIN)/python -m pip install --quiet --no-deps 'ir_measures>=0.4'
 	touch $@
 
 $(VENV)/.tested-all: $(VENV)/.tested
@@ -54,4 +76,4 @@ $(VENV)/.tested-all: $(VENV)/.tested
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-lowest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest build dist htmlcov coverage.xml .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

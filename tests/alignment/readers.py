@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from needs import needs_kernel
 from steelyard.alignment.files import scan_file
 from steelyard.alignment.frames import scan_frame
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
@@ -20,7 +21,6 @@ from steelyard.io.files import run_name
 from steelyard.native import native_available
 from steelyard.run import Run
 
-needs_kernel = pytest.mark.skipif(not native_available(), reason="the native kernel was not built")
 READERS = [
     pytest.param("native", marks=needs_kernel),
     "portable",

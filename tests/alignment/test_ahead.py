@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from needs import needs_kernel
 from steelyard import Qrels
 from steelyard.alignment import ahead
 from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Hits, Ordering
-from steelyard.native import kernel, native_available, options
+from steelyard.native import kernel, options
 
-pytestmark = pytest.mark.skipif(not native_available(), reason="the native kernel was not built")
+pytestmark = needs_kernel
 
 
 @pytest.fixture(autouse=True)

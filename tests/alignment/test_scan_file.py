@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from readers import AVAILABLE, DUPLICATES, READERS, TIES, needs_kernel, reader_named, scan_path, scan_text
+from readers import AVAILABLE, DUPLICATES, READERS, TIES, reader_named, scan_path, scan_text
 from reference import judged_docs, reference_hits
 
+from needs import import_peer, needs_kernel
 from steelyard import Qrels
 from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Ordering
@@ -379,7 +380,7 @@ def test_compressed_files(reader: str, kind: str, tmp_path: Path) -> None:
 def packed(text: bytes, kind: str) -> bytes:
     if kind == "gz":
         return gzip.compress(text)
-    library = pytest.importorskip("zstandard" if kind == "zst" else "lz4.frame")
+    library = import_peer("zstandard" if kind == "zst" else "lz4.frame")
     data: bytes = library.ZstdCompressor().compress(text) if kind == "zst" else library.compress(text)
     return data
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import steelyard as sy
+from needs import SHARED, needs_shared
 from steelyard.bench.folder import load_result
 from steelyard.chunking import chunk_documents, chunker
 from steelyard.errors import InputError
 from steelyard.retrievers import BM25
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "chunk-spans"
+DATA = SHARED / "chunk-spans"
 
 TEXTS = {
     "a": "Gold is weighed here. A balance is never wrong. Boats are for rivers and lakes.",
@@ -189,7 +190,7 @@ def test_what_cannot_be_benched(
         bench(dataset, tmp_path, **more)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="shared data chunk-spans is not here")
+@needs_shared
 @pytest.mark.slow
 def test_real_spans_three_chunkings_two_retrievers(tmp_path: Path) -> None:
     key = sy.Evidence.read(DATA / "questions_df.csv")

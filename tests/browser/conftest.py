@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 import steelyard as sy
+from needs import NO_BROWSER, import_peer
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = [
@@ -31,17 +32,15 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def chromium():
     """A browser: the one STEELYARD_CHROMIUM names, the system's, or Playwright's own."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="Playwright is not installed: pip install playwright"
-    )
+    playwright = import_peer("playwright.sync_api")
     path = os.environ.get("STEELYARD_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     with playwright.sync_playwright() as driver:
         try:
             browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
-        except playwright.Error as error:
-            pytest.skip(
-                f"no Chromium can be had (apt-get install chromium, or playwright install chromium): {error}"
-            )
+        except playwright.Error:
+            if path is not None:
+                raise
+            pytest.skip(f"{NO_BROWSER}: apt-get install chromium, or playwright install chromium")
         yield browser
         browser.close()
 
@@ -104,5 +103,5 @@ def result(tmp_path_factory):
 @pytest.fixture(scope="session")
 def page(result):
     """The page that the bench wrote."""
-    pytest.importorskip("altair", reason="the extra `report` is not installed")
+    import_peer("altair")
     return result.folder / "report.html"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from needs import import_peer
+
 VIEWS = {
     "light": ("", {}),
     "dark": ("", {"color_scheme": "dark"}),
@@ -16,9 +18,7 @@ VIEWS = {
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_no_serious_finding(page, opened, view):
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
-    )
+    axe = import_peer("axe_playwright_python.sync_playwright")
     address, options = VIEWS[view]
     with opened(page, address, **options, reduced_motion="reduce", bypass_csp=True) as tab:
         if not address.startswith("#query"):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 import steelyard as sy
+from needs import import_peer
 
 TEXTS = {
     "a": "Gold is weighed here. A balance is never wrong. Boats are for rivers and lakes.",
@@ -15,7 +14,7 @@ EVIDENCE = {"q1": [{"doc_id": "a", "start": 0, "end": 21}], "q2": [{"fact": "Boa
 
 
 def test_an_opened_query_shows_every_chunkings_list_with_its_own_judgments(tmp_path, opened):
-    pytest.importorskip("altair", reason="the extra `report` is not installed")
+    import_peer("altair")
     bench = {
         "dataset": sy.Dataset.of(TEXTS, QUERIES, {"q1": ["a"], "q2": ["b"]}, name="tiny"),
         "retrievers": [{"bm25-okapi": {"fill": False}}],

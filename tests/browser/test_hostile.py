@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 
 HOSTILE = [
     "<script>globalThis.hacked = 1</script>",
@@ -51,7 +52,7 @@ class Failing:
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory):
     """A bench in which every name and text is hostile."""
-    pytest.importorskip("altair", reason="the extra `report` is not installed")
+    import_peer("altair")
     corpus = {
         f"{text} {n}": {"title": text, "text": f"{text} in the text {text}"} for n, text in enumerate(HOSTILE)
     }

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from needs import not_on_windows
 from steelyard.cli import VERBS, run
 
 
@@ -128,7 +129,7 @@ def test_compare_as_csv_says_where_the_tests_are(files, capsys):
     assert "with --baseline" not in err
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@not_on_windows  # which has no pseudo-terminals
 def test_a_terminal_shows_every_number_whole(files):
     import pty
 

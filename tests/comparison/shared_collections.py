@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
+from needs import shared_data
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 DEPTH = 100
 
 Ranking = dict[str, list[str]]
@@ -47,17 +46,10 @@ def restricted(qrels: Grades, *kept: Mapping[str, set[str]], lowest: float = flo
     }
 
 
-def shared(name: str) -> Path:
-    """A folder of ../shared/data."""
-    if not (DATA / name).exists():
-        pytest.skip("no ../shared")
-    return DATA / name
-
-
 @cache
 def dl2019() -> Collection:
     """TREC 2019 Deep Learning, passages: 37 official runs."""
-    folder = shared("dl2019")
+    folder = shared_data("dl2019")
     qrels: Grades = {}
     for line in (folder / "qrels.txt").read_text("utf-8").splitlines():
         query, _, document, grade = line.split()
@@ -80,12 +72,12 @@ def _trec_run(path: Path) -> Ranking:
 def retrieved(name: str) -> Collection:
     """A dataset of ../shared/data with runs of our own retrievers."""
     if name == "expense-rules":
-        corpus, queries, qrels = _expense_rules(shared(name))
+        corpus, queries, qrels = _expense_rules(shared_data(name))
     else:
         import steelyard as sy
 
-        dataset = sy.Dataset.read(str(shared(name)))
-        corpus, queries, qrels = dataset.corpus, dict(dataset.queries), _tsv_qrels(shared(name))
+        dataset = sy.Dataset.read(str(shared_data(name)))
+        corpus, queries, qrels = dataset.corpus, dict(dataset.queries), _tsv_qrels(shared_data(name))
     asked = [query for query in queries if query in qrels]
     runs = {}
     for label, retriever in _retrievers().items():

@@ -8,18 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from needs import shared_data
 from steelyard.datasets import Dataset, validate_dataset
 from steelyard.errors import InputError
 from steelyard.notes import note
-
-DATA = Path(__file__).parents[3] / "shared" / "data"
-
-
-def folder(name: str) -> Path:
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"the shared test data has no {name} here")
-    return path
 
 
 @pytest.mark.parametrize(
@@ -35,7 +27,7 @@ def folder(name: str) -> Path:
     ],
 )
 def test_counts(name: str, documents: int, queries: int, judgments: int, columns: list[str]) -> None:
-    dataset = Dataset.read(folder(name))
+    dataset = Dataset.read(shared_data(name))
     assert dataset.name == Path(name).name
     assert (len(dataset.corpus), len(dataset.queries), len(dataset.qrels)) == (documents, queries, judgments)
     assert sorted(dataset.queries.columns) == sorted(columns)
@@ -55,16 +47,16 @@ def test_the_bundled_demo() -> None:
 
 
 def test_a_split_is_found_by_its_file_name_and_titles_lead_the_text() -> None:
-    scifact = Dataset.read(folder("scifact"))
-    assert scifact == Dataset.read(folder("scifact"), split="test")
-    lines = (folder("scifact") / "corpus.jsonl").read_text(encoding="utf-8").split("\n")
+    scifact = Dataset.read(shared_data("scifact"))
+    assert scifact == Dataset.read(shared_data("scifact"), split="test")
+    lines = (shared_data("scifact") / "corpus.jsonl").read_text(encoding="utf-8").split("\n")
     first = json.loads(lines[0])
     assert scifact.corpus["4983"] == f"{first['title']}\n{first['text']}"
     assert (scifact.corpus.titles["4983"], scifact.corpus.texts["4983"]) == (first["title"], first["text"])
 
 
 def test_unanswerable_questions_are_judged_as_having_no_answer() -> None:
-    dataset = Dataset.read(folder("unanswerable"))
+    dataset = Dataset.read(shared_data("unanswerable"))
     assert len(dataset.qrels.queries) == 600
     (finding,) = [found for found in validate_dataset(dataset) if found.kind == "no-relevant"]
     answerable = dataset.queries.column("answerable")
@@ -72,7 +64,7 @@ def test_unanswerable_questions_are_judged_as_having_no_answer() -> None:
 
 
 def test_what_to_do_with_unjudged_queries_is_a_setting() -> None:
-    path = folder("multihop-rag")
+    path = shared_data("multihop-rag")
     kept, dropped, unanswerable = (
         Dataset.read(path, unjudged=policy) for policy in ("keep", "drop", "unanswerable")
     )
@@ -83,7 +75,7 @@ def test_what_to_do_with_unjudged_queries_is_a_setting() -> None:
 
 
 def test_validation_finds_what_is_odd_in_cranfield() -> None:
-    found = {finding.kind: finding for finding in validate_dataset(Dataset.read(folder("cranfield")))}
+    found = {finding.kind: finding for finding in validate_dataset(Dataset.read(shared_data("cranfield")))}
     assert found["empty-document"].items == (("471",), ("995",))
     assert found["near-duplicates"].items == (("1274", "1319"),)
     assert found["unjudged-document"].count == 476
@@ -91,13 +83,13 @@ def test_validation_finds_what_is_odd_in_cranfield() -> None:
 
 
 def test_near_duplicates_of_japanese_text() -> None:
-    found = {finding.kind: finding for finding in validate_dataset(Dataset.read(folder("faq-ja")))}
+    found = {finding.kind: finding for finding in validate_dataset(Dataset.read(shared_data("faq-ja")))}
     assert found["near-duplicates"].count == 54
     assert ("24", "33") in found["near-duplicates"].items
 
 
 def test_autorag_with_two_question_files_asks_which() -> None:
-    path = folder("autorag")
+    path = shared_data("autorag")
     with pytest.raises(InputError, match=r"2 qa files, qa_data_sample.parquet, qa_test_data_sample.parquet"):
         Dataset.read(path)
     in_folder = Dataset.read(path, qa="qa_data_sample.parquet")
@@ -110,7 +102,7 @@ def test_autorag_with_two_question_files_asks_which() -> None:
 
 
 def test_expense_rules_as_the_leaderboard_has_them() -> None:
-    path = folder("expense-rules") / "eval_en.csv"
+    path = shared_data("expense-rules") / "eval_en.csv"
     dataset = Dataset.read(
         path,
         queries=["Example 1", "Example 2"],
@@ -137,15 +129,15 @@ def test_expense_rules_as_the_leaderboard_has_them() -> None:
 
 @pytest.mark.parametrize("name", ["unanswerable", "docs-rag", "multihop-rag", "autorag/korean"])
 def test_real_data_survives_writing(name: str, tmp_path: Path) -> None:
-    before = Dataset.read(folder(name))
+    before = Dataset.read(shared_data(name))
     before.write(tmp_path / "copy")
     after = Dataset.read(tmp_path / "copy")
     assert after.fingerprint == before.fingerprint
     assert after.qrels == before.qrels
 
 
-def test_multihop_rag_json_equals_its_beir_layout(tmp_path: Path) -> None:
-    trio = Dataset.read(folder("multihop-rag"), unjudged="unanswerable")
+def test_multihop_rag_json_is_read_as_its_trio(tmp_path: Path) -> None:
+    trio = Dataset.read(shared_data("multihop-rag"), unjudged="unanswerable")
     facts = {doc: (trio.corpus.titles[doc], text) for doc, text in trio.corpus.texts.items()}
     judged: dict[str, list[str]] = {query: [] for query in trio.queries}
     for query, doc in trio.qrels.frame.drop_nulls("doc_id").select("query_id", "doc_id").iter_rows():

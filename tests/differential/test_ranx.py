@@ -17,6 +17,7 @@ import pytest
 from random_runs import judgments, tie_free_run, tied_where_it_does_not_matter
 
 import steelyard as sy
+from needs import import_peer
 
 SHARED = [
     *("precision@10", "recall@10", "f1@10", "hit_rate@10", "mrr@10", "map@10", "ndcg@10", "hits@10"),
@@ -39,7 +40,7 @@ def case():
 
 @pytest.fixture(scope="module")
 def theirs(case):
-    pytest.importorskip("ranx")
+    import_peer("ranx")
     qrels, run = case
     program = Path(__file__).parent / "ranx_values.py"
     answer = subprocess.run(

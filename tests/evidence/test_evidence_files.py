@@ -11,14 +11,9 @@ import pytest
 from plain_projection import judged
 
 import steelyard as sy
+from needs import SHARED, needs_shared
 from steelyard.errors import InputError
 from steelyard.evidence.files import read_chunks
-
-DATA = Path(__file__).parents[3] / "shared" / "data"
-needs_spans = pytest.mark.skipif(
-    not (DATA / "chunk-spans").is_dir(), reason="shared data chunk-spans is not here"
-)
-needs_autorag = pytest.mark.skipif(not (DATA / "autorag").is_dir(), reason="shared data autorag is not here")
 
 
 def written(path: Path, content: Any) -> Path:
@@ -85,25 +80,25 @@ def test_files_without_evidence(tmp_path: Path) -> None:
         sy.Evidence.read(written(tmp_path / "e.csv", "query_id,doc_id,references\nq,b,[{]\n"))
 
 
-@needs_autorag
+@needs_shared
 def test_autorag_groups_by_id() -> None:
-    ev = sy.Evidence.read(DATA / "autorag" / "qa_data_sample.parquet")
-    corpus = pl.read_parquet(DATA / "autorag" / "corpus_data_sample.parquet")
+    ev = sy.Evidence.read(SHARED / "autorag" / "qa_data_sample.parquet")
+    corpus = pl.read_parquet(SHARED / "autorag" / "corpus_data_sample.parquet")
     qrels = ev.judge(corpus.select("doc_id", "contents"))
     assert (
         qrels.frame.sort("query_id", "doc_id")
         .drop("target")
         .equals(
-            sy.Qrels.read(DATA / "autorag" / "qa_data_sample.parquet")
+            sy.Qrels.read(SHARED / "autorag" / "qa_data_sample.parquet")
             .frame.sort("query_id", "doc_id")
             .drop("target")
         )
     )
 
 
-@needs_autorag
+@needs_shared
 def test_autorag_spans_survive_another_chunking() -> None:
-    folder = DATA / "autorag" / "korean"
+    folder = SHARED / "autorag" / "korean"
     ev = sy.Evidence.read(folder / "qa.parquet", corpus=folder / "corpus.parquet")
     chunks = read_chunks(folder / "corpus.parquet")
     own = ev.judge(chunks, overlap="whole").frame
@@ -129,14 +124,14 @@ def test_autorag_spans_survive_another_chunking() -> None:
     assert found == judged(evidence, coarse)
 
 
-@needs_spans
+@needs_shared
 @pytest.mark.parametrize("overlap", ["any", "majority", "whole"])
 @pytest.mark.parametrize(("size", "step"), [(400, 400), (1000, 800), (3000, 3000)])
 def test_every_projected_span_equals_the_plain_loop(overlap: Any, size: int, step: int) -> None:
-    ev = sy.Evidence.read(DATA / "chunk-spans" / "questions_df.csv")
+    ev = sy.Evidence.read(SHARED / "chunk-spans" / "questions_df.csv")
     assert (len(ev.queries), len(ev)) == (472, 790)
     texts = {
-        path.stem: path.read_bytes().decode() for path in (DATA / "chunk-spans" / "corpora").glob("*.md")
+        path.stem: path.read_bytes().decode() for path in (SHARED / "chunk-spans" / "corpora").glob("*.md")
     }
     chunks = [
         {
@@ -162,11 +157,11 @@ def test_every_projected_span_equals_the_plain_loop(overlap: Any, size: int, ste
     )
 
 
-@needs_spans
+@needs_shared
 def test_one_chunk_per_text_finds_everything() -> None:
-    ev = sy.Evidence.read(DATA / "chunk-spans" / "questions_df.csv")
+    ev = sy.Evidence.read(SHARED / "chunk-spans" / "questions_df.csv")
     texts = {
-        path.stem: path.read_bytes().decode() for path in (DATA / "chunk-spans" / "corpora").glob("*.md")
+        path.stem: path.read_bytes().decode() for path in (SHARED / "chunk-spans" / "corpora").glob("*.md")
     }
     found = ev.project(texts, overlap="whole", documents=texts)
     assert found.split.height == found.unfound.height == 0

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from plain_projection import contains, judged
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.evidence import facts as fact_matching
 from steelyard.evidence import intervals as interval_join
 from steelyard.evidence import text_hash
@@ -53,7 +54,7 @@ def test_the_surface_as_written() -> None:
 
 
 def test_frames_of_any_kind_give_the_same_judgments() -> None:
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    import_peer("pyarrow")
     ev = sy.Evidence({"q": [{"doc_id": "book", "start": 0, "end": 30}]})
     frame = pl.DataFrame(chunks_of(BOOK, 20))
     assert (

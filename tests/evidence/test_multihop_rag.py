@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
+from needs import SHARED, needs_shared
 from steelyard.chunking import Fixed, chunk_documents
 from steelyard.retrievers import BM25
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "multihop-rag"
+DATA = SHARED / "multihop-rag"
 
 
 def script(listed: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -90,7 +91,7 @@ def test_document_4_through_evidence() -> None:
     assert scores.means == pytest.approx({"MAP@5": 11 / 18, "MRR@5": 2 / 3, "Hit@5": 2 / 3}, abs=1e-9)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="shared data multihop-rag is not here")
+@needs_shared
 def test_real_facts_in_chunks_and_null_queries(tmp_path: Path) -> None:
     """Facts of one article put together as its text, chunked, retrieved and matched: the script's loop agrees."""
     facts = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
+from needs import SHARED, needs_shared
 from steelyard.chunking import Fixed, Recursive, Sentence, Whole, chunk_documents
 from steelyard.errors import InputError, MeasureError
 from steelyard.evidence import span_scores
 from steelyard.retrievers import BM25, Random
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "chunk-spans"
-needs_spans = pytest.mark.skipif(not DATA.is_dir(), reason="shared data chunk-spans is not here")
+DATA = SHARED / "chunk-spans"
 
 span = st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 30), st.integers(1, 20))
 
@@ -103,7 +102,7 @@ def test_span_measures_refuse_what_they_cannot_count() -> None:
         span_scores(key, {"d": "text"}, {"q": ["d"]}, k=1)["SpanR@2"]
 
 
-@needs_spans
+@needs_shared
 def test_real_texts_whole_texts_have_recall_one_and_recall_grows_with_k() -> None:
     key = sy.Evidence.read(DATA / "questions_df.csv")
     texts = {path.stem: path.read_bytes().decode() for path in (DATA / "corpora").glob("*.md")}

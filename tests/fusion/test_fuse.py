@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from plain_fusion import fused as plainly_fused
 
 import steelyard as sy
+from needs import SHARED, needs_shared
 from steelyard.fusion.methods import METHODS, fuse_lists
 from steelyard.notes import note
 
@@ -183,10 +182,10 @@ def test_depth_must_be_a_whole_number(depth):
         sy.fuse([A, B], depth=depth)
 
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data" / "docs-rag"
+DATA = SHARED / "docs-rag"
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the docs-rag data is not beside the project")
+@needs_shared
 def test_three_real_pipelines_are_better_together():
     """Up to three documents each, one query empty: nDCG@10 .6285, .6811 and .7147 alone."""
     runs = [DATA / "runs" / f"retrieve_{name}.trec" for name in ("base", "level_two", "level_three")]

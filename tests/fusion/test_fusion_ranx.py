@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +68,7 @@ def random_runs(rng, lengths, pool=30, negative=False):
 
 
 def asked_of_ranx(runs, fusions):
-    pytest.importorskip("ranx")
+    import_peer("ranx")
     answer = subprocess.run(
         [sys.executable, "-W", "ignore", str(Path(__file__).parent / "ranx_fusion.py")],
         input=json.dumps({"runs": runs, "fusions": fusions}),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import steelyard as sy
+from needs import SHARED, needs_shared
 from steelyard.dialects import dialects
 
 if sys.version_info >= (3, 11):
@@ -487,10 +488,10 @@ def test_every_tool_of_the_definitions_has_a_dialect_that_says_what_was_looked_a
 
 # Three real pipelines over product documentation.
 
-DOCS_RAG = Path(__file__).parents[3] / "shared" / "data" / "docs-rag"
+DOCS_RAG = SHARED / "docs-rag"
 
 
-@pytest.mark.skipif(not DOCS_RAG.exists(), reason="the docs-rag data is not beside the project")
+@needs_shared
 @pytest.mark.parametrize(
     ("run", "precision", "recall", "mrr"),
     [

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ast
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import steelyard as sy
+from needs import SHARED, import_peer, needs_shared
 
-rank_bm25 = pytest.importorskip("rank_bm25", reason="rank_bm25 is not installed")
+rank_bm25 = import_peer("rank_bm25")
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "expense-rules"
+DATA = SHARED / "expense-rules"
 
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the expense-rules data is not beside the project")
+pytestmark = needs_shared
 
 
 @pytest.fixture(scope="module")

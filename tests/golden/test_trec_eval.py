@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 import steelyard as sy
+from needs import NIST
 from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Ordering
 from steelyard.dialects import dialect
-
-DATA = Path(__file__).parents[3] / "shared" / "data" / "trec_eval_test"
-ABSENT = f"NIST's test files are not at {Path('..', *DATA.parts[-3:])}"
 
 
 @dataclass(frozen=True)
@@ -41,13 +38,11 @@ COMMANDS = {
 
 def expected(file: str) -> list[tuple[str, str, str]]:
     """The lines of an expected output: measure, topic, value."""
-    lines = (DATA / file).read_text().splitlines()
+    lines = (NIST / file).read_text().splitlines()
     return [(name.strip(), topic, value) for name, topic, value in (line.split("\t") for line in lines)]
 
 
 def every_line() -> list[object]:
-    if not DATA.is_dir():
-        return [pytest.param("", "", "", "", marks=pytest.mark.skip(reason=ABSENT))]
     return [
         pytest.param(file, *line, id=f"{file}-{line[0]}-{line[1]}")
         for file in COMMANDS
@@ -63,8 +58,8 @@ def scores(file: str) -> sy.Scores:
         name for name, _, _ in expected(file) if name != "runid" and "relstring" not in name
     )
     return sy.evaluate(
-        DATA / command.qrels,
-        DATA / command.run,
+        NIST / command.qrels,
+        NIST / command.run,
         list(names),
         dialect="trec_eval-10",
         missing=command.missing,
@@ -76,7 +71,7 @@ def scores(file: str) -> sy.Scores:
 def relevance_string(file: str, topic: str, length: int) -> str:
     """The grades of a topic's first documents, as trec_eval writes them."""
     command = COMMANDS[file]
-    a = align(sy.Qrels.read(DATA / command.qrels), DATA / command.run, Ordering()).alignment
+    a = align(sy.Qrels.read(NIST / command.qrels), NIST / command.run, Ordering()).alignment
     query = list(a.queries).index(topic)
     shown = ["-"] * min(length, int(a.retrieved[query]))
     for hit in range(a.hit_starts[query], a.hit_starts[query + 1]):
@@ -99,7 +94,6 @@ def test_expected_line(file: str, name: str, topic: str, value: str) -> None:
     assert got == value
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason=ABSENT)
 @pytest.mark.parametrize(("file", "nickname"), [("out.test", "official"), ("out.test.a", "all_trec")])
 def test_a_nickname_names_what_trec_eval_prints(file: str, nickname: str) -> None:
     assert [name for name, _, _ in expected(file)] == ["runid", *dialect("trec_eval-10").sets[nickname]]
@@ -120,18 +114,16 @@ VERSION_9 = [
 ]
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason=ABSENT)
 @pytest.mark.parametrize(("name", "topic", "value"), VERSION_9)
 def test_version_9_raises_levels_of_recall(name: str, topic: str, value: str) -> None:
-    found = sy.evaluate(DATA / "qrels.test", DATA / "results.test", [name], dialect="trec_eval-9")
+    found = sy.evaluate(NIST / "qrels.test", NIST / "results.test", [name], dialect="trec_eval-9")
     number = found[name] if topic == "all" else found.values(name)[list(found.queries).index(topic)]
     assert f"{number:.4f}" == value
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason=ABSENT)
 def test_version_9_differs_in_nothing_else_here() -> None:
     names = dialect("trec_eval-9").sets["all_trec"]
-    nine = sy.evaluate(DATA / "qrels.test", DATA / "results.test", "all_trec", dialect="trec_eval-9").means
+    nine = sy.evaluate(NIST / "qrels.test", NIST / "results.test", "all_trec", dialect="trec_eval-9").means
     ten = scores("out.test.a").means
     differ = [name for name in names if nine[name] != ten[name]]
     assert differ == ["iprec_at_recall_0.10", "iprec_at_recall_0.60", "11pt_avg"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from needs import import_peer
 from steelyard.errors import InputError
 from steelyard.io import files, formats, read_qrels, read_run, sniff
 from steelyard.io.files import open_chunks, read_bytes
@@ -36,7 +37,7 @@ class TestCompression:
     @pytest.fixture(params=["isal", "standard library"])
     def reader(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         if request.param == "isal":
-            pytest.importorskip("isal")
+            import_peer("isal")
         else:
             import sys
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import polars as pl
 import pytest
 
+from needs import import_peer
 from steelyard.errors import InputError
 from steelyard.io import sniff
 from steelyard.notes import note
@@ -205,7 +206,7 @@ class TestMteb:
 class TestRanx:
     @pytest.fixture
     def ranx(self) -> Any:
-        return pytest.importorskip("ranx")
+        return import_peer("ranx")
 
     @pytest.mark.parametrize("name", ["run.json", "run.lz4"])
     def test_its_runs_are_read_and_ours_are_read_by_it(self, ranx: Any, tmp_path: Path, name: str) -> None:

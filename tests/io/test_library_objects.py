@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.errors import InputError, MeasureError
 
 QRELS = {"q1": {"a": 1, "b": 2}, "q2": {"c": 1}}
@@ -55,7 +56,7 @@ def test_ranx_is_known_by_its_module_and_read_by_its_to_dict():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # numba's, of ranx's own code
 def test_ranx_itself():
-    ranx = pytest.importorskip("ranx")
+    ranx = import_peer("ranx")
     qrels, run = ranx.Qrels(QRELS), ranx.Run(RUN, name="mine")
     assert sy.Qrels(qrels) == sy.Qrels(QRELS)
     scores = sy.evaluate(qrels, run, ["rbp.95", "ndcg@10"], dialect="ranx")
@@ -63,19 +64,24 @@ def test_ranx_itself():
 
 
 def test_measures_of_ir_measures():
-    theirs = pytest.importorskip("ir_measures")
-    asked = [theirs.nDCG @ 10, theirs.AP(rel=2), theirs.nDCG(dcg="exp-log2") @ 10, theirs.SetRelP]
-    scores = sy.evaluate(QRELS, RUN, asked)
-    assert list(scores.means) == list(map(str, asked))
-    assert scores[asked[0]] == pytest.approx(
-        theirs.calc_aggregate(asked[:1], QRELS, RUN)[asked[0]], abs=1e-12
-    )
+    theirs = import_peer("ir_measures")
+    measures = [theirs.nDCG @ 10, theirs.AP(rel=2), theirs.nDCG(dcg="exp-log2") @ 10, theirs.SetRelP]
+    scores = sy.evaluate(QRELS, RUN, measures)
+    assert list(scores.means) == list(map(str, measures))
+    assert scores[measures[0]] == scores["nDCG@10"]
     assert str(scores.measures["nDCG(dcg='exp-log2')@10"]) == "nDCG(gain=exp)@10"
-    assert sy.evaluate(QRELS, RUN, asked[0]).means == {"nDCG@10": scores["nDCG@10"]}
+    assert sy.evaluate(QRELS, RUN, measures[0]).means == {"nDCG@10": scores["nDCG@10"]}
     gains = theirs.nDCG(gains={1: 3, 2: 1}) @ 10
-    expected = theirs.calc_aggregate([gains], QRELS, RUN)[gains]
-    assert sy.evaluate(QRELS, RUN, [gains])[gains] == pytest.approx(expected, abs=1e-12)
-    assert sy.compare(QRELS, {"x": RUN}, gains).leaderboard[str(gains)].to_list() == [pytest.approx(expected)]
+    mean = sy.evaluate(QRELS, RUN, [gains])[gains]
+    assert sy.compare(QRELS, {"x": RUN}, gains).leaderboard[str(gains)].to_list() == [pytest.approx(mean)]
+
+
+def test_measures_of_ir_measures_give_its_numbers():
+    import_peer("pytrec_eval")
+    theirs = import_peer("ir_measures")
+    for measure in (theirs.nDCG @ 10, theirs.nDCG(gains={1: 3, 2: 1}) @ 10):
+        expected = theirs.calc_aggregate([measure], QRELS, RUN)[measure]
+        assert sy.evaluate(QRELS, RUN, [measure])[measure] == pytest.approx(expected, abs=1e-12)
 
 
 def test_what_is_no_measure_is_said_to_be_none():

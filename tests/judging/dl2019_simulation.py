@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 import steelyard as sy
+from needs import SHARED
 
-SHARED = Path(__file__).parents[2].parent / "shared"
-FOLDER = SHARED / "data" / "dl2019"
+FOLDER = SHARED / "dl2019"
 DISCOUNT = 1.0 / np.log2(np.arange(2, 12))
-
-needs_shared = pytest.mark.skipif(not FOLDER.exists(), reason="no ../shared")
 
 
 @cache

@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 
 import steelyard as sy
+from needs import SHARED, needs_shared
 from steelyard.errors import InputError
 from steelyard.judging.agreement import Agreement, agreement
 from steelyard.judging.report import grades_verdict, ranking_verdict
 from steelyard.judgments import Judgments
 from steelyard.statistics.agreement import cohen_kappa
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data" / "dl2019"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason="no ../shared")
+DATA = SHARED / "dl2019"
 
 # DEFINITIONS.md, section 4: kappa, quadratic kappa, tau-b of the runs, mean difference of nDCG@10.
 KNOWN = {
@@ -204,7 +204,7 @@ def dl2019() -> Agreement:
     return agreement({"human": DATA / "qrels.txt", **files}, runs, draws=200)
 
 
-@needs_data
+@needs_shared
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", KNOWN)
 def test_known_figures_of_eight_models(dl2019: Agreement, judge: str) -> None:
@@ -216,7 +216,7 @@ def test_known_figures_of_eight_models(dl2019: Agreement, judge: str) -> None:
     assert ranks["tau_low"] <= ranks["tau"] <= ranks["tau_high"]
 
 
-@needs_data
+@needs_shared
 @pytest.mark.slow
 def test_no_model_reverses_a_significant_difference_of_dl2019(dl2019: Agreement) -> None:
     chosen = dl2019.systems.filter(pl.col("a") == "human")

@@ -16,6 +16,7 @@ import pytest
 from playback import Playback
 
 import steelyard as sy
+from needs import shared_data
 from steelyard.judging import chat
 from steelyard.judging.chat import ChatError, Endpoint
 from steelyard.judging.model import ModelJudge, Prompt, judge
@@ -365,9 +366,7 @@ def test_ragas_context_precision_from_a_models_labels():
 
 @pytest.mark.slow
 def test_all_labels_of_a_published_judge_come_back(tmp_path, monkeypatch):
-    folder = Path(__file__).parents[2].parent / "shared" / "data" / "dl2019"
-    if not folder.is_dir():
-        pytest.skip("no ../shared")
+    folder = shared_data("dl2019")
     published = sy.Qrels.read(folder / "judges" / "umbrela-gpt4.txt")
     queries = [line.split("\t") for line in (folder / "queries.tsv").read_text("utf-8").splitlines()]
     trio = tmp_path / "data"

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
+from needs import needs_shared
 from steelyard.errors import InputError
 from steelyard.judging.adjudication import RULES, round_robin
 from steelyard.judging.candidates import candidates_of, rank_weights
@@ -296,7 +297,7 @@ def test_wrong_runs_are_errors() -> None:
 # dl2019
 
 
-@dl2019.needs_shared
+@needs_shared
 def test_simulated_judging_ends_with_the_verdict_of_evaluate() -> None:
     for a, b in dl2019.random_pairs(4, seed=1):
         scores = [
@@ -307,7 +308,7 @@ def test_simulated_judging_ends_with_the_verdict_of_evaluate() -> None:
         assert dl2019.SimulatedJudging(a, b).final() == dl2019.verdict(differences)
 
 
-@dl2019.needs_shared
+@needs_shared
 @pytest.mark.slow
 def test_pair_needs_at_most_half_the_judgments_of_depth() -> None:
     needed = {"depth": [], "pair": []}
@@ -320,7 +321,7 @@ def test_pair_needs_at_most_half_the_judgments_of_depth() -> None:
     assert medians == {"depth": 70.0, "pair": 20.0}, "update docs/pooling.md"
 
 
-@dl2019.needs_shared
+@needs_shared
 @pytest.mark.parametrize("rel", [1, 2])
 def test_adjudication_finds_relevant_documents_earlier_than_depth(rel: int) -> None:
     depth = dl2019.relevant_found(pairs(pool(dl2019.runs())), rel)

@@ -10,6 +10,7 @@ import pytest
 from simulated_draws import simulate
 
 import steelyard as sy
+from needs import needs_shared
 from steelyard.errors import InputError, MeasureError
 from steelyard.judging.candidates import Candidates
 from steelyard.judging.pool import Pool, pool
@@ -152,7 +153,7 @@ def test_measures_that_cannot_be_estimated_are_errors(text: str) -> None:
 # dl2019
 
 
-@dl2019.needs_shared
+@needs_shared
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ICT-BERT2", "bm25base_rm3_p"])
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.errors import MeasureError, PolicyError
 
 AVERAGED = [
@@ -99,7 +100,8 @@ def test_compare_and_explain_and_identify_know_it():
 
 @pytest.mark.parametrize("measure", ["nDCG@10", "AP", "P@10", "RR", "R@10", "Rprec"])
 def test_as_ir_measures_has_it(measure):
-    theirs = pytest.importorskip("ir_measures")
+    import_peer("pytrec_eval")
+    theirs = import_peer("ir_measures")
     qrels = {"q1": {"a": 1, "b": 2, "c": 0}, "q2": {"d": 1, "e": 0}, "q3": {"f": 1}}
     run = {
         "q1": {f"u{n}": 20.0 - n for n in range(9)} | {"c": 30.5, "a": 15.5, "b": 1.5},

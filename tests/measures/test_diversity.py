@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.errors import MeasureError
 
 Needs = dict[str, set[str]]
@@ -204,7 +205,7 @@ def test_as_a_plain_reading(held: Needs, listed: list[str], k: int, alpha: float
     ("alpha", "beta", "rel"), [(0.5, 0.5, 1), (0.25, 0.8, 1), (0.75, 0.2, 2), (0, 0.5, 1), (1, 0, 1)]
 )
 def test_as_ndeval(alpha: float, beta: float, rel: int) -> None:
-    pyndeval = pytest.importorskip("pyndeval", reason="pyndeval is not installed")
+    pyndeval = import_peer("pyndeval")
     rng = np.random.default_rng(5)
     rows, run = [], {}
     docs = [f"d{number:02d}" for number in range(50)]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.dialects import dialect
 from steelyard.errors import MeasureError, PolicyError
 
@@ -255,7 +256,7 @@ def judged_runs(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[st
 @pytest.mark.parametrize("seed", range(8))
 def test_the_same_as_version_9_itself(seed: int, rel: int) -> None:
     """pytrec_eval carries the C code of version 9; every measure it offers, to 1e-12."""
-    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
+    pytrec_eval = import_peer("pytrec_eval")
     qrels, run = judged_runs(seed)
     offered = set(pytrec_eval.supported_measures) - {"runid", "relstring", "num_q"}
     theirs = pytrec_eval.RelevanceEvaluator(qrels, offered, relevance_level=rel).evaluate(run)

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.movers import ranked_rows
 from steelyard.errors import InputError
@@ -34,7 +35,7 @@ from steelyard.report.page.queries import (
 )
 from steelyard.report.page.subject import comparison_subject
 
-pytest.importorskip("altair", reason="the extra `report` is not installed")
+import_peer("altair")
 
 QRELS = {
     "found": {"g": 2, "h": 1},

@@ -8,11 +8,12 @@ import shutil
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.bench import load_result
 from steelyard.cli import run as command
 from steelyard.errors import InputError
 
-pytest.importorskip("altair", reason="the extra `report` is not installed")
+import_peer("altair")
 
 CORPUS = {f"d{i}": {"title": f"Title {i}", "text": f"alpha text number {i}"} for i in range(8)}
 QUERIES = {f"q{i}": {"text": f"alpha {i}", "kind": "ab"[i % 2]} for i in range(6)}

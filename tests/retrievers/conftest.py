@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import steelyard as sy
+from needs import NO_KERNEL, shared_data
 from steelyard.native import kernel
-
-DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,16 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def collection() -> Callable[[str], Collection]:
-    """Reads a collection of the shared data by name; skips if it does not exist."""
+    """Reads the bundled dataset `demo`, or a collection of ../shared by its name."""
 
     def read(name: str) -> Collection:
-        folder = DATA / name
-        if not folder.is_dir():
-            pytest.skip(f"the shared test data has no {name} here")
+        if name == "demo":
+            demo = sy.Dataset.read(name)
+            judgments: dict[str, dict[str, int]] = {}
+            for query, doc, grade in demo.qrels.frame.select("query_id", "doc_id", "grade").rows():
+                judgments.setdefault(query, {})[doc] = int(grade)
+            return Collection(dict(demo.corpus), dict(demo.queries), judgments)
+        folder = shared_data(name)
         corpus = {
             row["_id"]: f"{row.get('title', '')} {row['text']}".strip()
             for row in _rows(folder / "corpus.jsonl")
@@ -57,5 +61,5 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if request.param == "portable":
         monkeypatch.setenv("STEELYARD_NATIVE", "0")
     elif kernel() is None:
-        pytest.skip("the native kernel is not built, or STEELYARD_NATIVE is 0")
+        pytest.skip(NO_KERNEL)
     return str(request.param)

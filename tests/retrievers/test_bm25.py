@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
+from needs import import_peer, needs_kernel
 from steelyard.errors import InputError, SteelyardError
-from steelyard.native import kernel
 from steelyard.retrievers import BM25, RetrieverError
 
 RANK_BM25 = {"okapi": "BM25Okapi", "plus": "BM25Plus", "l": "BM25L"}
@@ -20,7 +20,7 @@ VARIANTS = ("okapi", "plus", "l", "lucene", "robertson", "atire")
 
 
 def reference(variant: str, documents: list[list[str]], **constants: float) -> Any:
-    return getattr(pytest.importorskip("rank_bm25"), RANK_BM25[variant])(documents, **constants)
+    return getattr(import_peer("rank_bm25"), RANK_BM25[variant])(documents, **constants)
 
 
 def all_scores(bm25: BM25, query: str, size: int) -> np.ndarray:
@@ -59,7 +59,7 @@ def test_scores_are_rank_bm25s_to_the_last_bit(
 
 
 @pytest.mark.parametrize("variant", RANK_BM25)
-@pytest.mark.parametrize("name", ["cranfield", pytest.param("scifact", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["demo", "cranfield", pytest.param("scifact", marks=pytest.mark.slow)])
 def test_real_collections_score_as_rank_bm25(
     variant: Any, name: str, form: str, collection: Callable[[str], Any]
 ) -> None:
@@ -75,10 +75,11 @@ def test_real_collections_score_as_rank_bm25(
         assert [score for _, score in found] == expected[order].tolist()
 
 
+@pytest.mark.parametrize("name", ["demo", "cranfield"])
 @pytest.mark.parametrize("variant", ["lucene", "robertson", "atire"])
-def test_scores_are_bm25s(variant: Any, form: str, collection: Callable[[str], Any]) -> None:
-    bm25s = pytest.importorskip("bm25s")
-    data = collection("cranfield")
+def test_scores_are_bm25s(variant: Any, name: str, form: str, collection: Callable[[str], Any]) -> None:
+    bm25s = import_peer("bm25s")
+    data = collection(name)
     texts = list(data.corpus.values())
     peer = bm25s.BM25(method=variant, dtype="float64")
     peer.index([text.split() for text in texts], show_progress=False)
@@ -89,7 +90,7 @@ def test_scores_are_bm25s(variant: Any, form: str, collection: Callable[[str], A
         assert all_scores(bm25, query, len(texts)) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.skipif(kernel() is None, reason="the native kernel is not built, or STEELYARD_NATIVE is 0")
+@needs_kernel
 @pytest.mark.parametrize("variant", VARIANTS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
@@ -108,7 +109,7 @@ def test_native_and_portable_answers_are_equal(
     assert native == portable
 
 
-@pytest.mark.skipif(kernel() is None, reason="the native kernel is not built, or STEELYARD_NATIVE is 0")
+@needs_kernel
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_native_and_portable_agree_over_many_blocks(variant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(5)

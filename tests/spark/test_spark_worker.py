@@ -8,12 +8,13 @@ import pytest
 from spark_data import judgments, run
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.dialects import dialect
 from steelyard.evaluation import named_measures
 from steelyard.options import Policies
 
-pytest.importorskip("pyspark")
-pa = pytest.importorskip("pyarrow")
+import_peer("pyspark")
+pa = import_peer("pyarrow")
 pytestmark = pytest.mark.spark
 
 from steelyard.spark.plan import Task  # noqa: E402

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
+from needs import import_peer
 from steelyard.errors import InputError, PolicyError
 from steelyard.statistics import agreement as ag
 
@@ -31,7 +32,7 @@ def random_ranks(seed: int, items: int = 0) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("weights", [None, "linear", "quadratic"])
 def test_kappa_equals_scikit_learn(weights: ag.Weights | None) -> None:
-    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+    metrics = import_peer("sklearn.metrics")
     compared = 0
     for seed in range(400):
         a, b = random_grades(seed)
@@ -46,7 +47,7 @@ def test_kappa_equals_scikit_learn(weights: ag.Weights | None) -> None:
 
 @pytest.mark.parametrize("level", ag.LEVELS)
 def test_alpha_equals_krippendorff_with_gaps(level: ag.Level) -> None:
-    peer = pytest.importorskip("krippendorff", reason="krippendorff is not installed")
+    peer = import_peer("krippendorff")
     compared = 0
     for seed in range(1000):
         rng = np.random.default_rng(seed)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from needs import import_peer
 from steelyard.errors import PolicyError
 from steelyard.statistics import CORRECTIONS, adjust
 
-multitest = pytest.importorskip("statsmodels.stats.multitest", reason="statsmodels is not installed")
+multitest = import_peer("statsmodels.stats.multitest")
 
 P_VALUES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30)
 THEIR_NAMES = {"bonferroni": "bonferroni", "holm": "holm", "bh": "fdr_bh"}

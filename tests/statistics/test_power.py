@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from needs import import_peer
 from steelyard.statistics import (
     PowerResult,
     detectable_effect,
@@ -20,7 +21,7 @@ from steelyard.statistics import (
 @pytest.mark.parametrize("n", [2, 5, 20, 60, 500, 6980])
 @pytest.mark.parametrize("effect", [0.01, 0.1, 0.5, 2.0])
 def test_power_equals_statsmodels(n: int, effect: float) -> None:
-    peer = pytest.importorskip("statsmodels.stats.power", reason="statsmodels is not installed")
+    peer = import_peer("statsmodels.stats.power")
     theirs = peer.TTestPower().power(effect, n, 0.05, alternative="two-sided")
     if math.isnan(theirs):  # the chance of a miss is too small for their sum
         assert power_of_t(effect, n) > 1.0 - 1e-9

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import stats
 
+from needs import SHARED, needs_shared
 from steelyard.errors import InputError
 from steelyard.statistics.prediction_powered import (
     PredictionPowered,
@@ -18,8 +18,7 @@ from steelyard.statistics.prediction_powered import (
 )
 
 Array = npt.NDArray[np.float64]
-DATA = Path(__file__).parents[2].parent / "shared" / "data" / "dl2019"
-needs_data = pytest.mark.skipif(not DATA.exists(), reason="no ../shared")
+DATA = SHARED / "dl2019"
 
 
 def masked(y: Array, n: int) -> Array:
@@ -206,7 +205,7 @@ def dl2019() -> dict[str, Array]:
     return scores
 
 
-@needs_data
+@needs_shared
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [10, 20])
 @pytest.mark.parametrize("judge", ["umbrela-gpt4", "query-similarity-llama3-8b"])

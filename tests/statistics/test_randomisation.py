@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from needs import import_peer
 from steelyard.errors import InputError
 from steelyard.statistics import (
     arrays,
@@ -82,7 +83,7 @@ def test_equal_statistics_count_as_reached_despite_rounding() -> None:
 
 
 def test_the_same_bits_for_any_number_of_threads_and_any_tiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = pytest.importorskip("threadpoolctl", reason="threadpoolctl is not installed")
+    threads = import_peer("threadpoolctl")
     d = np.random.default_rng(3).normal(0.02, 1.0, (7, 1500))
     with threads.threadpool_limits(1):
         alone = permutation_tests(d, permutations=3000, seed=11)

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard import Qrels, Run, evaluate, parse
 from steelyard.errors import InputError
+from steelyard.evaluation import evaluate
+from steelyard.measures.grammar import parse
+from steelyard.qrels import Qrels
+from steelyard.run import Run
 
 Pairs = list[tuple[str, str]]
 """(query id, document id), most useful first."""

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from steelyard import Run
 from steelyard.errors import InputError, MeasureError
 from steelyard.judging.candidates import Candidates, Judged, Pairs, judged_grades
+from steelyard.run import Run
 from steelyard.statistics.sampled import ESTIMATORS, Jackknifed, SampledPool, jackknife, sampled_interval
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+
+from needs import import_peer
 
 CORPUS = {
     "d1": "the red fox runs through the forest",
@@ -30,17 +30,8 @@ def corpus() -> dict[str, str]:
 
 @pytest.fixture
 def library() -> Callable[[str], ModuleType]:
-    """Imports a library without its warnings, or skips."""
-
-    def load(name: str) -> ModuleType:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                return import_module(name)
-            except ImportError as error:
-                pytest.skip(f"{name} is not installed ({error}): pip install --group adapters")
-
-    return load
+    """Imports a library, or skips the test; warnings that the library raises at import are ignored."""
+    return import_peer
 
 
 class Service:

@@ -1,0 +1,136 @@
+"""The table 'Layers' of CONTRIBUTING.md holds: no import goes up, no import is circular, only cli/ prints and exits."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "steelyard"
+SURFACE = "__init__.py"
+"""The public surface: it names modules of every layer and loads them when they are used."""
+
+RENDERING = {("listing.py", "report/"), ("scores.py", "report/"), ("comparison/", "report/")}
+"""Results and listings render themselves: they import report/ inside the methods that do so."""
+
+
+def layers() -> dict[str, int]:
+    """Every entry of the table, a module or a package, and the number of its layer; 0 is the lowest."""
+    section = (
+        (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("\n## Layers\n")[2].partition("\n## ")[0]
+    )
+    rows = [row.split("|")[2] for row in section.splitlines() if row.startswith("| ")][1:]
+    return {entry: layer for layer, entries in enumerate(rows) for entry in re.findall(r"`([^`]+)`", entries)}
+
+
+LAYERS = layers()
+MODULES = {
+    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")
+}
+
+
+def entry_of(file: str) -> str:
+    """The entry of the table that a module belongs to: the most specific one."""
+    return max((entry for entry in LAYERS if file.startswith(entry)), key=len, default="")
+
+
+def layer_of(file: str) -> int:
+    return LAYERS[entry_of(file)]
+
+
+def file_of(module: str) -> str | None:
+    """The file of a module of the package, or None."""
+    inside = module.removeprefix("steelyard.").replace(".", "/")
+    return next((file for file in (f"{inside}.py", f"{inside}/__init__.py") if file in MODULES), None)
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def nodes(tree: ast.AST, *, at_load: bool) -> Iterator[ast.AST]:
+    """The nodes of a module; with `at_load`, those that are executed when it is imported."""
+    deferred = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    for child in ast.iter_child_nodes(tree):
+        if at_load and (isinstance(child, deferred) or is_type_checking(child)):
+            continue
+        yield child
+        yield from nodes(child, at_load=at_load)
+
+
+def imports(file: str, *, at_load: bool = False) -> set[str]:
+    """The modules of the package that a module imports."""
+    names: list[str] = []
+    for node in nodes(MODULES[file], at_load=at_load):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno} has a relative import"
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            names += [name if file_of(name) else node.module or "" for name in whole]
+    return {found for found in map(file_of, names) if found}
+
+
+def test_every_module_has_a_layer_and_every_entry_exists():
+    assert [file for file in MODULES if file != SURFACE and not entry_of(file)] == [], (
+        "add it to the table 'Layers' of CONTRIBUTING.md"
+    )
+    assert [entry for entry in LAYERS if not (PACKAGE / entry).exists()] == []
+
+
+def test_no_import_goes_up():
+    up = [
+        f"{file} imports {other}, which is in a higher layer"
+        for file in sorted(MODULES.keys() - {SURFACE})
+        for other in sorted(imports(file))
+        if layer_of(other) > layer_of(file)
+        and not ((entry_of(file), entry_of(other)) in RENDERING and other not in imports(file, at_load=True))
+    ]
+    assert up == []
+
+
+def test_no_module_imports_the_public_surface():
+    found = [
+        f"{file}:{node.lineno} imports {alias.name} from steelyard; import it from its own module"
+        for file in sorted(MODULES.keys() - {SURFACE})
+        for node in nodes(MODULES[file], at_load=False)
+        if isinstance(node, ast.ImportFrom) and node.module == "steelyard"
+        for alias in node.names
+        if not file_of(f"steelyard.{alias.name}") and alias.name != "_kernel"
+    ]
+    assert found == []
+
+
+def test_no_import_is_circular():
+    graph = {file: imports(file, at_load=True) - {file} for file in MODULES}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError("modules import each other: " + " <- ".join(error.args[1])) from None
+
+
+def test_statistics_know_nothing_of_retrieval():
+    used = {other for file in MODULES if entry_of(file) == "statistics/" for other in imports(file)}
+    other = {file for file in used if entry_of(file) != "statistics/"}
+    assert other <= {"errors.py", "wording.py", "checks.py", "notes.py", "lazy.py", "version.py"}
+
+
+def test_measures_know_nothing_of_files():
+    used = {entry_of(other) for file in MODULES if entry_of(file) == "measures/" for other in imports(file)}
+    assert "alignment/" in used
+    assert used.isdisjoint({"io/", "datasets/", "run.py", "qrels.py"})
+
+
+def test_only_the_command_line_prints_and_exits():
+    names = ("print", "sys.exit", "SystemExit", "sys.stdout", "sys.stderr")
+    found = [
+        f"{file}:{node.lineno} uses {ast.unparse(node)}"
+        for file, tree in MODULES.items()
+        if entry_of(file) not in ("cli/", "__main__.py")
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in names
+    ]
+    assert found == []
