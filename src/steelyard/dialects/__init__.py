@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import MeasureError, did_you_mean
-from steelyard.lazy import CallableModule
+from steelyard.lazy import make_callable
 from steelyard.listing import Listing
 from steelyard.measures.grammar import Measure, build, find, parse, split
 from steelyard.measures.registry import definitions, folded
@@ -208,5 +208,4 @@ def listing() -> Listing[Dialect]:
     )
 
 
-called = "steelyard.dialects:listing"
-sys.modules[__name__].__class__ = CallableModule
+make_callable(__name__, "steelyard.dialects:listing")

@@ -5,8 +5,9 @@ Names are loaded when first used: a clean TREC file needs little of this.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from steelyard.io.detect import Detected as Detected
@@ -23,25 +24,19 @@ if TYPE_CHECKING:
     from steelyard.io.validate import Validation as Validation
     from steelyard.io.validate import validate_file as validate_file
 
-_HOMES = {
-    "detect": ("Detected", "sniff"),
-    "reading": (
-        "Converted",
-        "convert",
-        "read_qrels",
-        "read_run",
-        "write_qrels",
-        "write_run",
-    ),
-    "registry": ("Format", "formats"),
-    "validate": ("Finding", "Validation", "validate_file"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = sorted(_HOME_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "detect": ("Detected", "sniff"),
+        "reading": (
+            "Converted",
+            "convert",
+            "read_qrels",
+            "read_run",
+            "write_qrels",
+            "write_run",
+        ),
+        "registry": ("Format", "formats"),
+        "validate": ("Finding", "Validation", "validate_file"),
+    },
+)
