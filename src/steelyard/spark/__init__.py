@@ -1,8 +1,8 @@
 """The same evaluation on a Spark cluster: frames in, the same numbers out.
 
-The workers put each query's rows together, make alignments of them and measure those, by the same
-code as `steelyard.evaluate`; only counts and values travel back. Names are loaded when first used:
-a worker says how many threads it wants before it loads what would take them all.
+Workers collect the rows of each query, align them and compute the measures with the same code as
+`steelyard.evaluate`; only counts and values return to the driver. Names are loaded when first used, because a
+worker has to limit its threads before polars is imported.
 """
 
 from __future__ import annotations
