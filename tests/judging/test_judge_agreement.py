@@ -13,8 +13,8 @@ import pytest
 import steelyard as sy
 from steelyard.errors import InputError
 from steelyard.judging.agreement import Agreement, agreement
-from steelyard.judging.report import grades_verdict, ranking_verdict
 from steelyard.judging.judgments import Judgments
+from steelyard.judging.report import grades_verdict, ranking_verdict
 from steelyard.statistics.agreement import cohen_kappa
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "dl2019"

@@ -375,7 +375,7 @@ def test_all_labels_of_a_published_judge_come_back(tmp_path, monkeypatch):
     (trio / "queries.jsonl").write_text("".join(json.dumps({"_id": q, "text": t}) + "\n" for q, t in queries))
     (trio / "corpus.jsonl").symlink_to(folder / "corpus.jsonl")
     whole = sy.Dataset.read(trio, judged=False)
-    run = {query: {doc: 1.0 for doc in docs} for query, docs in by_query(published).items()}
+    run = {query: dict.fromkeys(docs, 1.0) for query, docs in by_query(published).items()}
     large = pool({"all": run}, depth=1000)
     made = Prompt.of("graded")
     labels = {
