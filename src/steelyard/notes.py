@@ -213,9 +213,8 @@ SHOWN_PAIRS = 10
 
 @_wording("run-lacks-queries", "warning")
 def _run_lacks_queries(run: str, count: int, queries: int, examples: tuple[str, ...]) -> str:
-    shown = ", ".join(examples[:3]) + (", ..." if count > 3 else "")
     return (
-        f"run {run!r} has no value for {count:,} of {counted(queries, 'query', 'queries')} ({shown}); "
+        f"run {run!r} has no value for {count:,} of {counted(queries, 'query', 'queries')} ({_examples(count, examples)}); "
         f"comparisons with it leave {worded(count, 'that query', 'those queries')} out"
     )
 
@@ -291,3 +290,135 @@ def _missing_values(count: int, policy: str, first: str) -> str:
 def _repetitions(count: int, column: str, averaged: bool) -> str:
     what = f"{counted(count, 'repetition')} of each query (column {column!r})"
     return f"{what}: averaged before testing" if averaged else f"{what}: each is a block of its own"
+
+
+# Gate
+
+
+@_wording("gate-bench-rules", "info")
+def _gate_bench_rules(rules: tuple[str, ...]) -> str:
+    return f"from `gate:` in bench.yaml: {'; '.join(rules)}"
+
+
+@_wording("gate-one-run-checked", "info")
+def _gate_one_run_checked(run: str) -> str:
+    return f"only {run!r} was checked, the only run of the baseline; run='NAME' (--run NAME) checks another"
+
+
+@_wording("gate-other-run", "info")
+def _gate_other_run(run: str, baseline: str) -> str:
+    return f"run {run!r} is compared with {baseline!r}, the only run of the baseline"
+
+
+@_wording("gate-measure-not-checked", "info")
+def _gate_measure_not_checked(measure: str, reason: Literal["machine", "no values", "no direction"]) -> str:
+    if reason == "machine":
+        return f"{measure} depends on the machine and is not checked; write a rule to check it"
+    if reason == "no values":
+        return f"{measure} has no value for any query, in the result and in the baseline, and is not checked"
+    return f"{measure} is not checked: neither a higher nor a lower value is better"
+
+
+@_wording("gate-dialects-differ", "info")
+def _gate_dialects_differ(result: str, dialect: str, baseline: str, baseline_dialect: str) -> str:
+    return (
+        f"the dialect is {dialect} in {result} and {baseline_dialect} in {baseline}; "
+        "the measures that are compared have the same definition"
+    )
+
+
+@_wording("gate-versions-differ", "warning")
+def _gate_versions_differ(result: str, version: str, baseline: str, baseline_version: str) -> str:
+    return (
+        f"{result} was evaluated by Steelyard {version}, {baseline} by {baseline_version}; "
+        "write the baseline again if values changed that should not"
+    )
+
+
+@_wording("gate-datasets-differ", "warning")
+def _gate_datasets_differ(name: str, fingerprint: str, baseline_name: str, baseline_fingerprint: str) -> str:
+    return (
+        f"the dataset differs from that of the baseline ({name} {fingerprint}, {baseline_name} "
+        f"{baseline_fingerprint}): documents, queries or qrels changed"
+    )
+
+
+@_wording("gate-qrels-unknown", "warning")
+def _gate_qrels_unknown(source: str) -> str:
+    return f"{source} does not record its qrels; they are assumed to be the same"
+
+
+@_wording("gate-queries-missing", "warning")
+def _gate_queries_missing(run: str, count: int, queries: int, examples: tuple[str, ...]) -> str:
+    return f"{gate_queries_missing(run, count, queries, examples)} and {worded(count, 'is', 'are')} left out"
+
+
+def gate_queries_missing(run: str, count: int, queries: int, examples: tuple[str, ...]) -> str:
+    """The queries of the baseline that a run has no value for: a note if that is allowed, otherwise an error."""
+    return (
+        f"{count:,} of the {counted(queries, 'query', 'queries')} of the baseline {worded(count, 'has', 'have')} "
+        f"no value in run {run!r} ({_examples(count, examples)})"
+    )
+
+
+@_wording("gate-queries-new", "info")
+def _gate_queries_new(run: str, count: int, queries: int, shared: int, examples: tuple[str, ...]) -> str:
+    return (
+        f"{count:,} of the {counted(queries, 'query', 'queries')} of run {run!r} {worded(count, 'is', 'are')} not in "
+        f"the baseline ({_examples(count, examples)}); it is compared on the {shared:,} that both have"
+    )
+
+
+@_wording("gate-judgments-changed", "warning")
+def _gate_judgments_changed(count: int, queries: int, examples: tuple[str, ...]) -> str:
+    return f"{gate_judgments_changed(count, queries, examples)}: part of the change may come from the qrels"
+
+
+def gate_judgments_changed(count: int, queries: int, examples: tuple[str, ...]) -> str:
+    """The queries with other judgments than in the baseline: a note if that is allowed, otherwise an error."""
+    return (
+        f"{count:,} of {counted(queries, 'query', 'queries')} {worded(count, 'has', 'have')} other judgments than in "
+        f"the baseline ({_examples(count, examples)})"
+    )
+
+
+@_wording("gate-unknown-documents", "warning")
+def _gate_unknown_documents(run: str, count: int) -> str:
+    return f"run {run!r}: it returned {counted(count, 'document that is', 'documents that are')} not in the corpus"
+
+
+@_wording("gate-baseline-run-failed", "warning")
+def _gate_baseline_run_failed(run: str, failures: str) -> str:
+    return f"run {run!r} of the baseline: {failures}"
+
+
+@_wording("gate-values-unchanged", "warning")
+def _gate_values_unchanged(runs: tuple[str, ...]) -> str:
+    return f"every value checked equals that of the baseline: {listed(runs, SHOWN_NAMES)}; the bench may not have been run again"
+
+
+@_wording("gate-values-missing", "warning")
+def _gate_values_missing(run: str, measure: str, count: int) -> str:
+    return (
+        f"run {run!r} has no value of {measure} for {counted(count, 'query that has', 'queries that have')} one in the "
+        f"baseline; {worded(count, 'it is', 'they are')} left out"
+    )
+
+
+@_wording("gate-too-few-queries", "warning")
+def _gate_too_few_queries(rule: str, run: str, queries: int, kind: str, value: float) -> str:
+    return (
+        f"{rule}: {queries:,} queries of run {run!r} are too few: they would probably miss even a {kind} of {value:.4f}, "
+        "the whole value of the baseline"
+    )
+
+
+@_wording("gate-rule-direction", "warning")
+def _gate_rule_direction(rule: str, measure: str, better: Literal["more", "less"]) -> str:
+    direction = "higher" if better == "more" else "lower"
+    return f"{rule}: a {direction} value of {measure} is better; check the operator"
+
+
+def _examples(count: int, examples: tuple[str, ...]) -> str:
+    """The first three examples of a count."""
+    return ", ".join(examples[:3]) + (", ..." if count > 3 else "")

@@ -1,6 +1,6 @@
-"""The gate: may this be merged? Rules a result must keep, and a baseline it is held against. Called, it checks one.
+"""The gate: rules that a result must satisfy, and a baseline that it is compared with. `steelyard.gate()` checks one.
 
-Names are loaded when first used: the pytest plugin is imported at every start of pytest.
+Names are loaded when first used, because pytest imports the plugin at every start.
 """
 
 from __future__ import annotations
