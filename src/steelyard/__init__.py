@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from steelyard.bench.result import BenchResult
     from steelyard.bench.runner import bench
     from steelyard.comparison.compare import compare, compare_scores
+    from steelyard.comparison.lists import ListComparison
     from steelyard.comparison.result import Comparison
     from steelyard.coverage import Coverage
     from steelyard.datasets import Corpus, Dataset, Queries
@@ -55,6 +56,7 @@ __all__ = [
     "GateResult",
     "Identification",
     "InputError",
+    "ListComparison",
     "Measure",
     "MeasureError",
     "Note",
@@ -93,13 +95,14 @@ __all__ = [
 ]
 
 # bench, dialects, gate, measures and retrievers are packages that can be called.
-__getattr__, _, _ = lazy_names(
+__getattr__, __dir__, _ = lazy_names(
     __name__,
     {
         "bench.config": ("Bench",),
         "bench.folder": ("ResultFolder", "load_result"),
         "bench.result": ("BenchResult",),
         "comparison.compare": ("compare", "compare_scores"),
+        "comparison.lists": ("ListComparison",),
         "comparison.result": ("Comparison",),
         "coverage": ("Coverage",),
         "datasets": ("Corpus", "Dataset", "Queries"),
@@ -122,8 +125,5 @@ __getattr__, _, _ = lazy_names(
         "run": ("Run",),
         "scores": ("Scores",),
     },
+    __all__,
 )
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, Sequence[str]]
+    package: str, modules: Mapping[str, Sequence[str]], public: list[str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """The `__getattr__`, `__dir__` and `__all__` of a package whose names are loaded when first used.
 
-    `modules` lists the public names of each module of the package. A module of the package that was not
-    imported yet is also found by its name.
+    `modules` lists the names of each module of the package; `public` are all public names, if there are others. A
+    module of the package that was not imported yet is also found by its name.
     """
     module_of = {name: module for module, names in modules.items() for name in names}
-    public = sorted(module_of)
+    names_shown = sorted(public or module_of)
 
     def load(name: str) -> Any:
         if name in module_of:
@@ -33,7 +33,7 @@ def lazy_names(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return import_module(f"{package}.{name}")
 
-    return load, lambda: public, public
+    return load, lambda: names_shown, names_shown
 
 
 def _is_module(name: str) -> bool:

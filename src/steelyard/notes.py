@@ -50,9 +50,7 @@ class Note:
             "code": self.code,
             "severity": self.severity,
             "text": str(self),
-            "values": {
-                name: list(value) if isinstance(value, tuple) else value for name, value in self.values
-            },
+            "values": {name: _as_list(value) for name, value in self.values},
         }
 
 
@@ -60,20 +58,41 @@ def note(code: str, **values: Any) -> Note:
     """A note. Lists are kept as tuples, so that equal notes are equal keys."""
     if code not in _WORDINGS:
         raise KeyError(f"no wording for the note {code!r}; add one to steelyard/notes.py")
-    return Note(code, tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in values.items()))
+    return Note(code, tuple((name, _as_tuple(value)) for name, value in values.items()))
 
 
-def note_from_dict(made: Mapping[str, Any]) -> Note:
-    """The note that `to_dict` wrote; one with a code that this version does not know keeps its text."""
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _as_list(value: Any) -> Any:
+    return list(map(_as_list, value)) if isinstance(value, tuple) else value
+
+
+def note_from_dict(made: Mapping[str, Any] | str) -> Note:
+    """The note that `to_dict` wrote. A text, or a code that this version does not know, becomes a note with that text.
+
+    >>> str(note_from_dict("written by an old version"))
+    'written by an old version'
+    """
+    if isinstance(made, str):
+        return note("text", text=made)
     if made.get("code") in _WORDINGS:
         return note(str(made["code"]), **made.get("values", {}))
     return note("text", text=str(made.get("text", "")))
 
 
 def sentence(said: Note) -> str:
-    """A note as a sentence: a capital letter first, a full stop last."""
+    """A note as a sentence: a capital letter first, unless it starts with a name, and a full stop last.
+
+    >>> sentence(note("text", text="nDCG@10 is 0")), sentence(note("text", text="no value"))
+    ('nDCG@10 is 0.', 'No value.')
+    """
     text = str(said)
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+    first = text.split(maxsplit=1)[0] if text else ""
+    if first.isalpha() and first.islower():
+        text = f"{text[:1].upper()}{text[1:]}"
+    return f"{text.rstrip('.')}."
 
 
 def by_severity(notes: Iterable[Note]) -> list[Note]:
@@ -292,6 +311,113 @@ def _repetitions(count: int, column: str, averaged: bool) -> str:
     return f"{what}: averaged before testing" if averaged else f"{what}: each is a block of its own"
 
 
+# Bench
+
+
+@_wording("no-qrels", "warning")
+def _no_qrels(command: str) -> str:
+    return (
+        "the dataset has no qrels, so the retrievers were run and not evaluated; their lists, times and agreement are "
+        f"reported. `{command}` selects documents to judge"
+    )
+
+
+@_wording("dataset-error", "error")
+def _dataset_error(kind: str, text: str) -> str:
+    return text
+
+
+@_wording("answers-cached", "info")
+def _answers_cached(runs: tuple[str, ...]) -> str:
+    return f"answers and times from the cache: {', '.join(runs)}"
+
+
+@_wording("retriever-failed", "warning")
+def _retriever_failed(run: str, failed: int, queries: int, query: str, error: str) -> str:
+    return f"retriever {run} failed on {failed:,} of {queries:,} queries (the first, {query}: {error})"
+
+
+@_wording("unknown-documents", "warning")
+def _unknown_documents(
+    run: str, count: int, examples: tuple[str, ...], corpus: tuple[str, ...], id_hint: str | None
+) -> str:
+    text = (
+        f"retriever {run} returned {counted(count, 'document that is', 'documents that are')} not in the corpus: "
+        f"it has {', '.join(map(repr, examples))}, the corpus {', '.join(map(repr, corpus))}"
+    )
+    if id_hint is None:
+        return text
+    if id_hint == "hash":
+        return f"{text}. The texts are in the corpus: set `id: hash`"
+    return f"{text}. The ids of the corpus are in {id_hint}: set `id: {id_hint}`"
+
+
+@_wording("files-removed", "info")
+def _files_removed(folder: str, runs: tuple[str, ...], answers: int) -> str:
+    files = ", ".join([*runs, *([f"{counted(answers, 'file')} of old answers"] if answers else [])])
+    return f"removed from {folder}, because this bench does not have them: {files}"
+
+
+@_wording("chunkings-have-own-qrels", "info")
+def _chunkings_have_own_qrels() -> str:
+    return "every run is evaluated with the qrels of its own chunking"
+
+
+@_wording("queries-not-run", "warning")
+def _queries_not_run(count: int, queries: int, examples: tuple[str, ...]) -> str:
+    return (
+        f"{count:,} of {counted(queries, 'query', 'queries')} {worded(count, 'has', 'have')} no judgment and "
+        f"{worded(count, 'was', 'were')} not run ({_examples(count, tuple(map(repr, examples)))})"
+    )
+
+
+@_wording("judged-queries-not-in-dataset", "warning")
+def _judged_queries_not_in_dataset(count: int, examples: tuple[str, ...]) -> str:
+    shown = _examples(count, tuple(map(repr, examples)))
+    return f"{counted(count, 'judged query is', 'judged queries are')} not in the dataset ({shown})"
+
+
+@_wording("chunkings-evidence", "info")
+def _chunkings_evidence(chunkings: tuple[str, ...], every: bool, texts: tuple[str, ...]) -> str:
+    return f"on {'every chunking' if every else listed(chunkings)}: {'; '.join(texts)}"
+
+
+@_wording("chunkings-text-read", "warning")
+def _chunkings_text_read(
+    measure: str,
+    favours: bool,
+    depth: int,
+    runs: tuple[tuple[str, str, float], ...],
+    budget: str,
+    measured: bool,
+) -> str:
+    what = "favours large chunks" if favours else "does not count how much text is read"
+    read = listed([f"{tokens:,.0f} with {run} ({place})" for run, place, tokens in runs])
+    advice = "put it first to rank by it" if measured else "put it first among the measures to rank by it"
+    return (
+        f"ranking by {measure} {what}: the first {depth} documents have, in tokens per query, {read}. {budget} gives every run "
+        f"the same amount of text: {advice}"
+    )
+
+
+@_wording("result-file-missing", "warning")
+def _result_file_missing(file: str, what: str) -> str:
+    return f"the folder has no readable {file}: {what} are shown by their ids"
+
+
+@_wording("result-slices-missing", "warning")
+def _result_slices_missing(column: str) -> str:
+    return f"the column {column!r} of the queries is not in the folder: there are no slices by it"
+
+
+@_wording("result-means-differ", "warning")
+def _result_means_differ(count: int, version: str, examples: tuple[str, ...]) -> str:
+    return (
+        f"{counted(count, 'mean differs', 'means differ')} from those that Steelyard {version} recorded "
+        f"({_examples(count, examples)}): the folder was changed, or this version measures differently"
+    )
+
+
 # Gate
 
 
@@ -313,10 +439,10 @@ def _gate_other_run(run: str, baseline: str) -> str:
 @_wording("gate-measure-not-checked", "info")
 def _gate_measure_not_checked(measure: str, reason: Literal["machine", "no values", "no direction"]) -> str:
     if reason == "machine":
-        return f"{measure} depends on the machine and is not checked; write a rule to check it"
+        return f"the measure {measure} depends on the machine and is not checked; write a rule to check it"
     if reason == "no values":
-        return f"{measure} has no value for any query, in the result and in the baseline, and is not checked"
-    return f"{measure} is not checked: neither a higher nor a lower value is better"
+        return f"the measure {measure} has no value for any query, in the result and in the baseline, and is not checked"
+    return f"the measure {measure} is not checked: neither a higher nor a lower value is better"
 
 
 @_wording("gate-dialects-differ", "info")
@@ -408,7 +534,7 @@ def _gate_values_missing(run: str, measure: str, count: int) -> str:
 @_wording("gate-too-few-queries", "warning")
 def _gate_too_few_queries(rule: str, run: str, queries: int, kind: str, value: float) -> str:
     return (
-        f"{rule}: {queries:,} queries of run {run!r} are too few: they would probably miss even a {kind} of {value:.4f}, "
+        f"the rule `{rule}`: {queries:,} queries of run {run!r} are too few: they would probably miss even a {kind} of {value:.4f}, "
         "the whole value of the baseline"
     )
 
@@ -416,7 +542,7 @@ def _gate_too_few_queries(rule: str, run: str, queries: int, kind: str, value: f
 @_wording("gate-rule-direction", "warning")
 def _gate_rule_direction(rule: str, measure: str, better: Literal["more", "less"]) -> str:
     direction = "higher" if better == "more" else "lower"
-    return f"{rule}: a {direction} value of {measure} is better; check the operator"
+    return f"the rule `{rule}`: a {direction} value of {measure} is better; check the operator"
 
 
 def _examples(count: int, examples: tuple[str, ...]) -> str:

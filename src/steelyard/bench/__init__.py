@@ -1,4 +1,4 @@
-"""The bench: runs retrievers over a dataset, times, measures and compares them. Called, it runs one."""
+"""The bench: retrievers run over a dataset, timed, evaluated and compared. `steelyard.bench()` runs one."""
 
 from __future__ import annotations
 

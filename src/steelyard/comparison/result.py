@@ -17,7 +17,7 @@ from steelyard.comparison.leaderboard import (
     order_of,
     verdict_of,
 )
-from steelyard.comparison.movers import RankedLists, Mover, RunMovers, movers, movers_by_run
+from steelyard.comparison.movers import Mover, RankedLists, RunMovers, movers, movers_by_run
 from steelyard.comparison.pairs import Pair, disagreement_notes, pairs_of, untested_notes
 from steelyard.comparison.scores import ScoreTable, label
 from steelyard.comparison.slices import Slice, reversal_notes, slices_of

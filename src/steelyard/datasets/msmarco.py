@@ -13,7 +13,7 @@ from steelyard.datasets.corpus import CorpusBuilder
 from steelyard.datasets.dataset import assemble
 from steelyard.datasets.queries import QueriesBuilder
 from steelyard.datasets.reading import find_file, listing, required_file
-from steelyard.errors import InputError, did_you_mean
+from steelyard.errors import InputError, NoQrelsError, did_you_mean
 from steelyard.io.files import bare_name
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
@@ -71,7 +71,7 @@ def _of_split(folder: Path, kind: str, split: str | None, named: str | None) -> 
         return next(iter(there.values()))
     splits = ", ".join(name for name in there if name)
     if not there:
-        raise InputError(
+        raise (NoQrelsError if kind == "qrels" else InputError)(
             f"{folder} has no {kind}.tsv: name the file ({kind}=...). It holds {listing(folder)}."
         )
     if split is None:

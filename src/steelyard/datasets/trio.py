@@ -17,7 +17,7 @@ from steelyard.datasets.dataset import assemble, qrels_of_rows
 from steelyard.datasets.fields import Finding
 from steelyard.datasets.queries import QueriesBuilder
 from steelyard.datasets.reading import find_file, listing, required_file
-from steelyard.errors import InputError, did_you_mean
+from steelyard.errors import InputError, NoQrelsError, did_you_mean
 from steelyard.io.files import bare_name
 from steelyard.qrels import Qrels
 
@@ -198,7 +198,7 @@ def _judgments_file(folder: Path, split: str | None, named: str | None) -> tuple
         raise InputError(
             f"{folder} has judgments of {', '.join(sorted(splits))} and none of test: say which (split=...)."
         )
-    raise InputError(
+    raise NoQrelsError(
         f"{folder} has no judgments: expected qrels.tsv, qrels/test.tsv or qrels_test.tsv, or one that is named: "
         f"qrels=... in Python, {{path: {folder}, qrels: FILE}} for the dataset in bench.yaml and on the command line. "
         f"It holds {listing(folder)}. Where `evidence` judges in bench.yaml none is needed, nor with judged=False in Python."

@@ -157,7 +157,7 @@ def query_notes(
     notes = []
     missing = [query for query in other if query not in known]
     if missing:
-        values = {
+        values: dict[str, Any] = {
             "run": run,
             "count": len(missing),
             "queries": len(other),
