@@ -1,4 +1,4 @@
-"""Without the extra: `import steelyard` does not need pyspark, and steelyard.spark says how to get it."""
+"""Without the extra: `import steelyard` does not need pyspark, and the error of steelyard.spark names the extra."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import subprocess
 import sys
 
 
-def said(code: str) -> str:
+def output_of(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
-def test_pyspark_is_not_loaded_unless_asked_for():
+def test_pyspark_is_not_imported_unless_needed():
     assert (
-        said("import sys, steelyard as sy; sy.evaluate; sy.compare; print('pyspark' in sys.modules)")
+        output_of("import sys, steelyard as sy; sy.evaluate; sy.compare; print('pyspark' in sys.modules)")
         == "False"
     )
 
 
-def test_without_pyspark_the_error_says_what_to_install():
+def test_error_without_pyspark_names_the_extra():
     code = """
 import sys
 sys.modules["pyspark"] = None
@@ -28,4 +28,4 @@ try:
 except ImportError as error:
     print(isinstance(error, sy.SteelyardError), error)
 """
-    assert said(code) == "True steelyard.spark needs the package pyspark: pip install 'steelyard[spark]'"
+    assert output_of(code) == "True steelyard.spark needs the package pyspark: pip install 'steelyard[spark]'"

@@ -6,19 +6,17 @@ Names are loaded when first used, so `import steelyard` costs little.
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from steelyard.lazy import lazy_names
 from steelyard.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from steelyard.bench.config import Bench
     from steelyard.bench.folder import ResultFolder, load_result
     from steelyard.bench.result import BenchResult
     from steelyard.bench.runner import bench
     from steelyard.comparison.compare import compare, compare_scores
+    from steelyard.comparison.lists import ListComparison
     from steelyard.comparison.result import Comparison
     from steelyard.coverage import Coverage
     from steelyard.datasets import Corpus, Dataset, Queries
@@ -58,6 +56,7 @@ __all__ = [
     "GateResult",
     "Identification",
     "InputError",
+    "ListComparison",
     "Measure",
     "MeasureError",
     "Note",
@@ -95,52 +94,36 @@ __all__ = [
     "tune",
 ]
 
-_MODULES = {
-    "bench.config": ("Bench",),
-    "bench.folder": ("ResultFolder", "load_result"),
-    "bench.result": ("BenchResult",),
-    "comparison.compare": ("compare", "compare_scores"),
-    "comparison.result": ("Comparison",),
-    "coverage": ("Coverage",),
-    "datasets": ("Corpus", "Dataset", "Queries"),
-    "dialects": ("Dialect",),
-    "dialects.explain": ("Explanation", "explain"),
-    "dialects.identify": ("Identification", "identify"),
-    "dialects.reconcile": ("Reconciliation", "reconcile"),
-    "errors": ("InputError", "MeasureError", "PackageError", "PolicyError", "SteelyardError"),
-    "evaluation": ("evaluate",),
-    "evidence": ("Evidence", "RollUp"),
-    "fusion.fuse": ("fuse",),
-    "fusion.tune": ("Tuned", "tune"),
-    "gate.baseline": ("save_baseline",),
-    "gate.result": ("GateResult",),
-    "io": ("convert", "formats"),
-    "measures.grammar": ("Measure", "parse"),
-    "notes": ("Note",),
-    "qrels": ("Qrels",),
-    "retrievers.base": ("Retriever", "RetrieverError"),
-    "run": ("Run",),
-    "scores": ("Scores",),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        value = getattr(import_module(f"steelyard.{_MODULE_OF[name]}"), name)
-        globals()[name] = value
-        return value
-    if name.startswith("_") or not _is_module(name):
-        raise AttributeError(f"module 'steelyard' has no attribute {name!r}")
-    # bench, dialects, gate, measures and retrievers are packages that can be called.
-    return import_module(f"steelyard.{name}")
-
-
-def _is_module(name: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(f"steelyard.{name}") is not None
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# bench, dialects, gate, measures and retrievers are packages that can be called.
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        "bench.config": ("Bench",),
+        "bench.folder": ("ResultFolder", "load_result"),
+        "bench.result": ("BenchResult",),
+        "comparison.compare": ("compare", "compare_scores"),
+        "comparison.lists": ("ListComparison",),
+        "comparison.result": ("Comparison",),
+        "coverage": ("Coverage",),
+        "datasets": ("Corpus", "Dataset", "Queries"),
+        "dialects": ("Dialect",),
+        "dialects.explain": ("Explanation", "explain"),
+        "dialects.identify": ("Identification", "identify"),
+        "dialects.reconcile": ("Reconciliation", "reconcile"),
+        "errors": ("InputError", "MeasureError", "PackageError", "PolicyError", "SteelyardError"),
+        "evaluation": ("evaluate",),
+        "evidence": ("Evidence", "RollUp"),
+        "fusion.fuse": ("fuse",),
+        "fusion.tune": ("Tuned", "tune"),
+        "gate.baseline": ("save_baseline",),
+        "gate.result": ("GateResult",),
+        "io": ("convert", "formats"),
+        "measures.grammar": ("Measure", "parse"),
+        "notes": ("Note",),
+        "qrels": ("Qrels",),
+        "retrievers.base": ("Retriever", "RetrieverError"),
+        "run": ("Run",),
+        "scores": ("Scores",),
+    },
+    __all__,
+)

@@ -34,6 +34,10 @@ class FixedColumnsError(InputError):
     """Columns were named of a file that has none to name: its form is fixed."""
 
 
+class NoQrelsError(InputError):
+    """A dataset without qrels, where qrels are needed."""
+
+
 class MeasureError(SteelyardError):
     """A measure, dialect or parameter that does not exist or does not fit."""
 

@@ -50,9 +50,7 @@ class Note:
             "code": self.code,
             "severity": self.severity,
             "text": str(self),
-            "values": {
-                name: list(value) if isinstance(value, tuple) else value for name, value in self.values
-            },
+            "values": {name: _as_list(value) for name, value in self.values},
         }
 
 
@@ -60,20 +58,41 @@ def note(code: str, **values: Any) -> Note:
     """A note. Lists are kept as tuples, so that equal notes are equal keys."""
     if code not in _WORDINGS:
         raise KeyError(f"no wording for the note {code!r}; add one to steelyard/notes.py")
-    return Note(code, tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in values.items()))
+    return Note(code, tuple((name, _as_tuple(value)) for name, value in values.items()))
 
 
-def note_from_dict(made: Mapping[str, Any]) -> Note:
-    """The note that `to_dict` wrote; one with a code that this version does not know keeps its text."""
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _as_list(value: Any) -> Any:
+    return list(map(_as_list, value)) if isinstance(value, tuple) else value
+
+
+def note_from_dict(made: Mapping[str, Any] | str) -> Note:
+    """The note that `to_dict` wrote. A text, or a code that this version does not know, becomes a note with that text.
+
+    >>> str(note_from_dict("written by an old version"))
+    'written by an old version'
+    """
+    if isinstance(made, str):
+        return note("text", text=made)
     if made.get("code") in _WORDINGS:
         return note(str(made["code"]), **made.get("values", {}))
     return note("text", text=str(made.get("text", "")))
 
 
 def sentence(said: Note) -> str:
-    """A note as a sentence: a capital letter first, a full stop last."""
+    """A note as a sentence: a capital letter first, unless it starts with a name, and a full stop last.
+
+    >>> sentence(note("text", text="nDCG@10 is 0")), sentence(note("text", text="no value"))
+    ('nDCG@10 is 0.', 'No value.')
+    """
     text = str(said)
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+    first = text.split(maxsplit=1)[0] if text else ""
+    if first.isalpha() and first.islower():
+        text = f"{text[:1].upper()}{text[1:]}"
+    return f"{text.rstrip('.')}."
 
 
 def by_severity(notes: Iterable[Note]) -> list[Note]:
@@ -346,9 +365,8 @@ SHOWN_PAIRS = 10
 
 @_wording("run-lacks-queries", "warning")
 def _run_lacks_queries(run: str, count: int, queries: int, examples: tuple[str, ...]) -> str:
-    shown = ", ".join(examples[:3]) + (", ..." if count > 3 else "")
     return (
-        f"run {run!r} has no value for {count:,} of {counted(queries, 'query', 'queries')} ({shown}); "
+        f"run {run!r} has no value for {count:,} of {counted(queries, 'query', 'queries')} ({_examples(count, examples)}); "
         f"comparisons with it leave {worded(count, 'that query', 'those queries')} out"
     )
 
@@ -714,3 +732,242 @@ def _fused_weight_0(run: str) -> str:
 @_wording("fusion-norm-not-tried", "info")
 def _fusion_norm_not_tried(norm: str, reason: str) -> str:
     return f"norm={norm} was not tried: {reason.rstrip('.')}"
+
+
+# Bench
+
+
+@_wording("no-qrels", "warning")
+def _no_qrels(command: str) -> str:
+    return (
+        "the dataset has no qrels, so the retrievers were run and not evaluated; their lists, times and agreement are "
+        f"reported. `{command}` selects documents to judge"
+    )
+
+
+@_wording("dataset-error", "error")
+def _dataset_error(kind: str, text: str) -> str:
+    return text
+
+
+@_wording("answers-cached", "info")
+def _answers_cached(runs: tuple[str, ...]) -> str:
+    return f"answers and times from the cache: {', '.join(runs)}"
+
+
+@_wording("retriever-failed", "warning")
+def _retriever_failed(run: str, failed: int, queries: int, query: str, error: str) -> str:
+    return f"retriever {run} failed on {failed:,} of {queries:,} queries (the first, {query}: {error})"
+
+
+@_wording("unknown-documents", "warning")
+def _unknown_documents(
+    run: str, count: int, examples: tuple[str, ...], corpus: tuple[str, ...], id_hint: str | None
+) -> str:
+    text = (
+        f"retriever {run} returned {counted(count, 'document that is', 'documents that are')} not in the corpus: "
+        f"it has {', '.join(map(repr, examples))}, the corpus {', '.join(map(repr, corpus))}"
+    )
+    if id_hint is None:
+        return text
+    if id_hint == "hash":
+        return f"{text}. The texts are in the corpus: set `id: hash`"
+    return f"{text}. The ids of the corpus are in {id_hint}: set `id: {id_hint}`"
+
+
+@_wording("files-removed", "info")
+def _files_removed(folder: str, runs: tuple[str, ...], answers: int) -> str:
+    files = ", ".join([*runs, *([f"{counted(answers, 'file')} of old answers"] if answers else [])])
+    return f"removed from {folder}, because this bench does not have them: {files}"
+
+
+@_wording("chunkings-have-own-qrels", "info")
+def _chunkings_have_own_qrels() -> str:
+    return "every run is evaluated with the qrels of its own chunking"
+
+
+@_wording("queries-not-run", "warning")
+def _queries_not_run(count: int, queries: int, examples: tuple[str, ...]) -> str:
+    return (
+        f"{count:,} of {counted(queries, 'query', 'queries')} {worded(count, 'has', 'have')} no judgment and "
+        f"{worded(count, 'was', 'were')} not run ({_examples(count, tuple(map(repr, examples)))})"
+    )
+
+
+@_wording("judged-queries-not-in-dataset", "warning")
+def _judged_queries_not_in_dataset(count: int, examples: tuple[str, ...]) -> str:
+    shown = _examples(count, tuple(map(repr, examples)))
+    return f"{counted(count, 'judged query is', 'judged queries are')} not in the dataset ({shown})"
+
+
+@_wording("chunkings-evidence", "info")
+def _chunkings_evidence(chunkings: tuple[str, ...], every: bool, texts: tuple[str, ...]) -> str:
+    return f"on {'every chunking' if every else listed(chunkings)}: {'; '.join(texts)}"
+
+
+@_wording("chunkings-text-read", "warning")
+def _chunkings_text_read(
+    measure: str,
+    favours: bool,
+    depth: int,
+    runs: tuple[tuple[str, str, float], ...],
+    budget: str,
+    measured: bool,
+) -> str:
+    what = "favours large chunks" if favours else "does not count how much text is read"
+    read = listed([f"{tokens:,.0f} with {run} ({place})" for run, place, tokens in runs])
+    advice = "put it first to rank by it" if measured else "put it first among the measures to rank by it"
+    return (
+        f"ranking by {measure} {what}: the first {depth} documents have, in tokens per query, {read}. {budget} gives every run "
+        f"the same amount of text: {advice}"
+    )
+
+
+@_wording("result-file-missing", "warning")
+def _result_file_missing(file: str, what: str) -> str:
+    return f"the folder has no readable {file}: {what} are shown by their ids"
+
+
+@_wording("result-slices-missing", "warning")
+def _result_slices_missing(column: str) -> str:
+    return f"the column {column!r} of the queries is not in the folder: there are no slices by it"
+
+
+@_wording("result-means-differ", "warning")
+def _result_means_differ(count: int, version: str, examples: tuple[str, ...]) -> str:
+    return (
+        f"{counted(count, 'mean differs', 'means differ')} from those that Steelyard {version} recorded "
+        f"({_examples(count, examples)}): the folder was changed, or this version measures differently"
+    )
+
+
+# Gate
+
+
+@_wording("gate-bench-rules", "info")
+def _gate_bench_rules(rules: tuple[str, ...]) -> str:
+    return f"from `gate:` in bench.yaml: {'; '.join(rules)}"
+
+
+@_wording("gate-one-run-checked", "info")
+def _gate_one_run_checked(run: str) -> str:
+    return f"only {run!r} was checked, the only run of the baseline; run='NAME' (--run NAME) checks another"
+
+
+@_wording("gate-other-run", "info")
+def _gate_other_run(run: str, baseline: str) -> str:
+    return f"run {run!r} is compared with {baseline!r}, the only run of the baseline"
+
+
+@_wording("gate-measure-not-checked", "info")
+def _gate_measure_not_checked(measure: str, reason: Literal["machine", "no values", "no direction"]) -> str:
+    if reason == "machine":
+        return f"the measure {measure} depends on the machine and is not checked; write a rule to check it"
+    if reason == "no values":
+        return f"the measure {measure} has no value for any query, in the result and in the baseline, and is not checked"
+    return f"the measure {measure} is not checked: neither a higher nor a lower value is better"
+
+
+@_wording("gate-dialects-differ", "info")
+def _gate_dialects_differ(result: str, dialect: str, baseline: str, baseline_dialect: str) -> str:
+    return (
+        f"the dialect is {dialect} in {result} and {baseline_dialect} in {baseline}; "
+        "the measures that are compared have the same definition"
+    )
+
+
+@_wording("gate-versions-differ", "warning")
+def _gate_versions_differ(result: str, version: str, baseline: str, baseline_version: str) -> str:
+    return (
+        f"{result} was evaluated by Steelyard {version}, {baseline} by {baseline_version}; "
+        "write the baseline again if values changed that should not"
+    )
+
+
+@_wording("gate-datasets-differ", "warning")
+def _gate_datasets_differ(name: str, fingerprint: str, baseline_name: str, baseline_fingerprint: str) -> str:
+    return (
+        f"the dataset differs from that of the baseline ({name} {fingerprint}, {baseline_name} "
+        f"{baseline_fingerprint}): documents, queries or qrels changed"
+    )
+
+
+@_wording("gate-qrels-unknown", "warning")
+def _gate_qrels_unknown(source: str) -> str:
+    return f"{source} does not record its qrels; they are assumed to be the same"
+
+
+@_wording("gate-queries-missing", "warning")
+def _gate_queries_missing(run: str, count: int, queries: int, examples: tuple[str, ...]) -> str:
+    return f"{gate_queries_missing(run, count, queries, examples)} and {worded(count, 'is', 'are')} left out"
+
+
+def gate_queries_missing(run: str, count: int, queries: int, examples: tuple[str, ...]) -> str:
+    """The queries of the baseline that a run has no value for: a note if that is allowed, otherwise an error."""
+    return (
+        f"{count:,} of the {counted(queries, 'query', 'queries')} of the baseline {worded(count, 'has', 'have')} "
+        f"no value in run {run!r} ({_examples(count, examples)})"
+    )
+
+
+@_wording("gate-queries-new", "info")
+def _gate_queries_new(run: str, count: int, queries: int, shared: int, examples: tuple[str, ...]) -> str:
+    return (
+        f"{count:,} of the {counted(queries, 'query', 'queries')} of run {run!r} {worded(count, 'is', 'are')} not in "
+        f"the baseline ({_examples(count, examples)}); it is compared on the {shared:,} that both have"
+    )
+
+
+@_wording("gate-judgments-changed", "warning")
+def _gate_judgments_changed(count: int, queries: int, examples: tuple[str, ...]) -> str:
+    return f"{gate_judgments_changed(count, queries, examples)}: part of the change may come from the qrels"
+
+
+def gate_judgments_changed(count: int, queries: int, examples: tuple[str, ...]) -> str:
+    """The queries with other judgments than in the baseline: a note if that is allowed, otherwise an error."""
+    return (
+        f"{count:,} of {counted(queries, 'query', 'queries')} {worded(count, 'has', 'have')} other judgments than in "
+        f"the baseline ({_examples(count, examples)})"
+    )
+
+
+@_wording("gate-unknown-documents", "warning")
+def _gate_unknown_documents(run: str, count: int) -> str:
+    return f"run {run!r}: it returned {counted(count, 'document that is', 'documents that are')} not in the corpus"
+
+
+@_wording("gate-baseline-run-failed", "warning")
+def _gate_baseline_run_failed(run: str, failures: str) -> str:
+    return f"run {run!r} of the baseline: {failures}"
+
+
+@_wording("gate-values-unchanged", "warning")
+def _gate_values_unchanged(runs: tuple[str, ...]) -> str:
+    return f"every value checked equals that of the baseline: {listed(runs, SHOWN_NAMES)}; the bench may not have been run again"
+
+
+@_wording("gate-values-missing", "warning")
+def _gate_values_missing(run: str, measure: str, count: int) -> str:
+    return (
+        f"run {run!r} has no value of {measure} for {counted(count, 'query that has', 'queries that have')} one in the "
+        f"baseline; {worded(count, 'it is', 'they are')} left out"
+    )
+
+
+@_wording("gate-too-few-queries", "warning")
+def _gate_too_few_queries(rule: str, run: str, queries: int, kind: str, value: float) -> str:
+    return (
+        f"the rule `{rule}`: {queries:,} queries of run {run!r} are too few: they would probably miss even a {kind} of {value:.4f}, "
+        "the whole value of the baseline"
+    )
+
+
+@_wording("gate-rule-direction", "warning")
+def _gate_rule_direction(rule: str, measure: str, better: Literal["more", "less"]) -> str:
+    direction = "higher" if better == "more" else "lower"
+    return f"the rule `{rule}`: a {direction} value of {measure} is better; check the operator"
+
+
+def _examples(count: int, examples: tuple[str, ...]) -> str:
+    """The first three examples of a count."""
+    return ", ".join(examples[:3]) + (", ..." if count > 3 else "")

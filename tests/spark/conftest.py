@@ -1,4 +1,4 @@
-"""One Spark for all tests of it, on two cores of this machine; skipped where pyspark or Java is missing."""
+"""One Spark session for all Spark tests, on two cores of this machine; skipped if pyspark or Java is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.shuffle.partitions", "3")
-            # A few rows are gone through sooner than code for them is compiled.
+            # Interpreting a few rows is faster than compiling code for them.
             .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
             .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))

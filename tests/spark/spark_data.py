@@ -1,4 +1,4 @@
-"""Judgments and runs with everything in them, as polars frames and as Spark frames of the same rows."""
+"""Qrels and runs with every edge case, as polars frames and as Spark frames of the same rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KINDS = {pl.String: "string", pl.Float64: "double", pl.Int64: "long", pl.Boolean
 
 
 def judgments(seed: int, queries: int = 40, targets: bool = False) -> pl.DataFrame:
-    """Grades from -1 to 3, some of them halves; queries without a relevant document, and without any judged."""
+    """Grades from -1 to 3, some of them 0.5; queries without a relevant document, and without any judged document."""
     rng = np.random.default_rng(seed)
     rows: list[tuple[str, str | None, float | None, str | None]] = []
     for number in rng.permutation(queries).tolist():
@@ -35,7 +35,7 @@ def judgments(seed: int, queries: int = 40, targets: bool = False) -> pl.DataFra
 
 
 def run(seed: int, queries: int = 40, repeats: bool = True) -> pl.DataFrame:
-    """Lists with tied scores and repeats, an empty list, queries that are missing and some that only the run has."""
+    """Lists with tied scores and repeats, an empty list, missing queries and queries that only the run has."""
     rng = np.random.default_rng(seed)
     rows: list[tuple[str, str | None, float | None, int]] = []
     for number in range(queries + 5):

@@ -1,4 +1,4 @@
-"""What is wrong is said in Steelyard's words, once, with how often and where."""
+"""Bad input is reported once, with the number of rows and examples, as for frames in memory."""
 
 from __future__ import annotations
 
@@ -19,73 +19,73 @@ import steelyard.spark  # noqa: E402
 from steelyard.spark.plan import Plan, map_in_arrow  # noqa: E402
 
 NAN, INF = float("nan"), float("inf")
-JUDGED: list[tuple[Any, ...]] = [("q1", "d1", 1.0), ("q2", "d2", 2.0)]
-LISTED: list[tuple[Any, ...]] = [("q1", "d1", 3.0), ("q2", "d9", 1.0)]
+QRELS: list[tuple[Any, ...]] = [("q1", "d1", 1.0), ("q2", "d2", 2.0)]
+RUN: list[tuple[Any, ...]] = [("q1", "d1", 3.0), ("q2", "d9", 1.0)]
 
 
-def evaluated(spark: Any, judged: Any = JUDGED, listed: Any = LISTED, **chosen: Any) -> Any:
+def evaluated(spark: Any, qrels: Any = QRELS, run: Any = RUN, **chosen: Any) -> Any:
     kinds = {"score": chosen.pop("kind", "double"), "grade": chosen.pop("grades", "double")}
-    qrels = spark.createDataFrame(judged, f"query_id string, doc_id string, grade {kinds['grade']}")
-    run = spark.createDataFrame(listed, f"query_id string, doc_id string, score {kinds['score']}")
+    qrels = spark.createDataFrame(qrels, f"query_id string, doc_id string, grade {kinds['grade']}")
+    run = spark.createDataFrame(run, f"query_id string, doc_id string, score {kinds['score']}")
     return steelyard.spark.evaluate(spark, qrels, run, chosen.pop("measures", ["RR", "AP"]), **chosen)
 
 
 @pytest.mark.parametrize(
-    ("judged", "listed", "chosen", "said"),
+    ("qrels", "run", "chosen", "expected"),
     [
-        (JUDGED, [*LISTED, ("q1", "d5", NAN), ("zz", "d6", INF)], {}, [
+        (QRELS, [*RUN, ("q1", "d5", NAN), ("zz", "d6", INF)], {}, [
             "2 rows of the run have a score that is not a finite number:",
             "query 'q1', document 'd5', score nan", "query 'zz', document 'd6', score inf",
         ]),
-        (JUDGED, [*LISTED, ("q1", "d5", None)], {}, ["1 row of the run has a score that is not a finite number"]),
-        (JUDGED, [*LISTED, ("q1", None, 2.0)], {}, ["has a score or rank and no document", "query 'q1'"]),
-        (JUDGED, [*LISTED, (None, "d5", 2.0)], {}, ["column 'query_id' (query_id) is empty in 1 row", "'d5'"]),
-        (JUDGED, [*LISTED, ("q1", "d5", "high")], {"kind": "string"}, [
+        (QRELS, [*RUN, ("q1", "d5", None)], {}, ["1 row of the run has a score that is not a finite number"]),
+        (QRELS, [*RUN, ("q1", None, 2.0)], {}, ["has a score or rank and no document", "query 'q1'"]),
+        (QRELS, [*RUN, (None, "d5", 2.0)], {}, ["column 'query_id' (query_id) is empty in 1 row", "'d5'"]),
+        (QRELS, [*RUN, ("q1", "d5", "high")], {"kind": "string"}, [
             "column 'score' (score) does not hold a number in 1 row:", "query 'q1', document 'd5': 'high'",
         ]),
-        ([*JUDGED, (None, "d5", 2.0)], LISTED, {}, ["column 'query_id' (query_id) is empty in 1 row"]),
-        ([*JUDGED, ("q1", "d5", None)], LISTED, {}, ["1 judgment has no grade", "query 'q1', document 'd5'"]),
-        ([*JUDGED, ("q1", "d5", NAN)], LISTED, {}, ["document 'd5' for query 'q1': grade nan is not a finite number"]),
-        ([*JUDGED, ("q1", "d5", "good")], LISTED, {"grades": "string"}, ["'grade' (grade) does not hold a number"]),
-        ([*JUDGED, ("q1", "d1", 2.0), ("q2", "d2", 1.0), ("q2", "d2", 2.0)], LISTED, {}, [
+        ([*QRELS, (None, "d5", 2.0)], RUN, {}, ["column 'query_id' (query_id) is empty in 1 row"]),
+        ([*QRELS, ("q1", "d5", None)], RUN, {}, ["1 judgment has no grade", "query 'q1', document 'd5'"]),
+        ([*QRELS, ("q1", "d5", NAN)], RUN, {}, ["document 'd5' for query 'q1': grade nan is not a finite number"]),
+        ([*QRELS, ("q1", "d5", "good")], RUN, {"grades": "string"}, ["'grade' (grade) does not hold a number"]),
+        ([*QRELS, ("q1", "d1", 2.0), ("q2", "d2", 1.0), ("q2", "d2", 2.0)], RUN, {}, [
             "2 judgments disagree with an earlier one of the same query and document:",
             "query 'q1', document 'd1': graded 1 and 2", "Keep one grade for each",
         ]),
     ],
 )  # fmt: skip
-def test_rows_that_cannot_be_read(spark, judged, listed, chosen, said):
+def test_unreadable_rows_are_reported(spark, qrels, run, chosen, expected):
     if chosen.get("kind") == "string":
-        listed = [(query, doc, str(score)) for query, doc, score in listed]
+        run = [(query, doc, str(score)) for query, doc, score in run]
     if chosen.get("grades") == "string":
-        judged = [(query, doc, str(grade)) for query, doc, grade in judged]
-    result = evaluated(spark, judged, listed, **chosen)
+        qrels = [(query, doc, str(grade)) for query, doc, grade in qrels]
+    result = evaluated(spark, qrels, run, **chosen)
     with pytest.raises(InputError) as caught:
         _ = result.means
-    for words in said:
-        assert words in str(caught.value)
+    for text in expected:
+        assert text in str(caught.value)
     assert "java" not in str(caught.value).lower()
 
 
-def test_numbers_in_text_are_numbers(spark):
-    listed = [(query, doc, str(score)) for query, doc, score in LISTED]
-    assert evaluated(spark, listed=listed, kind="string").means == evaluated(spark).means
+def test_numbers_stored_as_text_are_read(spark):
+    run = [(query, doc, str(score)) for query, doc, score in RUN]
+    assert evaluated(spark, run=run, kind="string").means == evaluated(spark).means
 
 
-def test_the_frame_of_values_is_not_given_where_something_is_wrong(spark):
-    result = evaluated(spark, listed=[("q1", "d1", NAN)])
+def test_no_frame_of_values_if_a_row_is_faulty(spark):
+    result = evaluated(spark, run=[("q1", "d1", NAN)])
     with pytest.raises(InputError, match="not a finite number"):
         _ = result.per_query
 
 
-def test_policies_that_are_errors(spark):
-    twice = [*LISTED, ("q1", "d1", 2.0), ("q2", "d9", 0.5), ("q2", "d9", 0.25)]
+def test_policies_that_raise_errors(spark):
+    twice = [*RUN, ("q1", "d1", 2.0), ("q2", "d9", 0.5), ("q2", "d9", 0.25)]
     with pytest.raises(
         PolicyError, match=r"3 documents come more than once .*first: query 'q1', document\s+'d1'"
     ):
-        _ = evaluated(spark, listed=twice, duplicates="error").means
-    judged = [*JUDGED, ("q3", "d1", 1.0), ("q4", "d1", 1.0)]
+        _ = evaluated(spark, run=twice, duplicates="error").means
+    qrels = [*QRELS, ("q3", "d1", 1.0), ("q4", "d1", 1.0)]
     with pytest.raises(PolicyError) as caught:
-        _ = evaluated(spark, judged, missing="error").means
+        _ = evaluated(spark, qrels, missing="error").means
     mapping = {"q1": {"d1": 1}, "q2": {"d2": 1}, "q3": {"d1": 1}, "q4": {"d1": 1}}
     with pytest.raises(PolicyError) as here:
         sy.evaluate(mapping, {"q1": ["d1"], "q2": ["d9"]}, missing="error")
@@ -93,19 +93,19 @@ def test_policies_that_are_errors(spark):
     evaluated(spark, missing="error", duplicates="error").means  # noqa: B018
 
 
-def test_what_only_the_rows_tell_comes_as_an_error_of_the_measure(spark):
-    listed = [("q1", "d1", 1.0, 5), ("q1", "d2", 1.0, 5)]
-    run = spark.createDataFrame(listed, "query_id string, doc_id string, score double, tokens int")
+def test_measure_error_that_depends_on_the_rows(spark):
+    run = [("q1", "d1", 1.0, 5), ("q1", "d2", 1.0, 5)]
+    run = spark.createDataFrame(run, "query_id string, doc_id string, score double, tokens int")
     result = steelyard.spark.evaluate(spark, {"q1": ["d1"]}, run, "R(budget=7)", ties="expected")
     with pytest.raises(MeasureError, match="query 'q1' has a relevant document that ties"):
         _ = result.means
 
 
 @pytest.mark.parametrize(
-    ("chosen", "error", "said"),
+    ("chosen", "error", "expected"),
     [
         ({"measures": "nDGC@10"}, MeasureError, "Did you mean"),
-        ({"measures": []}, MeasureError, "no measure was asked for"),
+        ({"measures": []}, MeasureError, "no measure given"),
         ({"measures": "Latency"}, MeasureError, "needs each query's time"),
         ({"measures": "R(budget=100)"}, MeasureError, "needs each document's length"),
         ({"measures": "Repeats(near=True)"}, MeasureError, "texts"),
@@ -115,15 +115,15 @@ def test_what_only_the_rows_tell_comes_as_an_error_of_the_measure(spark):
         ({"ties": "random"}, PolicyError, "ties='random' is not a policy"),
         ({"depth": 0}, PolicyError, "depth is 0"),
         ({"doc_id": "passage"}, InputError, "no column 'passage' for doc_id"),
-        ({"kind": "timestamp", "listed": []}, InputError, "holds timestamp"),
+        ({"kind": "timestamp", "run": []}, InputError, "has the type timestamp"),
     ],
 )
-def test_mistakes_in_the_call_are_told_at_once(spark, chosen, error, said):
-    with pytest.raises(error, match=said):
+def test_mistakes_in_the_call_are_reported_at_once(spark, chosen, error, expected):
+    with pytest.raises(error, match=expected):
         evaluated(spark, **chosen)
 
 
-def test_frames_of_another_kind(spark):
+def test_frames_of_other_types_are_refused(spark):
     with pytest.raises(InputError, match=r"the run is a dict; expected a Spark frame.*steelyard\.evaluate"):
         steelyard.spark.evaluate(spark, {"q1": ["d1"]}, {"q1": ["d1"]}, "RR")
     odd = spark.createDataFrame([(1.5, "d", 1.0)], "query_id double, doc_id string, score double")
@@ -136,22 +136,22 @@ def test_frames_of_another_kind(spark):
         steelyard.spark.evaluate(spark, {"q1": ["d1"]}, bare, "RR")
 
 
-def test_workers_without_steelyard(spark, monkeypatch):
-    def without(module: str) -> Any:
+def test_steelyard_missing_on_the_workers(spark, monkeypatch):
+    def frame_importing(module: str) -> Any:
         frame = spark.createDataFrame([("{}",)], "tally string")
         return map_in_arrow(frame, importing(module), "tally string")
 
     result = evaluated(spark)
-    monkeypatch.setattr(Plan, "result", lambda self: without("steelyard"))
-    with pytest.raises(PackageError, match="the workers' Python has no steelyard"):
+    monkeypatch.setattr(Plan, "result", lambda self: frame_importing("steelyard"))
+    with pytest.raises(PackageError, match="steelyard is not installed in the Python of the workers"):
         _ = result.means
-    monkeypatch.setattr(Plan, "result", lambda self: without("another"))
+    monkeypatch.setattr(Plan, "result", lambda self: frame_importing("another"))
     with pytest.raises(PySparkException, match="No module named 'another'"):
         _ = result.means
 
 
 def importing(module: str) -> Any:
-    """What Spark calls on a worker that lacks a module; a function within one goes there whole."""
+    """A function for Spark workers that fails to import a module."""
 
     def fail(batches: Any) -> Any:
         raise ModuleNotFoundError(f"No module named {module!r}")

@@ -14,21 +14,21 @@ from needs import import_peer
 from steelyard.dialects import dialects
 from steelyard.measures.grammar import Measure, parse
 from steelyard.measures.registry import definitions
-from steelyard.options import policies
+from steelyard.options import resolve
 
 import_peer("pyspark")
 pytestmark = pytest.mark.spark
 
 import steelyard.spark  # noqa: E402
 from steelyard.spark import plan  # noqa: E402
-from steelyard.spark.rows import together  # noqa: E402
+from steelyard.spark.rows import by_query  # noqa: E402
 
 CUTOFFS: dict[str, list[float]] = {"rank": [1, 5], "recall": [0.4], "multiple": [0.5]}
 SOME = ["nDCG@10", "AP", "RR", "P@5", "R(per=target)@10", "ERR@10", "Repeats@10", "Confusion@3", "NumRet"]
 
 
 def every_measure() -> list[Measure]:
-    """All that a run in a frame has the data for, bare and at cutoffs."""
+    """All measures that a run in a frame has the data for, with and without cutoffs."""
     found = [
         parse("Composite(weights={nDCG@3: 0.5, ERR: 0.3, Confusion@2: 0.2})"),
         parse("R(budget=60)"),
@@ -68,24 +68,24 @@ def test_every_measure(spark, targets):
     assert_same(spark, judgments(1, targets=targets), run(2), every_measure())
 
 
-def alike() -> list[list[str]]:
-    """The dialects, those with the same policies together: one evaluation covers them."""
+def dialect_groups() -> list[list[str]]:
+    """The dialects, grouped by their policies: one evaluation covers a group."""
     groups: dict[str, list[str]] = {}
     for name, spoken in dialects().items():
-        groups.setdefault(str(policies(spoken.policies)), []).append(name)
+        groups.setdefault(str(resolve(spoken.policies, {})), []).append(name)
     return list(groups.values())
 
 
 def _filled(text: str) -> str:
-    """A dialect's name at a cutoff, which for some is a share or a chance."""
+    """A dialect's measure name with a cutoff, which for some measures is a share or a probability."""
     share = any(part in text.lower() for part in ("prec_at_recall", "iprec", "rbp"))
     return text.replace("{k}", "0.5" if share else "5").replace("{rel}", "2")
 
 
-@pytest.mark.parametrize("names", alike(), ids=lambda names: names[0])
+@pytest.mark.parametrize("names", dialect_groups(), ids=lambda names: names[0])
 def test_every_dialect_with_its_policies(spark, names):
     qrels = judgments(3, targets=True)
-    listed = run(4, repeats=policies(dialects()[names[0]].policies).duplicates != "error")
+    listed = run(4, repeats=resolve(dialects()[names[0]].policies, {}).duplicates != "error")
     measures: list[Measure] = []
     for name in names:
         texts = [_filled(text) for text in dialects()[name].names] or SOME
@@ -109,11 +109,11 @@ def test_policies(spark, chosen):
     assert_same(spark, judgments(5, targets=True), run(6), SOME, **chosen)
 
 
-def test_the_mean_over_orders_of_ties(spark):
+def test_expected_value_over_tie_orders(spark):
     assert_same(spark, judgments(5), run(6, repeats=False), ["nDCG@5", "AP", "P@3"], ties="expected")
 
 
-def test_an_order_of_its_own(spark):
+def test_run_with_its_own_order(spark):
     listed = run(7).drop_nulls("doc_id").with_columns(rank=pl.int_range(pl.len(), dtype=pl.Int64) // 2)
     assert_same(spark, judgments(8), listed.rename({"rank": "own_rank"}), [*SOME, "Abstain(threshold=2.5)"])
     assert_same(spark, judgments(8), listed.drop("score"), SOME)
@@ -121,7 +121,7 @@ def test_an_order_of_its_own(spark):
     assert_same(spark, judgments(8), listed.drop("rank").with_columns(score=pl.lit(None, pl.Float64)), SOME)
 
 
-def test_scores_go_before_ranks_that_nobody_named(spark):
+def test_scores_take_precedence_over_unnamed_ranks(spark):
     listed = run(7, repeats=False).drop_nulls("doc_id")
     stale = listed.with_columns(rank=pl.col("score").rank("ordinal").cast(pl.Int64))
     assert_same(spark, judgments(8), listed.with_columns(rank=-pl.col("score")), SOME)
@@ -132,7 +132,7 @@ def test_scores_go_before_ranks_that_nobody_named(spark):
         found.unpersist()
 
 
-def test_ids_that_are_numbers_and_columns_of_other_names(spark):
+def test_integer_ids_and_other_column_names(spark):
     qrels = pl.DataFrame({"topic": [1, 1, 2], "passage": [10, 11, 12], "label": [1, 2, 1]})
     listed = pl.DataFrame({"qid": [1, 1, 2, 3], "docno": [11, 9, 9, 9], "sim": [0.5, 0.5, 0.25, 1.0]})
     result = steelyard.spark.evaluate(
@@ -144,35 +144,37 @@ def test_ids_that_are_numbers_and_columns_of_other_names(spark):
     assert result.name == "mine"
 
 
-def test_nothing_at_all(spark):
+def test_empty_frames(spark):
     assert_same(spark, judgments(1).clear(), run(1).clear(), SOME)
     assert_same(spark, judgments(1), run(1).clear(), SOME)
     assert_same(spark, judgments(1).clear(), run(1), SOME)
 
 
-def test_grades_below_1_and_documents_that_nobody_judged(spark):
+def test_grades_below_1_and_unjudged_documents(spark):
     faint = judgments(5).with_columns(pl.col("grade") / 4)
     there = assert_same(spark, faint, run(6), ["AP", "nDCG@5"], no_relevant="skip")
     assert there.coverage.below_rel > 0
     assert "a grade above 0 but below 1" in str(there.coverage)
     loud = run(6).with_columns(doc_id=pl.lit("corpus:") + pl.col("doc_id"))
     result = steelyard.spark.evaluate(spark, in_spark(spark, judgments(5)), in_spark(spark, loud), "AP")
-    assert "no document that came back is judged" in result.coverage.notes[0]
-    assert "the ids differ only in 'corpus:', with which those of the run begin" in result.coverage.notes[0]
+    assert result.coverage.notes[0].code == "document-ids-differ"
+    assert result.coverage.notes[0]["difference"] == "the prefix 'corpus:' of the run's ids"
     assert result.policies["unjudged"] == "keep"
 
 
-def test_a_run_of_other_queries(spark):
+def test_run_with_other_queries(spark):
     listed = run(2).with_columns(query_id=pl.lit("x") + pl.col("query_id"))
     qrels = judgments(1)
     here = sy.evaluate(qrels, listed, SOME)
     result = steelyard.spark.evaluate(spark, in_spark(spark, qrels), in_spark(spark, listed), SOME)
     assert result.coverage.counts() == here.coverage.counts()
-    assert result.coverage.notes[0].startswith("no query of the run is in the judgments: the run has 'x")
-    assert result.coverage.notes[0].split("judgments ")[1] == here.coverage.notes[0].split("judgments ")[1]
+    found, expected = result.coverage.notes[0], here.coverage.notes[0]
+    assert found.code == expected.code == "no-shared-query"
+    assert all(query.startswith("x") for query in found["run"])
+    assert found["qrels"] == expected["qrels"]
 
 
-def test_more_judged_queries_than_are_sent(spark, monkeypatch):
+def test_more_judged_queries_than_the_limit_for_sending(spark, monkeypatch):
     monkeypatch.setattr("steelyard.spark.plan.SENT_QUERIES", 0)
     assert_same(spark, judgments(1), run(2), SOME)
 
@@ -181,12 +183,12 @@ def test_rows_of_queries_without_judgments_are_not_shuffled(spark, monkeypatch):
     listed = pl.DataFrame({"query_id": ["q1", *["z"] * 500], "doc_id": "d", "score": 1.0})
     result = steelyard.spark.evaluate(spark, {"q1": ["d"]}, in_spark(spark, listed), "RR")
     shuffled = []
-    monkeypatch.setattr(plan, "together", lambda *frames: shuffled.append(together(*frames)) or shuffled[0])
+    monkeypatch.setattr(plan, "by_query", lambda *frames: shuffled.append(by_query(*frames)) or shuffled[0])
     result.plan.result()
     assert sorted(row["query_id"] for row in shuffled[0].select("query_id").collect()) == ["q1", "q1", "z"]
 
 
-def test_the_frame_of_values(spark):
+def test_frame_of_values(spark):
     qrels, listed = judgments(1), run(2)
     measures = ["nDCG@10", "iprec_at_recall_0.20", "Accuracy"]
     result = steelyard.spark.evaluate(spark, in_spark(spark, qrels), in_spark(spark, listed), measures)
@@ -201,7 +203,7 @@ def test_the_frame_of_values(spark):
     assert any(row["Accuracy"] is None for row in found.values())
 
 
-def test_judgments_on_this_machine(spark, tmp_path):
+def test_qrels_on_the_driver(spark, tmp_path):
     qrels = sy.Qrels({"q1": [["a", "b"], ["c"]], "q2": {"d": 2, "x": -1}})
     listed = pl.DataFrame(
         {"query_id": ["q1", "q1", "q2"], "doc_id": ["b", "x", "x"], "score": [2.0, 1.0, 1.0]}
@@ -214,11 +216,11 @@ def test_judgments_on_this_machine(spark, tmp_path):
         assert result.coverage == expected.coverage
 
 
-def test_what_it_prints_and_when_it_works(spark):
+def test_repr_before_and_after_the_computation(spark):
     result = steelyard.spark.evaluate(
         spark, in_spark(spark, judgments(1)), in_spark(spark, run(2)), ["nDCG@10", "RR"], name="bm25"
     )
-    assert repr(result) == "SparkScores of 'bm25': nDCG@10, RR (computed when asked for)"
+    assert repr(result) == "SparkScores of 'bm25': nDCG@10, RR (not computed yet)"
     assert result["nDCG@10"] == result.means["nDCG@10"]
     lines = repr(result).splitlines()
     assert lines[0] == "SparkScores of 'bm25' over 40 queries"
@@ -227,7 +229,7 @@ def test_what_it_prints_and_when_it_works(spark):
         result["AP"]
 
 
-def test_values_from_the_cluster_can_be_compared(spark):
+def test_scores_from_the_cluster_can_be_compared(spark):
     qrels = judgments(1)
     runs = {"one": run(2), "two": run(3)}
     measures = ["nDCG@10", "RR"]

@@ -1,4 +1,4 @@
-"""The worker's part, without a cluster: however the rows are cut into batches and lots, the values are the same."""
+"""The work of a Spark worker, without a cluster: values do not depend on the batches and blocks of rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import steelyard as sy
 from needs import import_peer
 from steelyard.dialects import dialect
 from steelyard.evaluation import named_measures
-from steelyard.options import Policies
+from steelyard.options import Options
 
 import_peer("pyspark")
 pa = import_peer("pyarrow")
@@ -21,15 +21,15 @@ from steelyard.spark.plan import Task  # noqa: E402
 from steelyard.spark.rows import Fault, Kind  # noqa: E402
 from steelyard.spark.worker import (  # noqa: E402
     Tally,
+    query_blocks,
     total,
-    whole_queries,
 )
 
 MEASURES = ["nDCG@10", "AP", "ERR", "NumRet"]
 
 
 def rows(qrels: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
-    """As they come to a worker, sorted by query."""
+    """Rows as a worker receives them, sorted by query."""
     judged = qrels.with_row_index("row").select(
         "query_id",
         "doc_id",
@@ -38,7 +38,7 @@ def rows(qrels: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
         label=pl.lit(None, pl.String),
         row=pl.col("row").cast(pl.Int64),
     )
-    found = listed.select("query_id", "doc_id", kind=pl.lit(int(Kind.LISTED), pl.Int8), value="score")
+    found = listed.select("query_id", "doc_id", kind=pl.lit(int(Kind.RETRIEVED), pl.Int8), value="score")
     return pl.concat([found, judged], how="diagonal").sort("query_id")
 
 
@@ -61,14 +61,12 @@ def batches(frame: pl.DataFrame, size: int) -> list[pa.RecordBatch]:
     ]
 
 
-@pytest.mark.parametrize(("batch", "lot"), [(1, 1), (3, 10), (7, 50), (1000, 100_000), (1000, 1)])
-def test_values_do_not_depend_on_how_rows_are_cut(batch, lot):
+@pytest.mark.parametrize(("batch", "block"), [(1, 1), (3, 10), (7, 50), (1000, 100_000), (1000, 1)])
+def test_values_do_not_depend_on_batches(batch, block):
     qrels, listed = judgments(1), run(2)
     here = sy.evaluate(qrels, listed, MEASURES)
     highest = float(qrels["grade"].max())
-    task = Task(
-        named_measures(MEASURES, dialect("steelyard")), Policies(), None, None, "run", True, highest, lot
-    )
+    task = Task(named_measures(MEASURES, dialect("steelyard")), Options(), "run", True, highest, block)
     frame = pl.concat([pl.from_arrow(out) for out in task(iter(batches(rows(qrels, listed), batch)))])
     values = frame.filter(pl.col("tally").is_null()).sort("place")
     assert values["query_id"].to_list() == list(here.queries)
@@ -81,43 +79,43 @@ def test_values_do_not_depend_on_how_rows_are_cut(batch, lot):
 
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
 @pytest.mark.parametrize("batch", [1, 2, 3, 100])
-def test_lots_hold_whole_queries(size, batch):
+def test_blocks_have_only_complete_queries(size, batch):
     queries = [None, None, "a", "a", "a", "a", "a", "b", "c", "c", "d"]
     frame = pl.DataFrame({"query_id": queries, "value": list(map(float, range(11)))})
-    lots = list(whole_queries(iter(batches(frame, batch)), size))
-    assert pl.concat(lots).equals(frame)
-    held = [set(lot["query_id"].to_list()) for lot in lots]
+    blocks = list(query_blocks(iter(batches(frame, batch)), size))
+    assert pl.concat(blocks).equals(frame)
+    held = [set(block["query_id"].to_list()) for block in blocks]
     assert sum(map(len, held)) == len(set(queries))
-    assert len(lots) > 1 or size == 100 or batch == 100
+    assert len(blocks) > 1 or size == 100 or batch == 100
 
 
-def test_nothing_comes_of_nothing():
-    assert list(whole_queries(iter([]), 10)) == []
+def test_no_batches_give_no_blocks():
+    assert list(query_blocks(iter([]), 10)) == []
 
 
-def test_tallies_add_up_in_any_order_and_travel():
+def test_tallies_add_up_in_any_order():
     one = Tally(
         counts={"queries": 2},
         longest=5,
-        faintest=0.5,
+        lowest_grade=0.5,
         faults={Kind.NO_GRADE: Fault(2, ["b", "c"])},
-        absent=[(9, "x")],
+        missing=[(9, "x")],
         judged=[(9, "x")],
-        returned=["D2"],
+        retrieved=["D2"],
     )
     other = Tally(
         counts={"queries": 1},
         longest=3,
         faults={Kind.NO_GRADE: Fault(1, ["a"])},
-        absent=[(1, "y")],
-        strangers=["s"],
-        returned=["D1"],
+        missing=[(1, "y")],
+        run_only=["s"],
+        retrieved=["D1"],
         known=["d1"],
         repeated=(4, "q", "d"),
         error=("MeasureError", "no"),
     )
     texts = [one.to_text(), other.to_text()]
     assert total(texts) == total(texts[::-1]) == Tally(
-        counts={"queries": 3}, longest=5, faintest=0.5, returned=["D1", "D2"], known=["d1"], faults={Kind.NO_GRADE: Fault(3, ["a", "b", "c"])},
-        absent=[(1, "y"), (9, "x")], judged=[(9, "x")], strangers=["s"], repeated=(4, "q", "d"), error=("MeasureError", "no"),
+        counts={"queries": 3}, longest=5, lowest_grade=0.5, retrieved=["D1", "D2"], known=["d1"], faults={Kind.NO_GRADE: Fault(3, ["a", "b", "c"])},
+        missing=[(1, "y"), (9, "x")], judged=[(9, "x")], run_only=["s"], repeated=(4, "q", "d"), error=("MeasureError", "no"),
     )  # fmt: skip

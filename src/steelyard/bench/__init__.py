@@ -1,11 +1,10 @@
-"""The bench: runs retrievers over a dataset, times, measures and compares them. Called, it runs one."""
+"""The bench: retrievers run over a dataset, timed, evaluated and compared. `steelyard.bench()` runs one."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from steelyard.lazy import CallableModule, loader
+from steelyard.lazy import lazy_names, make_callable
 
 if TYPE_CHECKING:
     from steelyard.bench.config import Bench as Bench
@@ -13,10 +12,8 @@ if TYPE_CHECKING:
     from steelyard.bench.folder import load_result as load_result
     from steelyard.bench.result import BenchResult as BenchResult
 
-_HOMES = {"Bench": "config", "BenchResult": "result", "ResultFolder": "folder", "load_result": "folder"}
-
-__all__ = list(_HOMES)
-__getattr__ = loader(__name__, _HOMES)
-
-called = "steelyard.bench.runner:bench"
-sys.modules[__name__].__class__ = CallableModule
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {"config": ("Bench",), "folder": ("ResultFolder", "load_result"), "result": ("BenchResult",)},
+)
+make_callable(__name__, "steelyard.bench.runner:bench")

@@ -1,21 +1,24 @@
-"""Answers as they come in, kept on disk so that a stopped bench goes on where it was."""
+"""The cache of a bench: answers are appended to a file as they arrive, so that a stopped bench can continue."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from steelyard.version import __version__
 
+_FILE_NAME = re.compile(r"[0-9a-f]{20}\.jsonl")
+
 
 @dataclass
 class Answers:
-    """One retriever's answers: lists, seconds and errors by query, and what indexing cost.
+    """The answers of one retriever: lists, seconds and errors by query, and the cost of indexing.
 
-    `id_hint` is another `id` by which its documents would be in the corpus, where they are not.
+    `id_hint` is the field with the ids of the corpus, if the retriever returned other ids.
     """
 
     lists: dict[str, list[tuple[str, float | None]]] = field(default_factory=dict)
@@ -25,25 +28,25 @@ class Answers:
     id_hint: str | None = None
 
     def done(self, query: str) -> bool:
-        """Whether the query was answered; one that failed is asked again."""
+        """Whether the query has an answer; a query that failed is run again."""
         return query in self.lists
 
 
-def key_of(dataset: str, name: str, settings: dict[str, Any], depth: int) -> str:
-    """What a retriever's answers depend on: change any of it and they are asked for anew."""
-    content = json.dumps([dataset, name, settings, depth, __version__], sort_keys=True, default=str)
-    return hashlib.sha256(content.encode()).hexdigest()[:20]
+def cache_key(content: str, name: str, settings: dict[str, Any], depth: int) -> str:
+    """The name of a retriever's cache; answers are cached as long as none of the arguments and no version changes."""
+    text = json.dumps([content, name, settings, depth, __version__], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 class AnswerStore:
-    """A file of one retriever's answers, a line each, appended as they come."""
+    """The cache file of one retriever: one line per answer."""
 
     def __init__(self, folder: Path, key: str) -> None:
         self.path = folder / f"{key}.jsonl"
         self._file: IO[str] | None = None
 
     def read(self) -> Answers:
-        """What is there; a line that was cut short by a crash, or an unreadable file, counts as not there."""
+        """The cached answers; an unreadable file and a line that a crash cut off are ignored."""
         answers = Answers()
         try:
             lines = self.path.read_text("utf-8").splitlines()
@@ -51,37 +54,49 @@ class AnswerStore:
             return answers
         for line in lines:
             try:
-                kept = json.loads(line)
-                if "cost" in kept:
-                    answers.cost.update(kept["cost"])
-                elif "id_hint" in kept:
-                    answers.id_hint = kept["id_hint"]
-                elif "error" in kept:
-                    answers.errors[kept["query"]] = kept["error"]
+                entry = json.loads(line)
+                if "cost" in entry:
+                    answers.cost.update(entry["cost"])
+                elif "id_hint" in entry:
+                    answers.id_hint = entry["id_hint"]
+                elif "error" in entry:
+                    answers.errors[entry["query"]] = entry["error"]
                 else:
-                    answers.errors.pop(kept["query"], None)
-                    answers.lists[kept["query"]] = [(doc, score) for doc, score in kept["list"]]
-                    answers.seconds[kept["query"]] = kept["seconds"]
+                    answers.errors.pop(entry["query"], None)
+                    answers.lists[entry["query"]] = [(doc, score) for doc, score in entry["list"]]
+                    answers.seconds[entry["query"]] = entry["seconds"]
             except (ValueError, KeyError, TypeError):
                 continue
         return answers
 
-    def add(self, line: dict[str, Any]) -> None:
-        """Append a line; it is on disk when the bench stops or every few hundred lines."""
+    def add(self, entry: dict[str, Any]) -> None:
+        """Append a line. Lines are buffered; `close` writes the rest."""
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            broken = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
+            cut_off = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
             self._file = self.path.open("a", encoding="utf-8", buffering=1 << 16)
-            if broken:
+            if cut_off:
                 self._file.write("\n")
-        self._file.write(json.dumps(line) + "\n")
+        self._file.write(json.dumps(entry) + "\n")
 
     def close(self) -> None:
-        """Put everything on disk."""
+        """Write everything to disk."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove the file."""
         self.path.unlink(missing_ok=True)
+
+
+def is_cache_file(path: Path) -> bool:
+    """Whether a file is a cache of answers, by its name and its first line."""
+    if not _FILE_NAME.fullmatch(path.name) or not path.is_file():
+        return False
+    try:
+        with path.open(encoding="utf-8") as lines:
+            first = json.loads(next(lines, ""))
+    except (OSError, ValueError):
+        return False
+    return isinstance(first, dict) and bool({"cost", "query"} & set(first))

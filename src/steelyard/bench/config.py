@@ -1,29 +1,85 @@
-"""bench.yaml, checked whole before anything runs: every problem at once, with its line."""
+"""bench.yaml: read with its line numbers, and checked before anything runs. All problems are reported at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
-from steelyard.bench.chunkers import labels_of, problems_of
-from steelyard.bench.specs import Located, Spec, read_located, specs_of
-from steelyard.comparison.rules import parse_rule
-from steelyard.comparison.scores import read_weights
+from steelyard.bench.chunkings import chunker_problems, row_labels
+from steelyard.bench.specs import Place, Problem, Spec, specs_of
+from steelyard.comparison.rules import Rule, parse_rule
+from steelyard.comparison.scores import COMPOSITE, read_weights
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.datasets import Dataset
 from steelyard.datasets.reading import FORMS, path_and_options
-from steelyard.dialects import dialect
-from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
+from steelyard.dialects import Dialect, dialect
+from steelyard.errors import InputError, MeasureError, SteelyardError, did_you_mean, problem_report
 from steelyard.io.files import write_file
+from steelyard.measures.grammar import Measure
 from steelyard.options import POLICIES, resolve
 from steelyard.wording import counted
 
 
+@dataclass(frozen=True)
+class LocatedYaml:
+    """The value of a YAML file, and the line of each of its parts."""
+
+    value: Any
+    lines: dict[Place, int]
+
+    def line(self, place: Place) -> int | None:
+        """The line of a part, or of the nearest part that contains it."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place)
+
+
+def read_yaml(path: Path) -> LocatedYaml:
+    """Read a YAML file; a repeated key is an error."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start}).") from None
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not YAML: {error}") from None
+    lines: dict[Place, int] = {}
+    repeated: list[str] = []
+    value = _construct(node, (), lines, repeated, yaml.SafeLoader("")) if node is not None else None
+    if repeated:
+        raise InputError(problem_report(f"{path}: repeated keys:", repeated, "Keep one of each."))
+    return LocatedYaml(value, lines)
+
+
+def _construct(node: Any, place: Place, lines: dict[Place, int], repeated: list[str], loader: Any) -> Any:
+    lines[place] = node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        mapping: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = loader.construct_object(key_node, deep=True)
+            if key in mapping:
+                repeated.append(f"line {key_node.start_mark.line + 1}: {key}")
+            mapping[key] = _construct(value_node, (*place, key), lines, repeated, loader)
+            lines[place + (key,)] = key_node.start_mark.line + 1
+        return mapping
+    if isinstance(node, yaml.SequenceNode):
+        return [
+            _construct(item, (*place, number), lines, repeated, loader)
+            for number, item in enumerate(node.value)
+        ]
+    return loader.construct_object(node, deep=True)
+
+
 class Gate(BaseModel):
-    """What `steelyard gate` checks of every run: rules, and how many queries one may have failed on."""
+    """What `steelyard gate` checks for every run: rules, and the number of queries that a run may fail on."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -38,7 +94,7 @@ else:
 
 
 class Bench(_Policies):
-    """What a bench runs. `sy.bench(Bench(dataset="demo", retrievers=["bm25-okapi"], measures=["nDCG@10"]))`."""
+    """The settings of a bench: `sy.bench(Bench(dataset="demo", retrievers=["bm25-okapi"], measures=["nDCG@10"]))`."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, frozen=True)
 
@@ -62,18 +118,18 @@ class Bench(_Policies):
 
     @field_validator("gate", mode="before")
     @classmethod
-    def _rules_alone(cls, given: Any) -> Any:
-        """A list under `gate:` is its rules."""
-        return {"rules": given} if isinstance(given, (list, tuple)) else given
+    def _gate_from_list(cls, value: Any) -> Any:
+        """A list for `gate:` has its rules."""
+        return {"rules": value} if isinstance(value, (list, tuple)) else value
 
     def policies(self) -> dict[str, str | None]:
-        """The policies that were chosen."""
+        """The policies that the bench sets."""
         return {name: getattr(self, name) for name in POLICIES}
 
 
 def read_bench(path: Path) -> tuple[Bench, list[Spec]]:
-    """A checked bench from its YAML file."""
-    located = read_located(path)
+    """The checked bench of a YAML file, and its retrievers."""
+    located = read_yaml(path)
     if not isinstance(located.value, Mapping):
         raise InputError(
             f"{path}: expected `dataset`, `retrievers` and `measures`; `steelyard init` writes an example."
@@ -82,117 +138,150 @@ def read_bench(path: Path) -> tuple[Bench, list[Spec]]:
 
 
 def check_bench(
-    given: Bench | Mapping[str, Any], path: Path | None = None, located: Located | None = None
+    source: Bench | Mapping[str, Any], path: Path | None = None, located: LocatedYaml | None = None
 ) -> tuple[Bench, list[Spec]]:
-    """The bench and its retrievers, or one report of everything that is wrong."""
+    """The bench and its retrievers, or one report of all problems."""
     where = str(path) if path else "the bench"
-    shaped, problems = (
-        (given, [])
-        if isinstance(given, Bench)
-        else _shaped({str(key): value for key, value in given.items()})
+    bench, problems = (
+        (source, [])
+        if isinstance(source, Bench)
+        else _validated({str(key): value for key, value in source.items()})
     )
-    if shaped is None:
+    if bench is None:
         raise _report(where, located, problems)
-    made = shaped
     folder = path.parent if path else Path()
-    specs, found = specs_of(made.retrievers, folder)
-    problems += [(("retrievers", *place), what) for place, what in found]
-    problems += _problems(made, specs)
-    problems += _dataset_problems(made.dataset, folder)
+    specs, found = specs_of(bench.retrievers, folder)
+    problems += [(("retrievers", *place), text) for place, text in found]
+    problems += _setting_problems(bench, specs)
+    problems += _file_problems(bench, folder)
     if problems:
         raise _report(where, located, problems)
-    return made, specs
+    return bench, specs
 
 
-def _dataset_problems(dataset: Any, folder: Path) -> list[tuple[tuple[Any, ...], str]]:
-    """What is wrong with the dataset's name, as far as it can be seen without reading it."""
-    if isinstance(dataset, Dataset):
-        return []
+def _validated(values: dict[str, Any]) -> tuple[Bench | None, list[Problem]]:
+    """The bench without the keys that are wrong, and their problems; None if too few keys are left."""
     try:
-        path = path_and_options(dataset)[0]
-    except InputError as error:
-        return [(("dataset",), str(error).rstrip("."))]
-    named = str(path)
-    if named == "demo" or named.startswith("ir_datasets:") or (folder / path).exists() or Path(path).exists():
-        return []
-    near = did_you_mean(named, ["demo"])
-    return [(("dataset",), f"there is no dataset {named!r}.{near} Expected {FORMS}")]
-
-
-def _shaped(given: dict[str, Any]) -> tuple[Bench | None, list[tuple[tuple[Any, ...], str]]]:
-    """The bench with what is wrong in its shape left out, and what that is; None where too little is left."""
-    try:
-        return Bench(**given), []
+        return Bench(**values), []
     except ValidationError as error:
-        problems = [(tuple(each["loc"]), _told(each)) for each in error.errors()]
+        problems: list[Problem] = [(tuple(each["loc"]), _validation_text(each)) for each in error.errors()]
     wrong = {place[0] for place, _ in problems}
     try:
-        return Bench(**{key: value for key, value in given.items() if key not in wrong}), problems
+        return Bench(**{key: value for key, value in values.items() if key not in wrong}), problems
     except ValidationError:
         return None, problems
 
 
-def _problems(bench: Bench, specs: list[Spec]) -> list[tuple[tuple[Any, ...], str]]:
-    """What is wrong beyond the shape of the file."""
-    problems: list[tuple[tuple[Any, ...], str]] = []
-
-    def check(place: tuple[Any, ...], action: Any) -> Any:
-        try:
-            return action()
-        except SteelyardError as error:
-            problems.append((place, str(error)))
-            return None
-
-    spoken = check(("dialect",), lambda: dialect(bench.dialect))
-    if spoken is not None:
-        for number, text in enumerate(bench.measures):
-            check(
-                ("measures", number),
-                lambda text=text: [spoken.measure(each) for each in spoken.expand([text])],
-            )
-        check((), lambda: resolve(spoken.policies, bench.policies()))
-        if not bench.measures and not spoken.measures:
-            problems.append(((), "no measures; name at least one, as in `measures: [nDCG@10]`"))
-    if bench.composite is not None:
-        check(("composite",), lambda: read_weights(bench.composite))
-    wrong = problems_of(bench.chunkers, specs, bench.by)
-    problems += wrong
-    labels = () if wrong else labels_of(bench.chunkers, specs)
-    if bench.evidence is not None and not bench.chunkers:
-        problems.append(
-            (("evidence",), "evidence judges chunks; name chunkers too, as in `chunkers: [whole]`")
-        )
-    plan = ComparisonPlan(bench.test, bench.correction)
-    baseline = bench.baseline if labels else None
-    check(
-        ("baseline",) if bench.baseline is not None else (),
-        lambda: plan.checked().with_baseline(baseline, labels),
-    )
-    for number, rule in enumerate(bench.gate.rules):
-        check(("gate", number), lambda rule=rule: parse_rule(rule))
-    for number, k in enumerate(bench.at or []):
-        if k < 1:
-            problems.append((("at", number), f"the cutoff {k} is not 1 or more"))
-    return problems
-
-
-def _told(error: Any) -> str:
+def _validation_text(error: Any) -> str:
+    """A validation error of pydantic in our words."""
     key = str(error["loc"][-1]) if error["loc"] else ""
     if error["type"] == "extra_forbidden":
         known = list((Gate if error["loc"][0] == "gate" and len(error["loc"]) > 1 else Bench).model_fields)
-        return f"there is no key {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}"
+        return f"unknown key {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}"
     if error["type"] == "missing":
         return f"`{key}` is missing"
     return f"{key}: {error['msg']}, got {error['input']!r}"
 
 
-def _report(where: str, located: Located | None, problems: list[tuple[tuple[Any, ...], str]]) -> InputError:
-    told = []
-    for place, what in problems:
+def _setting_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
+    """Problems of values: unknown measures, chunkers, tests, rules, a baseline that is not a row."""
+    problems: list[Problem] = []
+
+    def check(place: Place, action: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return action(*arguments)
+        except SteelyardError as error:
+            problems.append((place, str(error)))
+            return None
+
+    chosen = check(("dialect",), dialect, bench.dialect)
+    weights = None if bench.composite is None else check(("composite",), read_weights, bench.composite)
+    if chosen is not None:
+        for number, text in enumerate(bench.measures):
+            check(("measures", number), _measures, chosen, text)
+        check((), resolve, chosen.policies, bench.policies())
+        if not bench.measures and not chosen.measures:
+            problems.append(((), "no measures; name at least one, as in `measures: [nDCG@10]`"))
+        if isinstance(bench.composite, Mapping):
+            for text in weights or ():
+                check(("composite", text), chosen.measure, text)
+    faults = chunker_problems(bench.chunkers, specs, bench.by)
+    problems += faults
+    labels = () if faults else row_labels(bench.chunkers, specs)
+    if bench.evidence is not None and not bench.chunkers:
+        problems.append(
+            (
+                ("evidence",),
+                "evidence gives qrels for chunks, and there are no chunkers; add some, as in `chunkers: [whole]`",
+            )
+        )
+    plan = ComparisonPlan(bench.test, bench.correction)
+    check(("test",), plan.checked)
+    if bench.baseline is not None and labels:
+        check(("baseline",), plan.with_baseline, bench.baseline, labels)
+    for number, text in enumerate(bench.gate.rules):
+        rule = check(("gate", number), parse_rule, text)
+        if rule is not None and chosen is not None:
+            check(("gate", number), _check_rule_measure, rule, bench, chosen)
+    for number, k in enumerate(bench.at or []):
+        if k < 1:
+            problems.append((("at", number), f"the cutoff is {k}; expected 1 or more"))
+    return problems
+
+
+def _measures(chosen: Dialect, text: str) -> list[Measure]:
+    return [chosen.measure(each) for each in chosen.expand([text])]
+
+
+def _check_rule_measure(rule: Rule, bench: Bench, chosen: Dialect) -> None:
+    """Raise for a rule on a measure that the bench does not have."""
+    texts = [*(bench.measures or chosen.measures), *([COMPOSITE] if bench.composite is not None else [])]
+    keys = [f"{text} at {k}" for text in texts for k in bench.at] if bench.at else texts
+    if rule.measure.lower() in map(str.lower, keys):
+        return
+    definitions = set()
+    for text in keys:
+        try:
+            definitions |= {measure.spelled for measure in _measures(chosen, text)}
+        except MeasureError:
+            continue
+    try:
+        known = chosen.measure(rule.measure).spelled in definitions
+    except MeasureError:
+        known = False
+    if not known:
+        raise InputError(
+            f"the rule {rule.text!r} needs {rule.measure!r}, which is not among the measures {', '.join(keys)}."
+            f"{did_you_mean(rule.measure, keys)}"
+        )
+
+
+def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
+    """A dataset or evidence file that does not exist; nothing is read."""
+    problems: list[Problem] = []
+    if not isinstance(bench.dataset, Dataset):
+        try:
+            path = path_and_options(bench.dataset)[0]
+        except InputError as error:
+            problems.append((("dataset",), str(error).rstrip(".")))
+        else:
+            name = str(path)
+            known = name == "demo" or name.startswith("ir_datasets:")
+            if not known and not (folder / path).exists() and not Path(path).exists():
+                close = did_you_mean(name, ["demo"])
+                problems.append((("dataset",), f"there is no dataset {name!r}.{close} Expected {FORMS}"))
+    evidence = bench.evidence.get("path") if isinstance(bench.evidence, Mapping) else bench.evidence
+    if isinstance(evidence, str) and not (folder / evidence).exists():
+        problems.append((("evidence",), f"there is no evidence file {folder / evidence}"))
+    return problems
+
+
+def _report(where: str, located: LocatedYaml | None, problems: Sequence[Problem]) -> InputError:
+    texts = []
+    for place, text in problems:
         line = located.line(place) if located else None
-        told.append(f"line {line}: {what}" if line is not None else what)
-    count = counted(len(told), "problem")
-    return InputError(problem_report(f"{where}: {count}; nothing was run:", told))
+        texts.append(f"line {line}: {text}" if line is not None else text)
+    return InputError(problem_report(f"{where}: {counted(len(texts), 'problem')}; nothing was run:", texts))
 
 
 STARTER = """\
@@ -201,23 +290,24 @@ STARTER = """\
 
 # `demo` is bundled. Or a path: a folder with corpus.jsonl, queries.jsonl and qrels.tsv (BEIR), AutoRAG
 # parquet files, MultiHop-RAG or LlamaIndex JSON, MS MARCO tables, or a CSV with its columns named.
+# Without qrels the lists of the retrievers are compared, and `steelyard pool` selects documents to judge.
 dataset: demo
 
-# Documents asked of every retriever.
+# Documents that every retriever returns per query.
 depth: 100
 
-# A name, or a name with settings. A setting given as a list makes one retriever for each value.
-# `name:` among the settings is the row's label.
+# A name, or a name with settings. A setting that is a list gives one retriever per value.
+# `name:` among the settings is the label of the row.
 retrievers:
   - bm25-okapi: {k1: 1.2, b: 0.75}
   - bm25-plus
   - dense                                    # latent semantic analysis, fitted on the corpus
   - hybrid: {of: [bm25-okapi, dense], fuse: rrf}
   - random: {seed: 42}
-  # - python: my_package.search:retrieve     # any function of your own
-  # - run: old/bm25.run                      # a finished run joins the table
+  # - python: my_package.search:retrieve     # any function of yours
+  # - run: old/bm25.run                      # a finished run is added to the table
 
-# `steelyard measures` lists them; `steelyard explain nDCG@10` says what one is, exactly.
+# `steelyard measures` lists them; `steelyard explain nDCG@10` shows the exact definition of one.
 measures: [nDCG@10, R@20, RR@10, DR@20, Confusion@3, Latency]
 
 # Whose definitions: `steelyard dialects` lists them.
@@ -226,15 +316,15 @@ dialect: steelyard
 # A weighted score to rank by: `default`, or measures with weights, as in {nDCG@10: 0.7, R@20: 0.3}.
 composite: default
 
-# Every retriever is tested against this one; leave it out to test every two.
+# Every retriever is compared with this one; leave it out to compare all pairs.
 baseline: bm25-okapi
 test: t
 
 # Slice the table by a column of the queries.
 by: type
 
-# What `steelyard gate` checks of every run (or of one: --run NAME), beside the rules it is given.
-# With `{rules: [...], allow_failed: 2}`, a run may have failed on two queries and pass.
+# Rules that `steelyard gate` checks for every run (or for one: --run NAME), in addition to its own options.
+# With `{rules: [...], allow_failed: 2}`, a run may have failed on two queries and still pass.
 # gate:
 #   - no significant drop in nDCG@10
 #   - nDCG@10 >= baseline - 0.02
@@ -242,10 +332,10 @@ by: type
 
 
 def write_starter(folder: Path) -> Path:
-    """Write bench.yaml into a folder; one that is there already is left alone."""
+    """Write a starter bench.yaml to a folder; an existing file is not overwritten."""
     path = folder / "bench.yaml"
     if path.exists():
-        raise InputError(f"{path} is there already; name another folder, or edit it.")
+        raise InputError(f"{path} exists already; choose another folder, or edit it.")
     folder.mkdir(parents=True, exist_ok=True)
     write_file(path, STARTER.encode())
     return path

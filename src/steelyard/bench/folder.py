@@ -1,22 +1,24 @@
-"""What an earlier bench wrote into a result folder, and the new result no longer needs."""
+"""The result folder of a bench: reading it back, and the files that are left over from an earlier result."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.bench.chunkers import compare_chunkings, own_judgments, with_notes
-from steelyard.comparison.compare import compare
+from steelyard.bench.cache import is_cache_file
+from steelyard.bench.chunkings import chunking_qrels
+from steelyard.bench.comparison import compare_runs, with_notes
+from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
-from steelyard.comparison.testing import ComparisonPlan
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
-from steelyard.options import POLICIES
+from steelyard.notes import Note, note, note_from_dict, sentence
 from steelyard.qrels import Qrels
 from steelyard.report.page.subject import Subject
 from steelyard.run import Run
@@ -26,116 +28,40 @@ from steelyard.wording import counted, worded
 if TYPE_CHECKING:
     import polars as pl
 
-
-_ANSWERS = re.compile(r"[0-9a-f]{20}\.jsonl")
-
-
-def earlier_record(folder: Path) -> Mapping[str, Any]:
-    """The record of the result that is there; empty where there is none that can be read."""
-    try:
-        record = json.loads((folder / "result.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def leftovers(
-    folder: Path, cache: Path, earlier: Mapping[str, Any], runs: Collection[str], answers: Collection[str]
-) -> list[Path]:
-    """Files that a bench wrote and that neither the new result nor the next bench will read.
-
-    Runs that the earlier result names and the new one does not. Answers that neither of the two
-    used: a retriever that is taken out and put back again is not asked anew.
-    """
-    named = [row for row in earlier.get("runs", []) if isinstance(row, dict)]
-    kept = {name.lower() for name in runs}
-    gone = [str(row.get("file")) for row in named if str(row.get("file")).lower() not in kept]
-    used = {*answers, *(row.get("answers") for row in named)}
-    old = [path for path in sorted(cache.glob("*.jsonl")) if path.name not in used and _is_ours(path)]
-    return [
-        folder / "runs" / name
-        for name in gone
-        if Path(name).name == name and (folder / "runs" / name).is_file()
-    ] + old
-
-
-def removed(paths: Collection[Path]) -> list[Path]:
-    """Remove the files; those that are gone. One that cannot be removed stays, and does no harm."""
-    gone = []
-    for path in paths:
-        try:
-            path.unlink()
-        except OSError:
-            continue
-        gone.append(path)
-    return gone
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a file is a bench's answers: by its name and by what its first line holds."""
-    if not _ANSWERS.fullmatch(path.name) or not path.is_file():
-        return False
-    try:
-        with path.open(encoding="utf-8") as lines:
-            first = json.loads(next(lines, ""))
-    except (OSError, ValueError):
-        return False
-    return isinstance(first, dict) and bool({"cost", "query"} & set(first))
-
-
-_TESTED = ("baseline", "test", "correction", "seed")
-_MEASURED = ("at", "dialect", *POLICIES)
-
-
-def compared(
-    settings: Mapping[str, Any],
-    composite: Any,
-    judgments: Qrels | Mapping[str, Qrels],
-    runs: Mapping[str, Run],
-    chunking_of: Mapping[str, str],
-    columns: Mapping[str, Mapping[str, Any]],
-) -> Comparison:
-    """The runs compared as the settings say, by their names in bench.yaml; what is None or absent has its default.
-
-    `judgments` are those of every chunking, by its label, where `chunking_of` names each run's. `columns`
-    are the queries' own. A run whose documents are called otherwise than those of the corpus is no error here:
-    it must not cost the others their result.
-    """
-    chosen = {name: value for name, value in settings.items() if value is not None}
-    tested = {name: chosen[name] for name in _TESTED if name in chosen}
-    by = chosen.get("by")
-    options: dict[str, Any] = {
-        "composite": composite,
-        "by": by,
-        "queries": columns if by in columns else None,
-        "unmatched": "note",
-        **{name: chosen[name] for name in _MEASURED if name in chosen},
-    }
-    measures = chosen.get("measures") or None
-    if isinstance(judgments, Mapping):
-        return compare_chunkings(judgments, runs, chunking_of, measures, ComparisonPlan(**tested), **options)
-    return compare(judgments, runs, measures, **tested, **options)
+EVALUATION_FILES = ("scores.parquet", "pairs.parquet", "qrels.parquet", "report.html")
+"""The files that a result without qrels does not have."""
 
 
 @dataclass(frozen=True, eq=False)
 class ResultFolder:
-    """What a bench wrote: its record (result.json), the comparison made again, and the texts.
+    """A result folder that was read: its record (result.json), the comparison, computed again, and the texts.
 
-    `absent` says what is not there: a folder may be without texts and still be worth looking at.
+    `evaluated` is the comparison, or None for a bench without qrels. `notes` report what the folder lacks: it can be
+    read without its texts.
     """
 
     path: Path
     record: Mapping[str, Any]
     runs: Mapping[str, Run]
     qrels: Qrels
-    comparison: Comparison
+    evaluated: Comparison | None
     queries: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     documents: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    absent: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def comparison(self) -> Comparison:
+        """The comparison of the runs; an error for a bench without qrels."""
+        return required_comparison(self.evaluated, self.path)
+
+    @property
+    def lists(self) -> ListComparison:
+        """How far the lists of the runs agree; it needs no qrels."""
+        return lists_of(self.runs)
 
     def subject(self) -> Subject:
-        """What a page of this folder is about."""
+        """The subject of the report page."""
         return subject_of(
             self.path,
             self.record,
@@ -143,119 +69,95 @@ class ResultFolder:
             self.queries,
             self.columns,
             self.documents,
-            self.absent,
+            self.notes,
         )
 
     def to_html(
         self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None
     ) -> None:
-        """Write the report page; with `charts`, also every chart as PNG and SVG in that folder."""
+        """Write the report page; with `charts`, also every chart as PNG and SVG to that folder."""
         from steelyard.report.page import write_page
 
         write_page(self.subject(), path, everything=everything, charts=charts)
 
     def __repr__(self) -> str:
-        return f"{self.comparison!r}\nRead from {self.path}."
+        return f"{self.evaluated or self.lists!r}\nRead from {self.path}."
 
     def _repr_html_(self) -> str:
         return self.comparison.to_html()
 
 
-def load_result(source: str | Path) -> ResultFolder:
-    """Read a result folder, and make its comparison again from the runs and the judgments in it.
+def lists_of(runs: Mapping[str, Run]) -> ListComparison:
+    """The comparison of the lists of a bench; a run that failed on every query has none."""
+    answered = {name: run for name, run in runs.items() if run.queries}
+    return compare_lists(answered, require_shared=False) if answered else ListComparison((), (), 10)
 
-    A folder that a stopped bench left half written, or that a newer version wrote, is refused with
-    what to do about it; one without texts is read, and `absent` says what it lacks.
+
+def required_comparison(comparison: Comparison | None, folder: Path) -> Comparison:
+    """The comparison of a bench; an error if its dataset has no qrels."""
+    if comparison is None:
+        raise InputError(
+            f"{folder}: the dataset of this bench has no qrels, so nothing was evaluated. "
+            f"`{pool_command(folder)}` selects documents to judge; `.lists` compares the lists of the runs."
+        )
+    return comparison
+
+
+def pool_command(folder: Path) -> str:
+    """The command that selects documents to judge from the runs of a result folder."""
+    return f"steelyard pool {shlex.quote(str(folder / 'runs'))}/*.parquet -o pool.jsonl"
+
+
+def load_result(source: str | Path) -> ResultFolder:
+    """Read a result folder, and compute its comparison again from its runs and qrels.
+
+    An incomplete folder (the bench was stopped), or one that a newer version wrote, is an error. A folder without
+    texts is read; `notes` report it.
     """
     path = Path(source)
     path = path.parent if path.name == "result.json" else path
     record = read_record(path)
-    qrels = read_judgments(path)
-    runs = _runs(path, record)
-    absent: list[str] = []
-    queries, columns = read_queries(path, absent)
-    documents = _documents(path, absent)
-    texts = {doc: f"{title}\n{text}" if title else text for doc, (title, text) in documents.items()}
-    runs = {
-        name: Run(run, texts=texts) if texts and _needs_texts(record) else run for name, run in runs.items()
-    }
-    comparison = with_notes(_compared(record, qrels, runs, columns, absent), record.get("chunk_notes", ()))
+    runs = _read_runs(path, record)
+    notes: list[Note] = []
+    queries, columns = read_queries(path, notes)
+    documents = _read_documents(path, notes)
+    if record["comparison"] is None:
+        return ResultFolder(path, record, runs, Qrels({}), None, queries, columns, documents, tuple(notes))
+    qrels = read_qrels(path)
+    settings = record["settings"]
+    if documents and dialect(settings.get("dialect") or "steelyard").reads_texts(settings["measures"]):
+        texts = {doc: f"{title}\n{text}" if title else text for doc, (title, text) in documents.items()}
+        runs = {name: Run(run, texts=texts) for name, run in runs.items()}
+    comparison = _compare_again(record, qrels, runs, columns, notes)
+    comparison = with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
     comparison = replace(comparison, failed=_failed(record))
-    absent += _changed(record, comparison)
-    return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(absent))
-
-
-def subject_of(
-    folder: Path,
-    record: Mapping[str, Any],
-    comparison: Comparison,
-    queries: Mapping[str, str],
-    columns: Mapping[str, Mapping[str, Any]],
-    documents: Mapping[str, tuple[str, str]],
-    absent: tuple[str, ...] = (),
-) -> Subject:
-    """What the page of a bench is about, from its record and the texts."""
-    dataset, machine = record["dataset"], record["machine"]
-    rows = record["runs"]
-    facts = [
-        ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'document')}"),
-        ("Fingerprint of the dataset", str(dataset["fingerprint"])),
-        ("Depth", f"{counted(record['settings']['depth'], 'document')} asked of every retriever"),
-        (
-            "Test",
-            f"{comparison.plan.test}, correction {comparison.plan.correction}, seed {comparison.plan.seed}",
-        ),
-        ("Machine", ", ".join(str(part) for part in machine.values())),
-        ("Measured by", f"Steelyard {record['steelyard']}"),
-    ]
-    return Subject(
-        comparison=comparison,
-        title=str(dataset["name"]),
-        queries=queries,
-        columns=columns,
-        documents=documents,
-        costs=rows,
-        errors={row["run"]: row["errors"] for row in rows if row["errors"]},
-        made={str(row["run"]): (_said(row["settings"]), str(row["fingerprint"])) for row in rows},
-        facts=facts,
-        command=f"steelyard report {_quoted(folder)} -o report.html",
-        absent=absent,
-    )
-
-
-def _said(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in settings.items())
-
-
-def _quoted(folder: Path) -> str:
-    import shlex
-
-    return shlex.quote(str(folder))
+    notes += _changed_means(record, comparison)
+    return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """result.json, checked: it is written last, so where it is missing the bench did not finish."""
+    """The checked content of result.json, which is written last: without it the bench did not finish."""
     if not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
         raise InputError(
-            f"{path} {what}; expected a result folder, as `steelyard bench bench.yaml -o {path}` writes one."
+            f"{path} {what}; expected a result folder, as `steelyard bench bench.yaml -o {path}` writes it."
         )
     file = path / "result.json"
     if not file.is_file():
         raise InputError(
-            f"{path} has no result.json: it is not a result folder, or the bench that writes it was stopped before the end. "
-            "Run the bench again; it goes on where it was."
+            f"{path} has no result.json: it is not a result folder, or its bench was stopped before the end. "
+            "Run the bench again; it continues where it stopped."
         )
     try:
         record = json.loads(file.read_text("utf-8"))
     except (ValueError, OSError) as error:
-        raise InputError(f"{file} cannot be read ({error}); run the bench again to write it anew.") from None
-    lacking = {"steelyard", "settings", "dataset", "machine", "runs", "comparison"} - set(
+        raise InputError(f"{file} cannot be read ({error}); run the bench again to write it.") from None
+    missing = {"steelyard", "settings", "dataset", "machine", "runs", "comparison"} - set(
         record if isinstance(record, dict) else ()
     )
-    if lacking:
+    if missing:
         raise InputError(
-            f"{file} is not a bench's record: it has no {', '.join(sorted(lacking))}. Run the bench again to write it anew."
+            f"{file} is not the result of a bench: it has no {', '.join(sorted(missing))}. Run the bench again to write it."
         )
     if _version(str(record["steelyard"])) > _version(__version__):
         raise InputError(
@@ -269,57 +171,60 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
 
 
-def read_judgments(path: Path) -> Qrels:
-    """The judgments that the runs of a folder were measured against."""
+def read_qrels(path: Path) -> Qrels:
+    """The qrels of a result folder."""
     file = path / "qrels.parquet"
     if not file.is_file():
-        raise InputError(f"{path} has no qrels.parquet; the folder is half written. Run the bench again.")
+        raise InputError(f"{path} has no qrels.parquet: the folder is incomplete. Run the bench again.")
     return Qrels.read(file, format="parquet")
 
 
-def _runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
+def _read_runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
     files = {str(row["run"]): path / "runs" / str(row["file"]) for row in record["runs"]}
-    lacking = [str(file.relative_to(path)) for file in files.values() if not file.is_file()]
-    if lacking:
+    missing = [str(file.relative_to(path)) for file in files.values() if not file.is_file()]
+    if missing:
         raise InputError(
             problem_report(
-                f"{path} is half written: {len(lacking):,} of its {counted(len(files), 'run')} "
-                f"{worded(len(lacking), 'is', 'are')} not there:",
-                lacking,
-                "Run the bench again; it goes on where it was.",
+                f"{path} is incomplete: {len(missing):,} of its {counted(len(files), 'run')} "
+                f"{worded(len(missing), 'is', 'are')} missing:",
+                missing,
+                "Run the bench again; it continues where it stopped.",
             )
         )
     return {name: Run.read(file, format="parquet", name=name) for name, file in files.items()}
 
 
-def read_queries(path: Path, absent: list[str]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    """The queries' texts and their other columns; what is not there goes into `absent`."""
+def read_queries(
+    path: Path, notes: list[Note] | None = None
+) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """The texts of the queries and their other columns; if they cannot be read, a note is added to `notes`."""
     frame = read_frame(path / "queries.parquet")
     if frame is None:
-        absent.append("The folder has no readable queries.parquet: queries are shown by their ids.")
+        if notes is not None:
+            notes.append(note("result-file-missing", file="queries.parquet", what="queries"))
         return {}, {}
     ids = frame["query_id"].to_list()
-    known = [name for name in frame.columns if name not in ("query_id", "text")]
     columns = {
         name: {
             query: value for query, value in zip(ids, frame[name].to_list(), strict=True) if value is not None
         }
-        for name in known
+        for name in frame.columns
+        if name not in ("query_id", "text")
     }
     return dict(zip(ids, frame["text"].to_list(), strict=True)), columns
 
 
-def _documents(path: Path, absent: list[str]) -> dict[str, tuple[str, str]]:
+def _read_documents(path: Path, notes: list[Note]) -> dict[str, tuple[str, str]]:
     frame = read_frame(path / "documents.parquet")
     if frame is None:
-        absent.append("The folder has no readable documents.parquet: documents are shown by their ids.")
+        notes.append(note("result-file-missing", file="documents.parquet", what="documents"))
         return {}
     rows = frame.select("doc_id", "title", "text").iter_rows()
     return {doc: (title or "", text or "") for doc, title, text in rows}
 
 
 def read_frame(file: Path) -> pl.DataFrame | None:
-    """A Parquet file of the folder; None where it is not there or cannot be read."""
+    """A Parquet file of the folder; None if it does not exist or cannot be read."""
     import polars as pl
 
     try:
@@ -328,65 +233,170 @@ def read_frame(file: Path) -> pl.DataFrame | None:
         return None
 
 
-def _needs_texts(record: Mapping[str, Any]) -> bool:
-    settings = record["settings"]
-    return dialect(settings.get("dialect") or "steelyard").reads_texts(settings["measures"])
-
-
-def _compared(
+def _compare_again(
     record: Mapping[str, Any],
     qrels: Qrels,
     runs: Mapping[str, Run],
     columns: Mapping[str, Mapping[str, Any]],
-    absent: list[str],
+    notes: list[Note],
 ) -> Comparison:
-    """The comparison as the bench made it, from the settings it recorded."""
+    """The comparison by the recorded settings."""
     settings = dict(record["settings"])
     by = settings.get("by")
     if by is not None and by != COMPLEXITY and by not in columns:
-        absent.append(f"The queries' column {by!r} is not in the folder: there are no slices by it.")
+        notes.append(note("result-slices-missing", column=by))
         settings["by"] = None
     chunkers = settings.get("chunkers")
-    judgments = {label: own_judgments(qrels, label) for label in chunkers} if chunkers else qrels
+    own = {label: chunking_qrels(qrels, label) for label in chunkers} if chunkers else qrels
     chunking_of = {str(row["run"]): str(row.get("chunker")) for row in record["runs"]}
     try:
-        return compared(settings, record["comparison"].get("weights"), judgments, runs, chunking_of, columns)
+        return compare_runs(settings, record["comparison"].get("weights"), own, runs, chunking_of, columns)
     except SteelyardError as error:
-        raise InputError(f"the comparison of this folder cannot be made again: {error}") from None
+        raise InputError(f"the comparison of this folder cannot be computed again: {error}") from None
 
 
 def _failed(record: Mapping[str, Any]) -> dict[str, str]:
-    """On how many of its queries each run failed that failed on any."""
+    """For each run that failed on queries, on how many of how many."""
     return {
-        str(row["run"]): failed_of(len(row["errors"]), row["queries"])
+        str(row["run"]): failed_share(len(row["errors"]), row["queries"])
         for row in record["runs"]
         if row["errors"]
     }
 
 
-def failed_of(failed: int, answered: int) -> str:
-    """On how many of all queries a run failed.
+def failed_share(failed: int, answered: int) -> str:
+    """The number of failed queries out of all.
 
-    >>> failed_of(2, 4)
+    >>> failed_share(2, 4)
     '2 of 6'
     """
     return f"{failed:,} of {failed + answered:,}"
 
 
-def _changed(record: Mapping[str, Any], comparison: Comparison) -> list[str]:
-    """Where the numbers made again are not those recorded: which, so that nobody is misled."""
-    kept = {(row["run"], row["k"]): row for row in record["comparison"]["leaderboard"]}
-    differ = []
+def _changed_means(record: Mapping[str, Any], comparison: Comparison) -> list[Note]:
+    """A note on means that differ from the recorded ones."""
+    recorded = {(row["run"], row["k"]): row for row in record["comparison"]["leaderboard"]}
+    changed = []
     for row in comparison.leaderboard_rows:
-        before = kept.get((row.run, row.k), {})
+        before = recorded.get((row.run, row.k), {})
         for key, mean in row.means.items():
             old = before.get(key)
             if mean == mean and (old is None or abs(float(old) - mean) > 1e-9 * max(1.0, abs(mean))):
-                differ.append(f"{key} of {row.run}")
-    if not differ:
+                changed.append(f"{key} of {row.run}")
+    if not changed:
         return []
-    shown = ", ".join(differ[:3]) + (", ..." if len(differ) > 3 else "")
-    return [
-        f"{counted(len(differ), 'mean differs', 'means differ')} from what Steelyard {record['steelyard']} recorded ({shown}): "
-        "the folder was changed, or this version measures differently."
+    version = str(record["steelyard"])
+    return [note("result-means-differ", count=len(changed), version=version, examples=changed[:4])]
+
+
+def subject_of(
+    folder: Path,
+    record: Mapping[str, Any],
+    comparison: Comparison,
+    queries: Mapping[str, str],
+    columns: Mapping[str, Mapping[str, Any]],
+    documents: Mapping[str, tuple[str, str]],
+    notes: Sequence[Note] = (),
+) -> Subject:
+    """The subject of the report page of a bench."""
+    dataset, machine, rows = record["dataset"], record["machine"], record["runs"]
+    plan = comparison.plan
+    return Subject(
+        comparison=comparison,
+        title=str(dataset["name"]),
+        queries=queries,
+        columns=columns,
+        documents=documents,
+        costs=rows,
+        errors={row["run"]: row["errors"] for row in rows if row["errors"]},
+        made={str(row["run"]): (_settings_text(row["settings"]), str(row["fingerprint"])) for row in rows},
+        facts=[
+            ("Dataset", f"{dataset['name']}, {counted(dataset['documents'], 'document')}"),
+            ("Fingerprint of the dataset", str(dataset["fingerprint"])),
+            ("Depth", f"{counted(record['settings']['depth'], 'document')} per query"),
+            ("Test", f"{plan.test}, correction {plan.correction}, seed {plan.seed}"),
+            ("Machine", ", ".join(str(part) for part in machine.values())),
+            ("Evaluated by", f"Steelyard {record['steelyard']}"),
+        ],
+        command=f"steelyard report {shlex.quote(str(folder))} -o report.html",
+        absent=tuple(map(sentence, notes)),
+    )
+
+
+def _settings_text(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+# Files that are left over from an earlier result
+
+
+def read_earlier_record(folder: Path) -> Mapping[str, Any]:
+    """The record of the result in a folder; empty if there is none that can be read."""
+    try:
+        record = json.loads((folder / "result.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def leftover_files(
+    folder: Path, cache: str, earlier: Mapping[str, Any], runs: Sequence[str], answers: Collection[str]
+) -> list[Path]:
+    """Files of earlier benches that neither the new result nor the next bench needs.
+
+    These are runs of the earlier result that the new one does not have, and cached answers that neither of the two
+    used: a retriever that is taken out and added again one bench later is still cached.
+    """
+    rows = [row for row in earlier.get("runs", []) if isinstance(row, dict)]
+    kept = {name.lower() for name in run_files(runs)}
+    names = [str(row.get("file")) for row in rows if str(row.get("file")).lower() not in kept]
+    old_runs = [
+        folder / "runs" / name
+        for name in names
+        if Path(name).name == name and (folder / "runs" / name).is_file()
     ]
+    used = {*answers, *(row.get("answers") for row in rows)}
+    old_answers = [
+        path
+        for path in sorted((folder / cache).glob("*.jsonl"))
+        if path.name not in used and is_cache_file(path)
+    ]
+    return old_runs + old_answers
+
+
+def remove_files(paths: Collection[Path]) -> list[Path]:
+    """Remove files; those that were removed. A file that cannot be removed is left."""
+    removed = []
+    for path in paths:
+        try:
+            path.unlink()
+        except OSError:
+            continue
+        removed.append(path)
+    return removed
+
+
+def run_files(names: Sequence[str]) -> list[str]:
+    """A distinct file name for every run.
+
+    >>> run_files(["a/b", "a_b"])
+    ['a_b.parquet', 'a_b-2.parquet']
+    """
+    files: list[str] = []
+    for name in names:
+        stem, number = _safe_name(name), 1
+        file = f"{stem}.parquet"
+        while file.lower() in {known.lower() for known in files}:
+            number += 1
+            file = f"{stem}-{number}.parquet"
+        files.append(file)
+    return files
+
+
+def _safe_name(name: str) -> str:
+    """The name of a run as a file name.
+
+    >>> _safe_name("bm25 k1=1.2/b")
+    'bm25_k1=1.2_b'
+    """
+    return "".join(c if c.isalnum() or c in "-_.=+" else "_" for c in name)

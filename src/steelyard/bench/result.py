@@ -1,4 +1,4 @@
-"""BenchResult: what a bench found, and the folder it is kept in."""
+"""BenchResult: the comparison, the runs and the cost of each retriever, and how the result folder is written."""
 
 from __future__ import annotations
 
@@ -6,38 +6,58 @@ import json
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.bench.cache import Answers
 from steelyard.bench.config import Bench
-from steelyard.bench.folder import failed_of, subject_of
+from steelyard.bench.folder import (
+    EVALUATION_FILES,
+    failed_share,
+    lists_of,
+    pool_command,
+    remove_files,
+    required_comparison,
+    run_files,
+    subject_of,
+)
+from steelyard.comparison.lists import ListComparison
 from steelyard.comparison.result import Comparison
+from steelyard.comparison.scores import ScoreTable
 from steelyard.datasets import Dataset
 from steelyard.io.files import write_file
+from steelyard.notes import Note, note, sentence
 from steelyard.report.page import write_page
 from steelyard.report.page.subject import Subject
 from steelyard.report.tables import Cell, Table, markdown
 from steelyard.run import Run
 from steelyard.version import __version__
-from steelyard.wording import counted
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SHOWN_IDS = 2
-"""Ids that a message shows of either side."""
+"""Example ids of the run and of the corpus in a note."""
 
-SHOWN_DEPTH = 20
-"""Documents whose texts go into the folder: those within this rank of any run, and the judged ones.
+TEXT_DEPTH = 20
+"""The folder has the texts of documents within this rank of any run, and of judged documents.
 
-Where a measure reads texts, those of all documents that came back, so that it can be made again.
+If a measure reads texts, it has those of all retrieved documents, so that the measure can be computed again.
 """
 
 
 @dataclass(frozen=True)
 class Row:
-    """What one retriever cost, and what went wrong with it."""
+    """The cost of one retriever, and its errors.
+
+    errors: the error by query. unknown_documents, unknown_examples: retrieved documents that are not in the corpus.
+    cached: whether all answers are from the cache, whose file is `answers`. id_hint: the field with the ids of the
+    corpus, if the retriever returned others.
+    """
 
     run: str
     retriever: str
@@ -63,8 +83,8 @@ class Row:
 
     @property
     def failed(self) -> str:
-        """On how many of its queries it failed, as in `2 of 6`."""
-        return failed_of(len(self.errors), self.queries)
+        """The number of failed queries out of all, as in `2 of 6`."""
+        return failed_share(len(self.errors), self.queries)
 
     @property
     def broken(self) -> bool:
@@ -81,18 +101,18 @@ class Row:
         unknown: Sequence[str],
         cached: bool,
     ) -> Row:
-        """A row from a retriever's answers; `unknown` are the documents of them that are not in the corpus."""
-        taken = np.array(list(answers.seconds.values()))
-        points = np.percentile(taken, [50, 95, 99]).tolist() if len(taken) else [None] * 3
+        """The row of a retriever's answers; `unknown` are retrieved documents that are not in the corpus."""
+        seconds = np.array(list(answers.seconds.values()))
+        percentiles = np.percentile(seconds, [50, 95, 99]).tolist() if len(seconds) else [None] * 3
         return cls(
             run=run,
             retriever=retriever,
             settings=settings,
             queries=len(answers.lists),
-            mean_seconds=float(taken.mean()) if len(taken) else None,
-            p50_seconds=points[0],
-            p95_seconds=points[1],
-            p99_seconds=points[2],
+            mean_seconds=float(seconds.mean()) if len(seconds) else None,
+            p50_seconds=percentiles[0],
+            p95_seconds=percentiles[1],
+            p99_seconds=percentiles[2],
             queries_per_second=answers.cost.get("queries_per_second"),
             index_seconds=answers.cost.get("index_seconds"),
             index_bytes=answers.cost.get("index_bytes"),
@@ -107,56 +127,93 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class BenchResult:
-    """The comparison, the runs, what each retriever cost, and the folder that keeps it all.
+    """The result of a bench: the comparison, the runs, the cost of each retriever, and the folder.
 
-    `problems` are the errors of the answer key; `removed` the files of earlier results that were taken out
-    of the folder; `chunk_notes` what to know of the chunkings, which is among the comparison's notes.
+    evaluated: the comparison, or None if the dataset has no qrels. problems: errors in the dataset. removed: files of
+    earlier results that were removed from the folder. chunk_notes: the notes on the chunkings, which are also among
+    those of the comparison.
     """
 
     bench: Bench
     dataset: Dataset
     runs: dict[str, Run]
     rows: tuple[Row, ...]
-    comparison: Comparison
+    evaluated: Comparison | None
     folder: Path
-    problems: tuple[str, ...] = ()
+    problems: tuple[Note, ...] = ()
     removed: tuple[Path, ...] = ()
-    chunk_notes: tuple[str, ...] = ()
+    chunk_notes: tuple[Note, ...] = ()
+
+    @property
+    def comparison(self) -> Comparison:
+        """The comparison of the runs; an error if the dataset has no qrels."""
+        return required_comparison(self.evaluated, self.folder)
+
+    @cached_property
+    def lists(self) -> ListComparison:
+        """How far the lists of the runs agree; it needs no qrels."""
+        return lists_of(self.runs)
 
     @property
     def failed(self) -> dict[str, int]:
-        """On how many queries each retriever failed that failed on any."""
+        """The number of failed queries of each retriever that failed on any."""
         return {row.run: len(row.errors) for row in self.rows if row.errors}
 
     @property
     def broken(self) -> list[str]:
-        """The retrievers that failed on every query: their numbers say nothing of them."""
+        """The retrievers that failed on every query."""
         return [row.run for row in self.rows if row.broken]
 
     @property
-    def removal(self) -> str:
-        """What was removed from the folder, in a sentence: runs by name, answers by number; "" where nothing was."""
+    def notes(self) -> list[Note]:
+        """Notes on the dataset and on the retrievers: cached answers, failures, unknown documents."""
+        notes = [] if self.evaluated is not None else [note("no-qrels", command=pool_command(self.folder))]
+        cached = [row.run for row in self.rows if row.cached]
+        if cached:
+            notes.append(note("answers-cached", runs=cached))
+        for row in self.rows:
+            if row.errors:
+                query, error = next(iter(row.errors.items()))
+                notes.append(
+                    note(
+                        "retriever-failed",
+                        run=row.run,
+                        failed=len(row.errors),
+                        queries=len(row.errors) + row.queries,
+                        query=query,
+                        error=error,
+                    )
+                )
+            if row.unknown_documents:
+                prefix = f"{row.chunker}:" if row.chunker else ""
+                known = (doc for doc in self.dataset.corpus if doc.startswith(prefix))
+                notes.append(
+                    note(
+                        "unknown-documents",
+                        run=row.run,
+                        count=row.unknown_documents,
+                        examples=row.unknown_examples,
+                        corpus=tuple(islice(known, SHOWN_IDS)),
+                        id_hint=row.id_hint,
+                    )
+                )
+        return notes
+
+    @property
+    def removal_note(self) -> Note | None:
+        """The files that were removed from the folder: runs by name, the others by their number."""
+        if not self.removed:
+            return None
         runs = [str(path.relative_to(self.folder)) for path in self.removed if path.parent.name == "runs"]
-        answers = len(self.removed) - len(runs)
-        kept = [f"{counted(answers, 'file')} of old answers"] if answers else []
-        files = ", ".join([*runs, *kept])
-        return f"Removed from {self.folder}, as this bench no longer names them: {files}." if files else ""
+        return note(
+            "files-removed", folder=str(self.folder), runs=runs, answers=len(self.removed) - len(runs)
+        )
 
     @property
     def cost_table(self) -> Table:
-        """One row a retriever: time a query, throughput, indexing."""
-        columns = [
-            "run",
-            "p50 ms",
-            "p95 ms",
-            "p99 ms",
-            "queries/s",
-            "index s",
-            "index MB",
-            "peak MB",
-            "errors",
-        ]
-        rows = [
+        """One row per retriever: time per query, throughput, indexing."""
+        columns = ("p50 ms", "p95 ms", "p99 ms", "queries/s", "index s", "index MB", "peak MB", "errors")
+        rows: list[list[Cell]] = [
             [
                 row.run,
                 _scaled(row.p50_seconds, 1e3),
@@ -170,59 +227,34 @@ class BenchResult:
             ]
             for row in self.rows
         ]
-        return Table(columns, rows, digits=2)
+        return Table(["run", *columns], rows, digits=2)
 
     @property
     def chunk_table(self) -> Table | None:
-        """Of a bench with chunkers: how many chunks each made, and their mean size."""
+        """The number of chunks of each chunking and their mean size; None without chunkers."""
         if not self.bench.chunkers:
             return None
         sizes = {row.chunker: (row.chunks, _scaled(row.chunk_tokens, 1)) for row in self.rows}
         rows: list[list[Cell]] = [[label, *size] for label, size in sizes.items()]
         return Table(["chunking", "chunks", "mean tokens"], rows, digits=1)
 
-    def remarks(self) -> list[str]:
-        """What a reader should know of how the runs came about."""
-        cached = [row.run for row in self.rows if row.cached]
-        said = [f"Answers and times from before, not asked again: {', '.join(cached)}."] if cached else []
-        for row in self.rows:
-            if row.errors:
-                query, error = next(iter(row.errors.items()))
-                said.append(f"{row.run} failed on {row.failed} queries (the first, {query}: {error}).")
-            if row.unknown_documents:
-                said.append(self._unknown_examples(row))
-        return said
-
-    def _unknown_examples(self, row: Row) -> str:
-        """What to say of a retriever whose documents are not in the corpus, and what to do about it."""
-        inside = f"{row.chunker}:" if row.chunker else ""
-        known = islice((doc for doc in self.dataset.corpus if doc.startswith(inside)), SHOWN_IDS)
-        said = (
-            f"{row.run} returned {counted(row.unknown_documents, 'document that is', 'documents that are')} "
-            f"not in the corpus: it has {', '.join(map(repr, row.unknown_examples))}, "
-            f"the corpus {', '.join(map(repr, known))}."
-        )
-        if row.id_hint == "hash":
-            return f"{said} The texts are in the corpus: set `id: hash`."
-        return (
-            said
-            if row.id_hint is None
-            else f"{said} What is in the corpus is {row.id_hint}: set `id: {row.id_hint}`."
-        )
-
     def to_markdown(self) -> str:
-        """The comparison in Markdown, with what each retriever cost."""
-        costs = [f"- {_cost(row)}" for row in self.rows if row.p50_seconds is not None]
-        said = [f"- {line}" for line in self.remarks()]
-        wrong = ["## The answer key", *(f"    {text}".replace("\n", "\n    ") for text in self.problems)]
-        chunked = self.chunk_table
-        beside = [] if chunked is None else ["## Chunkings", markdown(chunked)]
-        parts = [self.comparison.to_markdown(), *beside, "## Cost", "\n".join(costs), "\n".join(said)]
-        parts += wrong if self.problems else []
+        """The comparison in Markdown, with the cost of each retriever and the notes."""
+        chunks = self.chunk_table
+        costs = [f"- {_cost_line(row)}" for row in self.rows if row.p50_seconds is not None]
+        errors = (f"    {problem}".replace("\n", "\n    ") for problem in self.problems)
+        parts = [
+            (self.evaluated or self.lists).to_markdown(),
+            *([] if chunks is None else ["## Chunkings", markdown(chunks)]),
+            "## Cost",
+            "\n".join(costs),
+            "\n".join(f"- {sentence(each)}" for each in self.notes),
+            *(["## Errors in the dataset", *errors] if self.problems else []),
+        ]
         return "\n\n".join(part for part in parts if part)
 
     def to_dict(self) -> dict[str, Any]:
-        """As result.json holds it."""
+        """As in result.json."""
         settings = self.bench.model_dump(
             mode="json", exclude={"dataset", "retrievers", "chunkers", "evidence"}
         )
@@ -249,48 +281,59 @@ class BenchResult:
                 {**asdict(row), "fingerprint": self.runs[row.run].fingerprint, "file": file}
                 for row, file in zip(self.rows, run_files([row.run for row in self.rows]), strict=True)
             ],
-            "comparison": self.comparison.to_dict(),
-            "problems": list(self.problems),
-            "chunk_notes": list(self.chunk_notes),
+            "comparison": None if self.evaluated is None else self.evaluated.to_dict(),
+            **({"lists": self.lists.to_dict()} if self.evaluated is None else {}),
+            "problems": [each.to_dict() for each in self.problems],
+            "chunk_notes": [each.to_dict() for each in self.chunk_notes],
+            "notes": [each.to_dict() for each in self.notes],
         }
 
     def __repr__(self) -> str:
-        said = [*self.problems, *self.remarks(), self.removal, f"The result is in {self.folder}."]
-        return "\n".join([repr(self.comparison), *(line for line in said if line)])
+        removal = self.removal_note
+        lines = [
+            *map(str, self.problems),
+            *map(sentence, self.notes),
+            *([] if removal is None else [sentence(removal)]),
+            f"The result is in {self.folder}.",
+        ]
+        return "\n".join([repr(self.evaluated or self.lists), *lines])
 
     def write(self) -> None:
-        """Write the folder, file by file, each wholly or not at all; result.json comes last."""
-        import polars as pl
-
+        """Write the folder. Each file is written completely or not at all; result.json comes last."""
         folder = self.folder
         (folder / "runs").mkdir(parents=True, exist_ok=True)
         for run, file in zip(self.runs.values(), run_files(list(self.runs)), strict=True):
             run.write(folder / "runs" / file)
-        scores = pl.concat(_scores(board) for board in self.comparison.score_tables)
-        _write_frame(scores, folder / "scores.parquet")
-        _write_frame(self.comparison.pairs, folder / "pairs.parquet")
-        self.dataset.qrels.write(folder / "qrels.parquet")
-        _write_frame(_queries(self.dataset), folder / "queries.parquet")
         documents = self._documents()
+        _write_frame(_queries_frame(self.dataset), folder / "queries.parquet")
         _write_frame(documents, folder / "documents.parquet")
         write_file(folder / "leaderboard.md", (self.to_markdown() + "\n").encode())
         record = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, default=str)
-        write_page(self._subject(json.loads(record), documents), folder / "report.html")
+        if self.evaluated is None:
+            remove_files([folder / name for name in EVALUATION_FILES])
+        else:
+            import polars as pl
+
+            scores = pl.concat(_scores_frame(table) for table in self.evaluated.score_tables)
+            _write_frame(scores, folder / "scores.parquet")
+            _write_frame(self.evaluated.pairs, folder / "pairs.parquet")
+            self.dataset.qrels.write(folder / "qrels.parquet")
+            write_page(self._subject(json.loads(record), documents), folder / "report.html")
         write_file(folder / "result.json", record.encode())
 
     def to_html(
         self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None
     ) -> None:
-        """Write the report page; with `charts`, also every chart as PNG and SVG in that folder."""
+        """Write the report page; with `charts`, also every chart as PNG and SVG to that folder."""
         record = json.loads(json.dumps(self.to_dict(), default=str))
         write_page(self._subject(record, self._documents()), path, everything=everything, charts=charts)
 
     def _repr_html_(self) -> str:
         return self.comparison.to_html()
 
-    def _subject(self, record: dict[str, Any], documents: Any) -> Subject:
-        """What the page is about: the same as that of the folder read back."""
-        queries = _queries(self.dataset)
+    def _subject(self, record: dict[str, Any], documents: pl.DataFrame) -> Subject:
+        """The subject of the report page: the same as that of the folder."""
+        queries = _queries_frame(self.dataset)
         ids = queries["query_id"].to_list()
         columns = {
             name: {
@@ -301,20 +344,20 @@ class BenchResult:
             for name in queries.columns
             if name not in ("query_id", "text")
         }
-        texts = {doc: (title, text) for doc, title, text in documents.iter_rows()}
-        asked = dict(zip(ids, queries["text"].to_list(), strict=True))
-        return subject_of(self.folder, record, self.comparison, asked, columns, texts)
+        documents_by_id = {doc: (title, text) for doc, title, text in documents.iter_rows()}
+        texts = dict(zip(ids, queries["text"].to_list(), strict=True))
+        return subject_of(self.folder, record, self.comparison, texts, columns, documents_by_id)
 
-    def _documents(self) -> Any:
-        """The documents a reader may want to look at: judged, or near the top of a run."""
+    def _documents(self) -> pl.DataFrame:
+        """The documents with their texts: judged ones, and those near the top of a run."""
         import polars as pl
 
-        wanted = set(self.dataset.qrels.judged.doc_ids)
+        selected = set(self.dataset.qrels.judged.doc_ids)
         for run in self.runs.values():
-            near = run.frame if run.texts is not None else run.frame.filter(pl.col("rank") <= SHOWN_DEPTH)
-            wanted |= set(near["doc_id"].to_list())
+            near = run.frame if run.texts is not None else run.frame.filter(pl.col("rank") <= TEXT_DEPTH)
+            selected |= set(near["doc_id"].to_list())
         corpus = self.dataset.corpus
-        ids = [doc for doc in corpus if doc in wanted]
+        ids = [doc for doc in corpus if doc in selected]
         rows = {
             "doc_id": ids,
             "title": [corpus.titles.get(doc, "") for doc in ids],
@@ -323,17 +366,8 @@ class BenchResult:
         return pl.DataFrame(rows, schema={"doc_id": pl.String, "title": pl.String, "text": pl.String})
 
 
-def safe_name(name: str) -> str:
-    """A run's name as a file name.
-
-    >>> safe_name("bm25 k1=1.2/b")
-    'bm25_k1=1.2_b'
-    """
-    return "".join(c if c.isalnum() or c in "-_.=+" else "_" for c in name)
-
-
-def _cost(row: Row) -> str:
-    """What a retriever cost, in a line."""
+def _cost_line(row: Row) -> str:
+    """The cost of a retriever on one line."""
     parts = [
         (row.p50_seconds, 1e3, "p50 {:.2f} ms"),
         (row.p95_seconds, 1e3, "p95 {:.2f} ms"),
@@ -344,52 +378,34 @@ def _cost(row: Row) -> str:
         (row.peak_bytes, 1e-6, "peak {:.2f} MB"),
     ]
     return f"{row.run}: " + ", ".join(
-        text.format(value * by) for value, by, text in parts if value is not None
+        text.format(value * factor) for value, factor, text in parts if value is not None
     )
 
 
-def run_files(names: Sequence[str]) -> list[str]:
-    """A file name of its own for every run.
-
-    >>> run_files(["a/b", "a_b"])
-    ['a_b.parquet', 'a_b-2.parquet']
-    """
-    files: list[str] = []
-    for name in names:
-        stem, number = safe_name(name), 1
-        file = f"{stem}.parquet"
-        while file.lower() in {known.lower() for known in files}:
-            number += 1
-            file = f"{stem}-{number}.parquet"
-        files.append(file)
-    return files
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else float(value) * factor
 
 
-def _scaled(value: float | None, by: float) -> float | None:
-    return None if value is None else float(value) * by
-
-
-def _scores(board: Any) -> Any:
+def _scores_frame(table: ScoreTable) -> pl.DataFrame:
     import polars as pl
 
-    label = "" if board.k is None else f" at {board.k}"
-    size = len(board.queries)
-    parts = [
+    label = "" if table.k is None else f" at {table.k}"
+    size = len(table.queries)
+    return pl.concat(
         pl.DataFrame(
             {
                 "run": [run] * size,
-                "query_id": list(board.queries),
+                "query_id": list(table.queries),
                 "measure": [column.key + label] * size,
                 "value": values,
             }
         )
-        for run, rows in zip(board.runs, board.values, strict=True)
-        for column, values in zip(board.columns, rows, strict=True)
-    ]
-    return pl.concat(parts)
+        for run, rows in zip(table.runs, table.values, strict=True)
+        for column, values in zip(table.columns, rows, strict=True)
+    )
 
 
-def _queries(dataset: Dataset) -> Any:
+def _queries_frame(dataset: Dataset) -> pl.DataFrame:
     import polars as pl
 
     columns = {
@@ -397,11 +413,11 @@ def _queries(dataset: Dataset) -> Any:
         for name, values in dataset.queries.columns.items()
         if name not in ("query_id", "text")
     }
-    made = {"query_id": list(dataset.queries), "text": list(dataset.queries.values()), **columns}
-    return pl.DataFrame(made, schema=dict.fromkeys(made, pl.String))
+    data = {"query_id": list(dataset.queries), "text": list(dataset.queries.values()), **columns}
+    return pl.DataFrame(data, schema=dict.fromkeys(data, pl.String))
 
 
-def _write_frame(frame: Any, path: Path) -> None:
+def _write_frame(frame: pl.DataFrame, path: Path) -> None:
     from io import BytesIO
 
     buffer = BytesIO()

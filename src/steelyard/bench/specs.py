@@ -1,4 +1,4 @@
-"""YAML with the line of every value, so that a message can say where."""
+"""The retrievers of a bench: names with settings, one retriever per combination of settings that are lists."""
 
 from __future__ import annotations
 
@@ -6,255 +6,213 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import yaml
-
-from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
+from steelyard.errors import InputError, SteelyardError, did_you_mean
 from steelyard.io.columns import RUN_ROLES
 from steelyard.retrievers.base import Retriever
 from steelyard.retrievers.registry import RUN, from_object, is_target, retriever, retriever_settings
 
-Place = tuple[Hashable, ...]
+Place: TypeAlias = tuple[Hashable, ...]
+"""Where something is in bench.yaml: keys and positions, from the outside in."""
 
-
-@dataclass(frozen=True)
-class Located:
-    """A document's value and the line of each of its parts."""
-
-    value: Any
-    lines: dict[Place, int]
-
-    def line(self, place: Place) -> int | None:
-        """The line of a part, or of the nearest part around it."""
-        while place and place not in self.lines:
-            place = place[:-1]
-        return self.lines.get(place)
-
-
-def read_located(path: Path) -> Located:
-    """Read a YAML file; keys given twice are an error, as they hide what was meant."""
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text (byte {error.start}).") from None
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not YAML: {error}") from None
-    lines: dict[Place, int] = {}
-    twice: list[str] = []
-    loader = yaml.SafeLoader("")
-    value = _built(node, (), lines, twice, loader) if node is not None else None
-    if twice:
-        raise InputError(problem_report(f"{path}: keys given twice:", twice, "Keep one of each."))
-    return Located(value, lines)
-
-
-def _built(node: Any, place: Place, lines: dict[Place, int], twice: list[str], loader: Any) -> Any:
-    lines[place] = node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        built: dict[Any, Any] = {}
-        for key_node, value_node in node.value:
-            key = loader.construct_object(key_node, deep=True)
-            if key in built:
-                twice.append(f"line {key_node.start_mark.line + 1}: {key}")
-            built[key] = _built(value_node, (*place, key), lines, twice, loader)
-            lines[place + (key,)] = key_node.start_mark.line + 1
-        return built
-    if isinstance(node, yaml.SequenceNode):
-        return [
-            _built(item, (*place, number), lines, twice, loader) for number, item in enumerate(node.value)
-        ]
-    return loader.construct_object(node, deep=True)
-
+Problem: TypeAlias = tuple[Place, str]
+"""A problem of a bench: where it is, and what is wrong."""
 
 NAME = "name"
 
+LISTS = frozenset({"of", "weights"})
+"""Settings whose value is a list: they are not swept over."""
+
+RUN_SETTINGS = ("path", NAME, "format", *RUN_ROLES)
+"""The settings of a finished run: its file, its label, and how it is read."""
+
 
 @dataclass(frozen=True)
-class Point:
-    """One combination: the settings it stands for, and what tells it from the others; "" where it is the only one."""
+class GridPoint:
+    """One combination of settings, and the part of its label that differs; "" if it is the only one."""
 
     settings: dict[str, Any]
-    said: str
+    suffix: str
 
-    def label(self, given: str) -> str:
-        """A label with what tells this point from the others.
+    def label(self, name: str) -> str:
+        """The label of this point.
 
-        >>> Point({"k1": 0.9}, "k1=0.9").label("bm25-okapi")
+        >>> GridPoint({"k1": 0.9}, "k1=0.9").label("bm25-okapi")
         'bm25-okapi k1=0.9'
         """
-        return f"{given} {self.said}".rstrip()
+        return f"{name} {self.suffix}".rstrip()
 
 
-def points_of(settings: Mapping[str, Any], whole: Collection[str] = ()) -> list[Point]:
-    """Every combination of the settings that were given as lists; those in `whole` are lists by nature.
+def grid_points(settings: Mapping[str, Any], lists: Collection[str] = ()) -> list[GridPoint]:
+    """Every combination of the settings that are lists; a setting in `lists` is a list by itself.
 
-    Of mappings in a list, what differs between them is said.
+    For a list of mappings, the label has the keys whose values differ.
 
-    >>> [point.said for point in points_of({"k1": [0.9, 1.2], "b": 0.4})]
+    >>> [point.suffix for point in grid_points({"k1": [0.9, 1.2], "b": 0.4})]
     ['k1=0.9', 'k1=1.2']
-    >>> [point.said for point in points_of({"arguments": [{"n": 3, "at": "x"}, {"n": 4, "at": "x"}]})]
+    >>> [point.suffix for point in grid_points({"arguments": [{"n": 3, "at": "x"}, {"n": 4, "at": "x"}]})]
     ['n=3', 'n=4']
     """
-    lists = {key: value for key, value in settings.items() if isinstance(value, list) and key not in whole}
-    for key, values in lists.items():
+    swept = {key: value for key, value in settings.items() if isinstance(value, list) and key not in lists}
+    for key, values in swept.items():
         if not values:
             raise InputError(f"`{key}` is an empty list; expected a value, or a list of values to try.")
-    combinations = [dict(zip(lists, chosen, strict=True)) for chosen in product(*lists.values())]
-    alone = len(combinations) == 1 and NAME in settings
-    return [Point({**settings, **chosen}, "" if alone else _said(chosen, lists)) for chosen in combinations]
+    combinations = [dict(zip(swept, chosen, strict=True)) for chosen in product(*swept.values())]
+    only = len(combinations) == 1 and NAME in settings
+    return [
+        GridPoint({**settings, **chosen}, "" if only else _suffix(chosen, swept)) for chosen in combinations
+    ]
 
 
-def _said(chosen: Mapping[str, Any], lists: Mapping[str, Sequence[Any]]) -> str:
+def _suffix(chosen: Mapping[str, Any], swept: Mapping[str, Sequence[Any]]) -> str:
     parts = []
     for key, value in chosen.items():
         if isinstance(value, Mapping):
-            parts += [f"{inner}={held}" for inner, held in value.items() if _differs(inner, lists[key])]
+            parts += [f"{inner}={each}" for inner, each in value.items() if _differs(inner, swept[key])]
         elif key != NAME:
             parts.append(f"{key}={value}")
     return " ".join(parts)
 
 
-def _differs(key: Any, among: Sequence[Any]) -> bool:
-    """Whether the mappings of a list have other values under a key."""
-    held = [repr(each.get(key)) if isinstance(each, Mapping) else "" for each in among]
-    return len(among) == 1 or len(set(held)) > 1
-
-
-LISTS = frozenset({"of", "weights"})
-"""Settings that are lists by nature: they do not spread into a grid."""
-
-RUN_SETTINGS = ("path", "name", "format", *RUN_ROLES)
-"""What may be said of a finished run: where it is, the row's label, and how it is read."""
+def _differs(key: Any, mappings: Sequence[Any]) -> bool:
+    """Whether the mappings of a list have different values for a key."""
+    values = [repr(each.get(key)) if isinstance(each, Mapping) else "" for each in mappings]
+    return len(mappings) == 1 or len(set(values)) > 1
 
 
 @dataclass(frozen=True)
 class Spec:
-    """One retriever to run: its name, its settings, the label of its row, and where it was written."""
+    """One retriever of a bench: its name, its settings, its label, and the number of its entry in bench.yaml."""
 
     name: str
     settings: dict[str, Any]
     label: str
-    place: int
+    entry: int
     retriever: Retriever | None = field(default=None, compare=False)
 
     @property
     def run(self) -> Path | None:
-        """The finished run that joins the table, where it is one."""
+        """The file of a finished run; None for a retriever."""
         return Path(self.settings["path"]) if self.name == RUN else None
 
     @property
     def reading(self) -> dict[str, str]:
-        """How the finished run is read, as `Run.read` takes it: its format, and columns by role."""
-        return {key: str(value) for key, value in self.settings.items() if key not in ("path", "name")}
+        """How a finished run is read, as arguments of `Run.read`: its format, and columns by role."""
+        return {key: str(value) for key, value in self.settings.items() if key not in ("path", NAME)}
 
 
-def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[tuple[tuple[Any, ...], str]]]:
-    """Every retriever that was asked for, and every problem as (place, what)."""
+def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Problem]]:
+    """All retrievers of the entries of a bench, and all problems."""
     specs: list[Spec] = []
-    problems: list[tuple[tuple[Any, ...], str]] = []
-    for place, entry in enumerate(entries):
+    problems: list[Problem] = []
+    for number, entry in enumerate(entries):
         if not isinstance(entry, (str, Mapping)):
             try:
-                specs.append(_spec_of_object(entry, place))
+                built = from_object(entry)
             except SteelyardError as error:
-                problems.append(((place,), str(error)))
+                problems.append(((number,), str(error)))
+                continue
+            name = built.label if built is entry else "python"
+            specs.append(Spec(name, built.settings(), built.label, number, built))
             continue
-        parsed = _entry(entry)
-        if isinstance(parsed, str):
-            problems.append(((place,), parsed))
-            continue
-        name, settings = parsed
         try:
-            points = points_of(settings, LISTS)
+            name, settings = _name_and_settings(entry)
         except SteelyardError as error:
-            problems.append(((place, name), f"{name}: {error}"))
+            problems.append(((number,), str(error)))
+            continue
+        try:
+            points = grid_points(settings, LISTS)
+        except SteelyardError as error:
+            problems.append(((number, name), f"{name}: {error}"))
             continue
         for point in points:
             try:
-                specs.append(_spec(name, point, place, folder, entries))
+                specs.append(_spec(name, point, number, folder, entries))
             except SteelyardError as error:
-                problems.append(((place, name), str(error)))
-    seen: dict[str, int] = {}
+                problems.append(((number, name), str(error)))
+    return specs, [*problems, *_repeated_labels(specs)]
+
+
+def _repeated_labels(specs: Sequence[Spec]) -> list[Problem]:
+    problems: list[Problem] = []
+    seen: set[str] = set()
     for spec in specs:
         if spec.label in seen:
             problems.append(
                 (
-                    (spec.place,),
-                    f"two retrievers are called {spec.label!r}; give one a name of its own (name: ...)",
+                    (spec.entry,),
+                    f"two retrievers are called {spec.label!r}; give one of them another name (name: ...)",
                 )
             )
-        seen[spec.label] = spec.place
-    return specs, problems
+        seen.add(spec.label)
+    return problems
 
 
-def _spec_of_object(given: Any, place: int) -> Spec:
-    built = from_object(given)
-    return Spec(built.label if built is given else "python", built.settings(), built.label, place, built)
-
-
-def _entry(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, Any]] | str:
-    """The name and settings of an entry, or what is wrong with it."""
+def _name_and_settings(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, Any]]:
+    """The name and the settings of an entry."""
     if isinstance(entry, str):
         return entry, {}
     if not entry:
-        return f"{entry!r} is not a retriever; expected a name, or `name: {{setting: value}}`"
+        raise InputError(f"{entry!r} is not a retriever; expected a name, or `name: {{setting: value}}`")
     name, settings = next(iter(entry.items()))
-    extra = {key: value for key, value in entry.items() if key != name}
+    others = {key: value for key, value in entry.items() if key != name}
     if is_target(settings):
         settings = {"path" if name == RUN else "target": settings}
     if settings is None:
         settings = {}
     if not isinstance(settings, Mapping):
-        return f"the settings of {name} are {settings!r}; expected `setting: value` pairs"
-    if set(extra) - {"name"} and not set(settings) <= {"path", "target"}:
-        return f"one entry holds {', '.join(map(str, entry))}; a retriever is one name with its settings"
-    return str(name), {**settings, **extra}
+        raise InputError(f"the settings of {name} are {settings!r}; expected `setting: value` pairs")
+    if set(others) - {NAME} and not set(settings) <= {"path", "target"}:
+        raise InputError(
+            f"one entry has {', '.join(map(str, entry))}; expected one name with its settings per entry"
+        )
+    return str(name), {**settings, **others}
 
 
-def _spec(name: str, point: Point, place: int, folder: Path, entries: Sequence[Any]) -> Spec:
-    settings = point.settings
+def _spec(name: str, point: GridPoint, entry: int, folder: Path, entries: Sequence[Any]) -> Spec:
     if name == RUN:
-        path = Path(str(settings.get("path", "")))
-        settings = {**settings, "path": str(path if path.is_absolute() else folder / path)}
-        if not Path(settings["path"]).is_file():
-            raise SteelyardError(f"there is no run file {settings['path']}")
-        for key in settings:
-            if key not in RUN_SETTINGS:
-                raise SteelyardError(
-                    f"a finished run has no setting {key!r}; it has {', '.join(RUN_SETTINGS)}."
-                    f"{did_you_mean(key, RUN_SETTINGS)}"
-                )
-        label = point.label(str(settings["name"])) if "name" in settings else path.stem
-        return Spec(name, settings, label, place)
-    given = dict(settings)
-    if "of" in given:
-        given["of"] = [_referred(part, entries) for part in given["of"]]
-    if "first" in given:
-        given["first"] = _referred(given["first"], entries)
+        return _run_spec(point, entry, folder)
+    settings = dict(point.settings)
+    if "of" in settings:
+        settings["of"] = [_referenced(part, entries) for part in settings["of"]]
+    if "first" in settings:
+        settings["first"] = _referenced(settings["first"], entries)
     if "folder" in retriever_settings(name):
-        given.setdefault("folder", str(folder))
-    built = retriever(name, given)
-    return Spec(name, built.settings(), point.label(built.label), place, built)
+        settings.setdefault("folder", str(folder))
+    built = retriever(name, settings)
+    return Spec(name, built.settings(), point.label(built.label), entry, built)
 
 
-def _referred(part: Any, entries: Sequence[Any]) -> Any:
-    """A retriever that another is made of: one of the bench's own, with the settings it has there."""
+def _run_spec(point: GridPoint, entry: int, folder: Path) -> Spec:
+    """A finished run."""
+    path = Path(str(point.settings.get("path", "")))
+    path = path if path.is_absolute() else folder / path
+    if not path.is_file():
+        raise InputError(f"there is no run file {path}")
+    for key in point.settings:
+        if key not in RUN_SETTINGS:
+            raise InputError(
+                f"a finished run has no setting {key!r}; expected one of {', '.join(RUN_SETTINGS)}."
+                f"{did_you_mean(key, RUN_SETTINGS)}"
+            )
+    label = point.label(str(point.settings[NAME])) if NAME in point.settings else path.stem
+    return Spec(RUN, {**point.settings, "path": str(path)}, label, entry)
+
+
+def _referenced(part: Any, entries: Sequence[Any]) -> Any:
+    """A part of another retriever: an entry of the bench with its settings, if it names one."""
     for entry in entries:
         if not isinstance(entry, Mapping) or not isinstance(part, str):
             continue
         name, settings = next(iter(entry.items()))
         if not isinstance(settings, Mapping):
             continue
-        points = points_of(settings, LISTS)
-        labels = [point.label(str(settings.get("name", name))) for point in points]
-        if part in (name, settings.get("name")) and len(points) > 1:
-            raise SteelyardError(f"{part!r} stands for {', '.join(map(repr, labels))} here; name one of them")
+        points = grid_points(settings, LISTS)
+        labels = [point.label(str(settings.get(NAME, name))) for point in points]
+        if part in (name, settings.get(NAME)) and len(points) > 1:
+            raise InputError(f"{part!r} may be any of {', '.join(map(repr, labels))}; name one of them")
         for point, label in zip(points, labels, strict=True):
-            if part in (label, name, settings.get("name")):
-                return {name: {key: value for key, value in point.settings.items() if key != "name"}}
+            if part in (label, name, settings.get(NAME)):
+                return {name: {key: value for key, value in point.settings.items() if key != NAME}}
     return part

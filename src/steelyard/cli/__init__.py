@@ -1,4 +1,4 @@
-"""The command line: one file a verb, each parses, calls and prints. Only this package prints or exits."""
+"""The command line: one module per verb or pair of verbs. Only this package prints and exits."""
 
 from __future__ import annotations
 
@@ -11,26 +11,29 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 VERBS = {
-    "demo": "the bundled benchmark: a leaderboard here, a report in ./steelyard-demo",
-    "init": "a starter bench.yaml, explained",
-    "bench": "run retrievers over a dataset, measure, compare, report",
-    "evaluate": "measure runs against judgments",
-    "compare": "which run is best, by how much, and whether that is real",
-    "report": "one self-contained page that shows where each run wins and fails",
-    "gate": "may this be merged? rules and a baseline, exit code 1 where one is broken",
-    "fuse": "make one run of several, and tune how",
-    "explain": "what a measure is, exactly, under a dialect",
+    "demo": "run the bundled benchmark; the report is in ./steelyard-demo",
+    "init": "write a starter bench.yaml",
+    "bench": "run retrievers over a dataset, evaluate, compare, report",
+    "evaluate": "evaluate runs with qrels",
+    "compare": "compare runs: leaderboard, differences, significance",
+    "report": "write one self-contained HTML page for a result",
+    "gate": "check rules and compare with a baseline; exit code 1 if one fails",
+    "fuse": "fuse several runs into one, and tune the fusion",
+    "pool": "choose documents to judge",
+    "judge": "judge the documents of a pool on a page in the browser, or by a model",
+    "agreement": "compare judges: do they agree, and do they rank runs alike?",
+    "evidence": "make qrels for chunks from evidence: spans, facts, pages",
+    "explain": "show the exact definition of a measure in a dialect",
     "measures": "list the measures",
     "dialects": "list the dialects",
-    "retrievers": "list what can stand in a bench, with settings",
-    "reconcile": "why two tools give different numbers",
-    "validate": "check files and say everything that is wrong with them",
-    "convert": "write a run or judgments in another format",
-    "judge": "judge the documents of a pool on a page in the browser",
-    "evidence": "qrels by what a chunk contains (spans, facts)",
+    "retrievers": "list the retrievers of a bench and their settings",
+    "reconcile": "show why two tools give different numbers",
+    "validate": "check files and folders, and report all problems",
+    "convert": "write a run or qrels in another format",
 }
 
 _MODULES = {
+    "agreement": "pool",
     "convert": "files",
     "demo": "bench",
     "dialects": "listings",
@@ -40,14 +43,15 @@ _MODULES = {
     "retrievers": "listings",
     "validate": "files",
 }
-"""The modules of verbs that share one; another verb is in the module of its name."""
+"""The modules of verbs that share one; any other verb is in the module of its name."""
 
-DONE, WRONG_INPUT, BROKE, STOPPED = 0, 2, 3, 130
+DONE, WRONG_INPUT, INTERNAL_ERROR, INTERRUPTED = 0, 2, 3, 130
 
 _HELP = """\
 usage: steelyard VERB [arguments]
 
-Steelyard weighs retrievers: how good, by whose definition, whether the difference is real, and where they fail.
+Steelyard evaluates retrievers: how good they are, by whose definition, whether
+a difference is significant, and where they fail.
 
 verbs:
 {verbs}
@@ -55,22 +59,23 @@ verbs:
   steelyard VERB --help   what a verb does, with an example
   steelyard --version     the version
 
-Exit codes: 0 done, 1 a gate failed, 2 the command or its input was wrong, 3 something inside broke."""
+Exit codes: 0 done, 1 a gate failed, 2 the command or its input was wrong,
+3 an internal error."""
 
 
 def main() -> NoReturn:
-    """Run the verb asked for and exit: 0 done, 1 a gate failed, 2 wrong input, 3 something inside broke."""
-    # The threads that numpy's OpenBLAS starts would spin for a while, on processors that have work to do.
+    """Run the verb of the command line and exit: 0 done, 1 a gate failed, 2 wrong input, 3 an internal error."""
+    # Idle threads of numpy's OpenBLAS would spin for a while, on cores that have other work.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
-    """Run the verb asked for; the exit code."""
+    """Run a verb; the exit code."""
     if arguments[:1] == ["evaluate"]:
-        from steelyard.cli.ahead import begin
+        from steelyard.cli.ahead import start_reading
 
-        begin(arguments[1:])
+        start_reading(arguments[1:])
     from steelyard.errors import SteelyardError
 
     try:
@@ -82,47 +87,47 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return STOPPED
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     except Exception as error:
-        return _broke(error)
+        return _log_internal_error(error)
 
 
 def _run(arguments: list[str]) -> int:
-    """Load only the verb that was asked for, and call it."""
+    """Import the module of the verb and call its function."""
     if not arguments or arguments[0] in ("--help", "-h", "help"):
         width = max(map(len, VERBS))
-        print(_HELP.format(verbs="\n".join(f"  {verb:<{width}}  {what}" for verb, what in VERBS.items())))
+        print(_HELP.format(verbs="\n".join(f"  {verb:<{width}}  {text}" for verb, text in VERBS.items())))
         return DONE if arguments else WRONG_INPUT
     if arguments[0] == "--version":
         from steelyard.version import __version__
 
         print(f"steelyard {__version__}")
         return DONE
-    from steelyard.cli.arguments import UsageError, parsed
+    from steelyard.cli.arguments import UsageError, parse_arguments
     from steelyard.errors import did_you_mean
 
     verb = arguments[0]
     if verb not in VERBS:
         raise UsageError(
-            f"there is no verb {verb!r}.{did_you_mean(verb, VERBS)} There are {', '.join(VERBS)}."
+            f"unknown verb {verb!r}.{did_you_mean(verb, VERBS)} The verbs are {', '.join(VERBS)}."
         )
     function = getattr(import_module(f"steelyard.cli.{_MODULES.get(verb, verb)}"), verb)
     try:
-        given = parsed(verb, function, arguments[1:])
+        keywords = parse_arguments(verb, function, arguments[1:])
     except SystemExit:
         return DONE
-    code = function(**given)
+    code = function(**keywords)
     return DONE if code is None else int(code)
 
 
-def _broke(error: Exception) -> int:
-    """Keep what broke in a log file, and say where."""
+def _log_internal_error(error: Exception) -> int:
+    """Write the traceback to a log file, and print where it is."""
     import tempfile
     import traceback
 
     with tempfile.NamedTemporaryFile("w", prefix="steelyard-", suffix=".log", delete=False) as log:
         traceback.print_exception(error, file=log)
-    what = f"{type(error).__name__}: {error}"
-    print(f"error: something inside broke ({what}). The details are in {log.name}", file=sys.stderr)
-    return BROKE
+    text = f"{type(error).__name__}: {error}"
+    print(f"error: internal error ({text}). The traceback is in {log.name}", file=sys.stderr)
+    return INTERNAL_ERROR

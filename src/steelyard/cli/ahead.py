@@ -1,8 +1,7 @@
-"""Reading ahead: `evaluate` begins with the run before its command line is parsed, let alone numpy loaded.
+"""Reading ahead: `evaluate` starts to read the run before its command line is parsed and numpy is imported.
 
-The first two arguments that are files are taken for the judgments and the run. A wrong guess costs a
-little work and changes nothing: what was read is used only for the run, the judgments and the ordering that
-are asked for in the end.
+The first two arguments that are files are taken as the qrels and the run. A wrong guess costs a little work and
+changes nothing: the result is used only if the run, the qrels and the ordering are those of the parsed command.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ from steelyard.alignment.ahead import read_ahead
 from steelyard.native import kernel_options
 
 
-def begin(arguments: list[str]) -> None:
-    """Begin to read the run of an `evaluate` command."""
+def start_reading(arguments: list[str]) -> None:
+    """Start to read the run of an `evaluate` command."""
     files = [argument for argument in arguments if os.path.isfile(argument)]
-    options = _options(arguments) if len(files) > 1 else None
+    options = _ordering(arguments) if len(files) > 1 else None
     if options is not None:
         read_ahead(files[0], files[1], options)
 
 
-def _options(arguments: list[str]) -> tuple[int, bool, bool] | None:
-    """The ordering that the arguments ask for, as the kernel takes it; None where they cannot be understood."""
+def _ordering(arguments: list[str]) -> tuple[int, bool, bool] | None:
+    """The options of the kernel for the ordering that the arguments choose; None if they are wrong."""
     chosen = {name: _value(arguments, f"--{name}") for name in ("dialect", "ties", "duplicates")}
     if not any(chosen.values()):
         return kernel_options()

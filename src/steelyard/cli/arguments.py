@@ -1,7 +1,6 @@
-"""A verb's function as a command: its parameters, with their help, become arguments and options.
+"""Arguments: the parameters of a verb's function become the arguments and options of its command.
 
-argparse from the standard library, because a command that takes a tenth of a second to find out
-what it was asked is slower than the work it does.
+argparse is used, because a larger library takes longer to import than most commands to run.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, NoReturn
 
-from steelyard.cli.output import Format, say
+from steelyard.cli.output import Format, print_message
 from steelyard.errors import FixedColumnsError, SteelyardError, did_you_mean
 from steelyard.options import KEYWORDS, help_text
 from steelyard.qrels import Qrels
@@ -26,18 +25,18 @@ from steelyard.run import Run
 
 
 class UsageError(SteelyardError):
-    """A command line that cannot be understood."""
+    """A wrong command line."""
 
 
 class Argument(NamedTuple):
-    """A parameter that is given by its place."""
+    """A positional parameter."""
 
     metavar: str
     help: str
 
 
 class Option(NamedTuple):
-    """A parameter that is given by its name: `--name`, unless other names are said."""
+    """A parameter with a name: `--name`, unless `names` has others."""
 
     help: str
     metavar: str | None = None
@@ -45,18 +44,18 @@ class Option(NamedTuple):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are errors like any other, with the nearest thing that exists."""
+    """A parser that raises a UsageError."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} `{self.prog} --help` has an example.")
+        raise UsageError(f"{message} `{self.prog} --help` shows an example.")
 
 
 def verb_parser(verb: str, function: Callable[..., Any], width: int | None = None) -> Parser:
-    """The parser of one verb, read off its function; its help is as wide as the terminal, or `width`."""
+    """The parser of a verb, from its function; the help is as wide as the terminal, or `width`."""
     parser = Parser(
         prog=f"steelyard {verb}",
         description=cleandoc(function.__doc__ or ""),
-        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=width),
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=width, max_help_position=22),
         allow_abbrev=False,
     )
     hints = typing.get_type_hints(function, include_extras=True)
@@ -65,34 +64,36 @@ def verb_parser(verb: str, function: Callable[..., Any], width: int | None = Non
             _add_shared_options(parser)
         else:
             _add(parser, parameter, hints[parameter.name])
-    parser.usage = " ".join([parser.prog, *map(_place, parser._get_positional_actions()), "[options]"])
+    parser.usage = " ".join(
+        [parser.prog, *map(_usage_of_argument, parser._get_positional_actions()), "[options]"]
+    )
     return parser
 
 
-def _place(action: argparse.Action) -> str:
-    """An argument as the line of usage shows it."""
+def _usage_of_argument(action: argparse.Action) -> str:
+    """A positional argument in the usage line."""
     name = str(action.metavar)
     return {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} [{name} ...]"}.get(str(action.nargs), name)
 
 
-def parsed(verb: str, function: Callable[..., Any], arguments: Sequence[str]) -> dict[str, Any]:
-    """The function's keyword arguments from a command line."""
-    # argparse makes a formatter for every option it is told of, and each would ask how wide the terminal is.
+def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence[str]) -> dict[str, Any]:
+    """The keyword arguments of a verb's function."""
+    # argparse creates a formatter for every option, and each would look up the width of the terminal.
     parser = verb_parser(verb, function, None if {"-h", "--help"} & set(arguments) else 80)
-    found, unknown = parser.parse_known_intermixed_args(list(arguments))
+    namespace, unknown = parser.parse_known_intermixed_args(list(arguments))
     if unknown:
         known = [name for action in parser._actions for name in action.option_strings]
-        parser.error(f"there is no option {unknown[0]!r}.{did_you_mean(unknown[0], known)}")
-    _refuse_measures(parser, vars(found))
-    return vars(found)
+        parser.error(f"unknown option {unknown[0]!r}.{did_you_mean(unknown[0], known)}")
+    _check_paths(parser, vars(namespace))
+    return vars(namespace)
 
 
-def _refuse_measures(parser: Parser, given: dict[str, Any]) -> None:
-    """A measure in the place of a path: say which option takes it."""
+def _check_paths(parser: Parser, values: dict[str, Any]) -> None:
+    """Raise for a measure in the place of a path, with the option to use."""
     if "--measure" not in parser._option_string_actions:
         return
     for action in parser._get_positional_actions():
-        value = given[action.dest]
+        value = values[action.dest]
         for path in value if isinstance(value, list) else [value]:
             if isinstance(path, Path) and not path.exists() and _is_measure(str(path)):
                 parser.error(
@@ -112,15 +113,13 @@ def _is_measure(text: str) -> bool:
 
 
 def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:
+    """Add the argument or option of a parameter."""
     kind, about = typing.get_args(hint)
-    default = None if parameter.default is Parameter.empty else parameter.default
+    required = parameter.default is Parameter.empty
+    default = None if required else parameter.default
     many, one = _unwrapped(kind)
     if isinstance(about, Argument):
-        count = (
-            ("+" if parameter.default is Parameter.empty else "*")
-            if many
-            else (None if default is None and parameter.default is Parameter.empty else "?")
-        )
+        count = ("+" if required else "*") if many else (None if required else "?")
         parser.add_argument(
             parameter.name, nargs=count, type=one, default=default, metavar=about.metavar, help=about.help
         )
@@ -138,10 +137,10 @@ def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:
     parser.add_argument(
         *names,
         dest=parameter.name,
-        type=_named(one) if choices else one,
+        type=_enum_reader(one) if choices else one,
         choices=choices,
         action="append" if many else "store",
-        required=parameter.default is Parameter.empty,
+        required=required,
         default=default,
         metavar=about.metavar or ("|".join(c.value for c in choices) if choices else None),
         help=(about.help + shown).replace("%", "%%"),
@@ -149,7 +148,7 @@ def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:
 
 
 def _add_shared_options(parser: Parser) -> None:
-    """The options of `evaluate` and `compare`, as steelyard.options declares them."""
+    """Add the options of `evaluate` and `compare`, as steelyard.options declares them."""
     kinds: dict[str, tuple[type, str]] = {"rel": (float, "GRADE"), "depth": (int, "N")}
     for name in KEYWORDS:
         kind, metavar = kinds.get(name, (str, "POLICY"))
@@ -157,22 +156,23 @@ def _add_shared_options(parser: Parser) -> None:
         parser.add_argument(flag, dest=name, type=kind, default=None, metavar=metavar, help=help_text(name))
 
 
-def _named(kind: type[Enum]) -> Callable[[str], Enum]:
-    """A reader of an enumeration's values that says what they are."""
+def _enum_reader(kind: type[Enum]) -> Callable[[str], Enum]:
+    """A function that converts a text to a member; its error lists the values."""
 
     def read(text: str) -> Enum:
         try:
             return kind(text)
         except ValueError:
+            values = [member.value for member in kind]
             raise argparse.ArgumentTypeError(
-                f"{text!r} is none of {', '.join(member.value for member in kind)}.{did_you_mean(text, [m.value for m in kind])}"
+                f"{text!r} is unknown; expected one of {', '.join(values)}.{did_you_mean(text, values)}"
             ) from None
 
     return read
 
 
 def _unwrapped(kind: Any) -> tuple[bool, Any]:
-    """Whether a parameter takes many values, and the type of one."""
+    """Whether a parameter takes several values, and the type of one."""
     if typing.get_origin(kind) in (typing.Union, UnionType):
         kind = next(option for option in typing.get_args(kind) if option is not type(None))
     if typing.get_origin(kind) is list:
@@ -180,106 +180,85 @@ def _unwrapped(kind: Any) -> tuple[bool, Any]:
     return False, kind
 
 
+# Options that several verbs share
+
 Measures = Annotated[
     list[str] | None,
-    Option(
-        "A measure, as in nDCG@10 or P(rel=2)@5. Repeat for more.",
-        "MEASURE",
-        names=(
-            "--measure",
-            "-m",
-        ),
-    ),
+    Option("A measure, as in nDCG@10 or P(rel=2)@5. Repeat for more.", "MEASURE", names=("--measure", "-m")),
 ]
 DialectName = Annotated[
-    str,
-    Option("Whose definitions to use: `steelyard dialects` lists them.", "NAME", names=("--dialect",)),
+    str, Option("Whose definitions to use: `steelyard dialects` lists them.", "NAME", names=("--dialect",))
 ]
 Output = Annotated[
-    Path | None,
-    Option(
-        "Write to this file instead of the terminal.",
-        "FILE",
-        names=(
-            "--output",
-            "-o",
-        ),
-    ),
+    Path | None, Option("Write to this file instead of the terminal.", "FILE", names=("--output", "-o"))
 ]
 Rel = Annotated[float | None, Option(help_text("rel"), "GRADE")]
 RESULT_FOLDER = Option("The result folder.", "DIR", names=("--output", "-o"))
-Fresh = Annotated[bool, Option("Ask everything again, whatever was asked before.")]
+Fresh = Annotated[bool, Option("Run every query again, without the cache.")]
 TableFormat = Annotated[Format, Option("How to print the table.")]
-
-
 RunColumns = Annotated[
     list[str] | None,
     Option(
-        "What columns of the runs are called, where not by a usual name: query_id, doc_id, score, rank or "
-        "seconds, as in doc_id=passage,score=sim.",
+        "Names of columns of the runs, if they are not the usual ones: query_id, doc_id, score, rank or seconds, "
+        "as in doc_id=passage,score=sim.",
         "ROLE=NAME,...",
         names=("--columns",),
     ),
 ]
 QrelsColumns = Annotated[
-    list[str] | None,
-    Option(
-        "The same for the judgments: query_id, doc_id, grade or target.",
-        "ROLE=NAME,...",
-    ),
+    list[str] | None, Option("The same for the qrels: query_id, doc_id, grade or target.", "ROLE=NAME,...")
 ]
 QrelsFormat = Annotated[
     str | None,
-    Option("What the judgments are, where that is not seen: trec-diversity, msmarco, ...", "FORMAT"),
+    Option("Format of the qrels, if it is not detected: trec-diversity, msmarco, ...", "FORMAT"),
 ]
 FileColumns = Annotated[
     list[str] | None,
     Option(
-        "What columns of the file are called, where not by a usual name: query_id, doc_id; score, rank or "
-        "seconds of a run; grade or target of judgments.",
+        "Names of columns of the file, if they are not the usual ones: query_id, doc_id; score, rank or seconds "
+        "of a run; grade or target of qrels.",
         "ROLE=NAME,...",
         names=("--columns",),
     ),
 ]
 
 
-def read_run(path: Path, columns: dict[str, str], among: int) -> Run:
-    """A run with its columns named; one of several that has no columns to name, as a TREC file, is read as it is."""
+def read_run(path: Path, columns: dict[str, str], runs: int) -> Run:
+    """A run with named columns. A file of several whose format has fixed columns, as TREC, is read without them."""
     try:
         return Run.read(path, **columns)
     except FixedColumnsError as error:
-        if among == 1:
+        if runs == 1:
             raise
-        say(f"{error} --columns is taken to be for the other runs.")
+        print_message(f"{error} --columns is used for the other runs.")
         return Run.read(path)
 
 
-def read_qrels(path: Path, given: list[str] | None, format: str | None) -> Qrels:
-    """The judgments of a file, its columns or its format named; of a dataset's folder, its queries without an
-    answer with them."""
-    columns = named(given, "--qrels-columns")
-    if (path / "queries.jsonl").is_file() and not columns and format is None:
+def read_qrels(path: Path, columns: list[str] | None, format: str | None) -> Qrels:
+    """The qrels of a file; or of a dataset folder, including its queries without a relevant document."""
+    names = column_names(columns, "--qrels-columns")
+    if (path / "queries.jsonl").is_file() and not names and format is None:
         from steelyard.datasets.dataset import Dataset
 
         return Dataset.read(path).qrels
-    return Qrels.read(path, format, **columns)
+    return Qrels.read(path, format, **names)
 
 
-def named(given: list[str] | None, option: str) -> dict[str, str]:
-    """The column named for each role. A comma that no `ROLE=` follows is part of a name.
+def column_names(values: list[str] | None, option: str) -> dict[str, str]:
+    """The column of each role. A comma that is not followed by `ROLE=` is part of a name.
 
-    >>> named(["query_id=q,doc_id=title, short", "score=sim"], "--columns")
+    >>> column_names(["query_id=q,doc_id=title, short", "score=sim"], "--columns")
     {'query_id': 'q', 'doc_id': 'title, short', 'score': 'sim'}
     """
-    found: dict[str, str] = {}
-    for part in (part for text in given or [] for part in re.split(r",\s*(?=\w+=)", text)):
+    names: dict[str, str] = {}
+    for part in (part for text in values or [] for part in re.split(r",\s*(?=\w+=)", text)):
         role, equals, name = part.partition("=")
         if not (role and equals and name):
             raise UsageError(
-                f"{option} is {part!r}; expected what a column is for and its name, as in {option} query_id=q,doc_id=d."
+                f"{option} is {part!r}; expected a role and the name of a column, as in {option} query_id=q,doc_id=d."
             )
-        if found.setdefault(role, name) != name:
+        if names.setdefault(role, name) != name:
             raise UsageError(
-                f"{option} names two columns for {role}, {found[role]!r} and {name!r}; keep one."
+                f"{option} names two columns for {role}, {names[role]!r} and {name!r}; keep one."
             )
-    return found
+    return names

@@ -1,4 +1,4 @@
-"""steelyard bench: run retrievers over a dataset, measure, compare, report."""
+"""steelyard bench, demo and init: run retrievers over a dataset, evaluate, compare, report."""
 
 from __future__ import annotations
 
@@ -8,65 +8,83 @@ from typing import Annotated
 
 from steelyard.bench.config import write_starter
 from steelyard.bench.result import BenchResult
-from steelyard.bench.runner import bench as benched
+from steelyard.bench.runner import bench as run_bench
 from steelyard.cli.arguments import RESULT_FOLDER, Argument, Fresh, Option, TableFormat
-from steelyard.cli.output import Format, bench_watched, print_comparison, print_tables, say, write
+from steelyard.cli.compare import print_lists
+from steelyard.cli.output import (
+    Format,
+    bench_progress,
+    print_comparison,
+    print_message,
+    print_messages,
+    print_tables,
+    write,
+)
 from steelyard.cli.report import page_line
+from steelyard.notes import sentence
 
 WRONG_INPUT = 2
 
 
 def bench(
-    config: Annotated[
-        Path,
-        Argument("BENCH.YAML", "The bench: `steelyard init` writes one to start from."),
-    ],
+    config: Annotated[Path, Argument("BENCH.YAML", "The bench: `steelyard init` writes an example.")],
     output: Annotated[Path | None, RESULT_FOLDER] = None,
     fresh: Fresh = False,
     strict: Annotated[
-        bool, Option("Run nothing where the answer key has errors, such as documents that are not there.")
+        bool, Option("Run nothing if the qrels have errors, such as unknown documents.")
     ] = False,
     format: TableFormat = Format.table,
 ) -> int:
-    """Run retrievers over a dataset, time, measure and compare them, and write a result folder.
+    """Run retrievers over a dataset, evaluate and compare them, and write a result
+    folder: the runs, the scores, a leaderboard and a report page.
 
-    Example: steelyard init && steelyard bench bench.yaml
+    Example:
 
-    A bench that was stopped goes on where it was; a changed setting reruns only what it touches.
-    Runs that an earlier bench left in the folder, and answers older than its last result, are removed.
-    Errors of the answer key are told, as `steelyard validate` has them. A retriever that fails on some
-    queries is marked; one that fails on all of them makes the exit code 2, after everything was written.
+      steelyard init && steelyard bench bench.yaml
+
+    A stopped bench continues where it stopped, and a changed setting reruns only
+    what depends on it. Runs of an earlier bench that this one does not have are
+    removed from the folder. Errors in the qrels are reported, as `steelyard
+    validate` does. A retriever that fails on some queries is marked; one that fails
+    on all of them makes the exit code 2, after everything is written. A dataset
+    without qrels is not evaluated: the lists of the retrievers are compared.
     """
-    with bench_watched() as watch:
-        result = benched(config, output, fresh=fresh, strict=strict, watch=watch)
-    return print_result(result, format)
+    with bench_progress() as progress:
+        result = run_bench(config, output, fresh=fresh, strict=strict, watch=progress)
+    return _print_result(result, format)
 
 
-def print_result(result: BenchResult, format: Format) -> int:
-    """The leaderboard, the differences, what each retriever cost, where it was all written; the exit code."""
+def _print_result(result: BenchResult, format: Format) -> int:
+    """Print the leaderboard, the differences, the cost of each retriever and where the result is; the exit code."""
     if format is Format.markdown:
         write(result.to_markdown(), None)
+    elif result.evaluated is None:
+        print_lists(result.lists, format, None)
     else:
-        print_comparison(result.comparison, format, None)
-        if format is Format.table:
-            beside = (result.chunk_table, result.cost_table)
-            print_tables([table for table in beside if table is not None], below=True)
-    for line in result.remarks():
-        say(line)
-    say(f"The result is in {result.folder}; {page_line(result.folder / 'report.html', result.folder)}")
-    return _failures(result)
+        print_comparison(result.evaluated, format, None)
+    if format is Format.table:
+        tables = (result.chunk_table, result.cost_table)
+        print_tables([table for table in tables if table is not None], below=True)
+    print_messages(map(sentence, result.notes))
+    page = ""
+    if result.evaluated is not None:
+        page = f" {page_line(result.folder / 'report.html', result.folder)}"
+    print_message(f"The result is in {result.folder}.{page}")
+    return _print_failures(result)
 
 
-def _failures(result: BenchResult) -> int:
-    """Say last which retrievers failed; the exit code: 2 where one failed on every query."""
+def _print_failures(result: BenchResult) -> int:
+    """Print which retrievers failed; the exit code: 2 if one failed on every query."""
     partly = [f"{row.run} on {row.failed} queries" for row in result.rows if row.errors and not row.broken]
     if partly:
-        say(f"FAILED: {'; '.join(partly)}. They got no answer; the policy `missing` says how they count.")
+        print_message(
+            f"FAILED: {'; '.join(partly)}. These queries have no answer; the policy `missing` decides how they count."
+        )
     if not result.broken:
         return 0
-    say(
-        f"error: {', '.join(result.broken)} failed on every query, so nothing was measured of "
-        f"{'it' if len(result.broken) == 1 else 'them'}; the errors are above and in the result."
+    print_message(
+        f"error: {', '.join(result.broken)} failed on every query and could not be evaluated; "
+        "the errors are above and in the result."
     )
     return WRONG_INPUT
 
@@ -78,20 +96,26 @@ def demo(
 ) -> int:
     """Run the bundled benchmark: a leaderboard here, a report in ./steelyard-demo.
 
-    Example: steelyard demo
+    Example:
 
-    115 questions about a small railway, 267 passages of its handbook, no network needed.
+      steelyard demo
+
+    115 questions about a small railway, 267 passages of its handbook. It needs no
+    network.
     """
-    with as_file(files("steelyard.demo") / "bench.yaml") as config, bench_watched() as watch:
-        result = benched(config, output, fresh=fresh, watch=watch)
-    return print_result(result, format)
+    with as_file(files("steelyard.demo") / "bench.yaml") as config, bench_progress() as progress:
+        result = run_bench(config, output, fresh=fresh, watch=progress)
+    return _print_result(result, format)
 
 
 def init(
-    folder: Annotated[Path, Argument("DIR", "The folder to write bench.yaml into.")] = Path(),
+    folder: Annotated[Path, Argument("DIR", "The folder for bench.yaml.")] = Path(),
 ) -> None:
-    """Write a bench.yaml that runs as it is and explains itself.
+    """Write a starter bench.yaml, with comments, that runs as it is.
 
-    Example: steelyard init my-bench && steelyard bench my-bench/bench.yaml
+    Example:
+
+      steelyard init my-bench && steelyard bench my-bench/bench.yaml
     """
-    say(f"{write_starter(folder)} is written; run it with: steelyard bench {folder / 'bench.yaml'}")
+    path = write_starter(folder)
+    print_message(f"{path} is written. Run it with: steelyard bench {path}")

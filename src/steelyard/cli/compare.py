@@ -1,4 +1,4 @@
-"""steelyard compare: which run is best, by how much, and whether that is real."""
+"""steelyard compare: which run is best, by how much, and whether the difference is significant."""
 
 from __future__ import annotations
 
@@ -16,14 +16,24 @@ from steelyard.cli.arguments import (
     QrelsFormat,
     RunColumns,
     TableFormat,
-    named,
+    UsageError,
+    column_names,
     read_qrels,
     read_run,
 )
-from steelyard.cli.output import Format, followed, format_for, print_comparison, say
+from steelyard.cli.output import (
+    Format,
+    emit_tables,
+    format_for,
+    print_comparison,
+    print_message,
+    with_progress,
+    write,
+)
 from steelyard.cli.report import page_line
-from steelyard.comparison.compare import compare as compared
+from steelyard.comparison.compare import compare as compare_runs
 from steelyard.comparison.compare import compare_scores
+from steelyard.comparison.lists import ListComparison
 from steelyard.comparison.scores import TableOptions
 from steelyard.comparison.slices import column_values
 from steelyard.datasets.reading import dataset_named, queries_beside
@@ -35,62 +45,56 @@ from steelyard.run import Run
 
 def compare(
     qrels: Annotated[
-        Path | None, Argument("QRELS", "The judgments, or a dataset's folder (not with --scores).")
+        Path | None, Argument("QRELS", "The qrels, or a dataset folder (not with --scores or --no-qrels).")
     ] = None,
     runs: Annotated[list[Path] | None, Argument("RUN", "Two or more runs.")] = None,
     measure: Measures = None,
     baseline: Annotated[
-        str | None,
-        Option("Test every run against this one; without it, every two runs.", "NAME"),
+        str | None, Option("Compare every run with this one; default: all pairs.", "NAME")
     ] = None,
     test: Annotated[str, Option("t, wilcoxon, sign, permutation, bootstrap, tukey or max-t.", "TEST")] = "t",
-    correction: Annotated[str, Option("For many tests: none, bonferroni, holm or bh.", "NAME")] = "holm",
+    correction: Annotated[str, Option("For several tests: none, bonferroni, holm or bh.", "NAME")] = "holm",
     composite: Annotated[
         str | None,
-        Option("Weights for a composite score: a YAML or JSON file, or default.", "FILE|default"),
+        Option("Weights of a composite score: a YAML or JSON file, or default.", "FILE|default"),
     ] = None,
-    at: Annotated[
-        list[int] | None,
-        Option("A row for every run at this cutoff. Repeat for more.", "K"),
-    ] = None,
+    at: Annotated[list[int] | None, Option("One row per run at this cutoff. Repeat for more.", "K")] = None,
     by: Annotated[
         str | None,
         Option(
-            "Slice by a column of --queries (or of queries.jsonl beside QRELS; with --scores, of that FILE), or "
-            "by complexity.",
+            "Slice by a column of --queries (or of queries.jsonl next to QRELS; with --scores, of that file), or by "
+            "complexity.",
             "COLUMN",
         ),
     ] = None,
     queries: Annotated[
-        Path | None, Option("The queries' columns: JSONL, CSV, TSV or Parquet.", "FILE")
+        Path | None, Option("Columns of the queries: JSONL, CSV, TSV or Parquet.", "FILE")
     ] = None,
+    no_qrels: Annotated[
+        bool, Option("Compare the lists of runs without qrels: overlap, RBO, rank correlation.")
+    ] = False,
     scores: Annotated[
-        Path | None,
-        Option("Compare a table of values per query instead of runs.", "FILE"),
+        Path | None, Option("Compare a table of values per query instead of runs.", "FILE")
     ] = None,
-    run_column: Annotated[str | None, Option("--scores: the column that names the run.", "COLUMN")] = None,
-    query_column: Annotated[
-        str | None, Option("--scores: the column that names the query.", "COLUMN")
-    ] = None,
+    run_column: Annotated[str | None, Option("--scores: the column of run names.", "COLUMN")] = None,
+    query_column: Annotated[str | None, Option("--scores: the column of query ids.", "COLUMN")] = None,
     measure_column: Annotated[
-        str | None,
-        Option("--scores, long form: the column that names the measure.", "COLUMN"),
+        str | None, Option("--scores, long form: the column of measures.", "COLUMN")
     ] = None,
     value_column: Annotated[
         str | None, Option("--scores, long form: the column of values.", "COLUMN")
     ] = None,
     repeat_column: Annotated[
-        str | None,
-        Option("--scores: the column that tells repetitions apart (a seed).", "COLUMN"),
+        str | None, Option("--scores: the column of repetitions, as of a seed.", "COLUMN")
     ] = None,
     repeats: Annotated[
-        str, Option("--scores: average repetitions, or keep them as blocks.", "HOW")
+        str, Option("--scores: average the repetitions, or keep them as blocks.", "HOW")
     ] = "average",
     movers: Annotated[
         int,
         Option(
-            "Show so many queries that lost most, and that won most, against the baseline "
-            "(without one, the last run). Not as CSV.",
+            "Show this many queries with the largest losses and gains from the baseline (default: from the last "
+            "run). Not as CSV.",
             "N",
         ),
     ] = 0,
@@ -98,9 +102,8 @@ def compare(
     dataset: Annotated[
         str | None,
         Option(
-            "The dataset whose texts the page shows and measures read (a budget, near-repeats), as in bench.yaml: "
-            "a folder, or with options "
-            "'{path: DIR, qrels: FILE}'.",
+            "Dataset with the texts for the page and for measures that read texts (a budget, near-duplicates), as "
+            "in bench.yaml: a folder, or '{path: DIR, qrels: FILE}'.",
             "DIR",
         ),
     ] = None,
@@ -108,33 +111,57 @@ def compare(
     qrels_columns: QrelsColumns = None,
     qrels_format: QrelsFormat = None,
     dialect: DialectName = "steelyard",
-    alpha: Annotated[float, Option("What counts as significant.", "P")] = 0.05,
-    permutations: Annotated[int, Option("How many, for the permutation test.", "N")] = 100_000,
-    seed: Annotated[int, Option("The same seed gives the same bytes.", "N")] = 0,
+    alpha: Annotated[float, Option("Significance level.", "P")] = 0.05,
+    permutations: Annotated[int, Option("Number of permutations of the permutation test.", "N")] = 100_000,
+    seed: Annotated[int, Option("Seed of random draws.", "N")] = 0,
     format: TableFormat = Format.table,
     output: Output = None,
     **options: Any,
 ) -> None:
-    """Compare runs: a leaderboard, the differences, and whether they are real.
+    """Compare runs: a leaderboard, the differences, and whether they are significant.
 
     Examples:
 
-    steelyard compare qrels.trec bm25.run dense.run -m nDCG@10 -m RR@10 --baseline bm25
+      steelyard compare qrels.trec bm25.run dense.run -m nDCG@10 --baseline bm25
 
-    steelyard compare qrels.tsv a.run b.run --at 1 --at 3 --dialect leaderboard --composite default --format markdown
+      steelyard compare qrels.tsv a.run b.run --at 1 --at 3 --format markdown \\
+          --dialect leaderboard --composite default
 
-    steelyard compare --scores per-query.csv --run-column method --query-column query_id -m MRR
+      steelyard compare --scores per-query.csv -m MRR \\
+          --run-column method --query-column query_id
 
-    Every format shows differences, intervals, corrected p-values and verdicts. CSV has one row a run, and
-    the differences from --baseline and the slices of --by as columns. Verdicts go by p; a note names the
-    pairs whose interval says otherwise.
+      steelyard compare --no-qrels bm25.run dense.run --at 10
+
+    Every format has differences, intervals, corrected p-values and verdicts. CSV
+    has one row per run, with the differences from --baseline and the slices of --by
+    as columns. Verdicts follow the p-values; a note lists the pairs whose interval
+    disagrees.
     """
     if movers < 0:
         raise InputError(f"--movers is {movers}; expected 0 or more.")
     if movers and format_for(format, output) is Format.csv:
         raise InputError(
-            "--movers cannot be shown as CSV, which holds one row a run; use table, markdown, latex or json."
+            "--movers cannot be written as CSV, which has one row per run; use table, markdown, latex or json."
         )
+    paths = [*([] if qrels is None else [qrels]), *(runs or [])]
+    if no_qrels:
+        chosen = {name: value for name, value in options.items() if value is not None}
+        if scores is not None or report is not None:
+            raise UsageError("--no-qrels compares the lists of runs; leave out --scores and --report.")
+        read = _read_runs(paths, column_names(columns, "--columns"), None)
+        lists = compare_runs(
+            None,
+            read,
+            measure,
+            at=at,
+            baseline=baseline,
+            composite=composite,
+            by=by,
+            queries=queries,
+            **chosen,
+        )
+        print_lists(lists, format, output)
+        return
     shared: dict[str, Any] = {
         "baseline": baseline,
         "test": test,
@@ -148,11 +175,11 @@ def compare(
     }
     known = None if dataset is None else dataset_named(dataset)
     if scores is not None:
-        if qrels is not None:
-            raise InputError("give judgments and runs, or --scores, not both.")
+        if paths:
+            raise InputError("give qrels and runs, or --scores, not both.")
         if columns or qrels_columns or qrels_format:
             raise InputError(
-                "--columns, --qrels-columns and --qrels-format are for runs and judgments; with --scores use --run-column, "
+                "--columns, --qrels-columns and --qrels-format are for runs and qrels; with --scores use --run-column, "
                 "--query-column and the like."
             )
         if repeats not in ("average", "blocks"):
@@ -165,35 +192,49 @@ def compare(
     else:
         if qrels is None or not runs:
             raise InputError(
-                "nothing to compare: give QRELS and at least one RUN, or --scores FILE. `steelyard compare --help` has examples."
+                "nothing to compare: give QRELS and at least one RUN, or --scores FILE, or --no-qrels and the runs. "
+                "`steelyard compare --help` shows examples."
             )
         if by is not None and queries is None:
             shared["queries"] = queries_beside(qrels)
-        spoken = dialect_of(dialect)
-        truth = read_qrels(qrels, qrels_columns, qrels_format)
-        corpus = dict(known.corpus) if known is not None and spoken.reads_texts(measure or []) else None
-        held = _given(runs, named(columns, "--columns"), corpus)
+        reads_texts = known is not None and dialect_of(dialect).reads_texts(measure or [])
+        corpus = dict(known.corpus) if known is not None and reads_texts else None
+        judged = read_qrels(qrels, qrels_columns, qrels_format)
+        read = _read_runs(runs, column_names(columns, "--columns"), corpus)
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
-        result = compared(truth, held, measure or default, at=at, dialect=dialect, **options, **shared)
-    texts = None if queries is None or not movers else _texts(queries)
+        result = compare_runs(judged, read, measure or default, at=at, dialect=dialect, **options, **shared)
+    texts = None if queries is None or not movers else _query_texts(queries)
     print_comparison(result, format, output, movers, texts)
     if report is not None:
         result.to_html(report, known)
-        say(page_line(report, None))
+        print_message(page_line(report, None))
 
 
-def _given(paths: list[Path], columns: dict[str, str], texts: dict[str, str] | None) -> Iterable[Run | Path]:
-    """The runs, read where columns are named or the documents have texts, else as the files they are."""
+def print_lists(lists: ListComparison, format: Format, output: Path | None) -> None:
+    """Print a comparison without qrels: tables to stdout or a file, the verdict to stderr. CSV has the pairs only."""
+    kind = format_for(format, output)
+    if kind is Format.markdown:
+        write(lists.to_markdown(), output)
+        return
+    print_message(lists.verdict)
+    tables = lists.tables()
+    emit_tables(tables[-1:] if kind is Format.csv else tables, lists.to_dict, format, output)
+
+
+def _read_runs(
+    paths: list[Path], columns: dict[str, str], texts: dict[str, str] | None
+) -> Iterable[Run | Path]:
+    """The runs: as files, or read if columns are named or the documents have texts."""
     if not columns and texts is None:
-        return followed(paths, lambda path: path.name)
-    held = (read_run(path, columns, len(paths)) for path in followed(paths, lambda path: path.name))
-    read = list(held if texts is None else (Run(run, texts=texts) for run in held))
+        return with_progress(paths, lambda path: path.name)
+    runs = (read_run(path, columns, len(paths)) for path in with_progress(paths, lambda path: path.name))
+    read = list(runs if texts is None else (Run(run, texts=texts) for run in runs))
     names = distinct_names([run.name for run in read], paths)
     return [Run(run, name=name) for run, name in zip(read, names, strict=True)]
 
 
-def _texts(queries: Path) -> dict[str, object]:
-    """The queries' texts, where the file has them."""
+def _query_texts(queries: Path) -> dict[str, object]:
+    """The texts of the queries, if the file has them."""
     try:
         return column_values(queries, "text")
     except InputError:

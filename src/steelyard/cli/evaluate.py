@@ -1,4 +1,4 @@
-"""steelyard evaluate: measure runs against judgments."""
+"""steelyard evaluate: evaluate runs with qrels."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from steelyard.cli.arguments import (
     QrelsFormat,
     RunColumns,
     TableFormat,
-    named,
+    column_names,
     read_qrels,
     read_run,
 )
-from steelyard.cli.output import Format, emit, followed, format_for, say
+from steelyard.cli.output import Format, emit, format_for, print_message, with_progress
 from steelyard.coverage import refuse_unmatched
-from steelyard.evaluation import evaluate as evaluated
+from steelyard.evaluation import evaluate as evaluate_run
 from steelyard.measures.grammar import Measure
 from steelyard.report.tables import Cell, Table
 from steelyard.run import Run
@@ -33,20 +33,20 @@ from steelyard.version import __version__
 
 def evaluate(
     qrels: Annotated[
-        Path, Argument("QRELS", "The judgments: TREC, BEIR, JSON, CSV, Parquet, ...; or a dataset's folder.")
+        Path, Argument("QRELS", "The qrels (TREC, BEIR, JSON, CSV, Parquet, ...), or a dataset folder.")
     ],
     runs: Annotated[list[Path], Argument("RUN", "One or more runs, in any format.")],
     measure: Measures = None,
     dialect: DialectName = "steelyard",
-    per_query: Annotated[bool, Option("Show every query's values.")] = False,
+    per_query: Annotated[bool, Option("Show the values of every query.")] = False,
     columns: RunColumns = None,
     qrels_columns: QrelsColumns = None,
     qrels_format: QrelsFormat = None,
     dataset: Annotated[
         str | None,
         Option(
-            "The dataset whose texts measures read (a budget, near-repeats), as in bench.yaml: a folder, or with "
-            "options '{path: DIR, ...}'.",
+            "Dataset with the texts for measures that read texts (a budget, near-duplicates), as in bench.yaml: a "
+            "folder, or '{path: DIR, ...}'.",
             "DIR",
         ),
     ] = None,
@@ -54,64 +54,66 @@ def evaluate(
     output: Output = None,
     **options: Any,
 ) -> None:
-    """Measure runs against judgments.
+    """Evaluate runs with qrels.
 
-    Example: steelyard evaluate qrels.trec bm25.run dense.run -m nDCG@10 -m AP -m 'P(rel=2)@5'
+    Examples:
 
-    Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are found from the files' content, and columns by
-    their usual names; others are named:
+      steelyard evaluate qrels.trec bm25.run dense.run -m nDCG@10 -m 'P(rel=2)@5'
 
-    steelyard evaluate qrels.csv dense.parquet --qrels-columns grade=label --columns doc_id=passage,score=sim
+      steelyard evaluate qrels.csv dense.parquet --qrels-columns grade=label \\
+          --columns doc_id=passage,score=sim
+
+    Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are detected from the
+    content of the files, and columns by their usual names.
     """
-    truth = read_qrels(qrels, qrels_columns, qrels_format)
-    run_columns = named(columns, "--columns")
+    judged = read_qrels(qrels, qrels_columns, qrels_format)
+    run_columns = column_names(columns, "--columns")
     texts = None if dataset is None else _texts(dataset)
-    wanted = measure or None
     scores = [
         replace(
-            evaluated(
-                truth,
+            evaluate_run(
+                judged,
                 _with_texts(read_run(run, run_columns, len(runs)) if run_columns else run, texts),
-                wanted,
+                measure or None,
                 dialect=dialect,
                 **options,
             ),
-            inputs=Inputs.of(qrels, truth, run),
+            inputs=Inputs.of(qrels, judged, run),
         )
-        for run in followed(runs, lambda path: path.name)
+        for run in with_progress(runs, lambda path: path.name)
     ]
     names = _names(scores, runs)
 
     def data() -> dict[str, Any]:
         parts = [{**s.to_dict(per_query), "name": name} for s, name in zip(scores, names, strict=True)]
-        said = {key: parts[0][key] for key in ("policies", "measures")}
-        per_run = [{key: value for key, value in part.items() if key not in said} for part in parts]
-        judged = {"judgments": truth.query_fingerprints()} if per_query else {}
-        made = {"steelyard": __version__, "versions": versions(), "dialect": dialect}
-        return {**made, **said, **judged, "runs": per_run}
+        shared = {key: parts[0][key] for key in ("policies", "measures")}
+        per_run = [{key: value for key, value in part.items() if key not in shared} for part in parts]
+        judgments = {"judgments": judged.query_fingerprints()} if per_query else {}
+        head = {"steelyard": __version__, "versions": versions(), "dialect": dialect}
+        return {**head, **shared, **judgments, "runs": per_run}
 
     emit(_table(scores, names, per_query, format_for(format, output)), data, format, output)
     if per_query and scores[0].settings and format_for(format, output) is Format.csv:
-        say(f"Measured with {scores[0].settings}.")
+        print_message(f"Measured with {scores[0].settings}.")
     for name, each in zip(names, scores, strict=True):
-        say(f"{name}: {each.coverage}")
+        print_message(f"{name}: {each.coverage}")
     refuse_unmatched({name: each.coverage for name, each in zip(names, scores, strict=True)})
 
 
 def _texts(dataset: str) -> dict[str, str]:
-    """The texts of a dataset's documents."""
+    """The texts of the documents of a dataset."""
     from steelyard.datasets.reading import dataset_named
 
     return dict(dataset_named(dataset).corpus)
 
 
 def _with_texts(run: Run | Path, texts: Mapping[str, str] | None) -> Run | Path:
-    """The run with the documents' texts; as it is where there are none."""
+    """The run with the texts of the documents, if there are any."""
     return run if texts is None else Run(Run.of(run), texts=texts)
 
 
 def _names(scores: list[Scores], paths: list[Path]) -> list[str]:
-    """What the runs are called, no two alike."""
+    """Distinct names of the runs."""
     if len(scores) == 1:
         return [scores[0].name]
     from steelyard.io.files import distinct_names
@@ -120,22 +122,22 @@ def _names(scores: list[Scores], paths: list[Path]) -> list[str]:
 
 
 def _table(scores: list[Scores], names: list[str], per_query: bool, format: Format) -> Table:
-    """The table; what it was measured by, beyond the names of the measures, is its note, and in CSV a column."""
+    """The table; settings that differ from the defaults are its note, and a column in CSV."""
     first = scores[0]
     labels = first.labels
-    how = f"Measured with {first.settings}." if first.settings else ""
+    settings = f"Measured with {first.settings}." if first.settings else ""
     if per_query:
         rows: list[list[Cell]] = [
             [name, query, *values]
             for name, each in zip(names, scores, strict=True)
             for query, values in zip(each.queries, each.matrix.T.tolist(), strict=True)
         ]
-        return Table(["run", "query_id", *labels.values()], rows, note=how)
+        return Table(["run", "query_id", *labels.values()], rows, note=settings)
     if format is not Format.csv and len(scores) > 1:
         return Table(
             ["run", *labels.values()],
             [[name, *_with_intervals(each)] for name, each in zip(names, scores, strict=True)],
-            note=how,
+            note=settings,
         )
     rows = []
     for name, each in zip(names, scores, strict=True):
@@ -147,11 +149,11 @@ def _table(scores: list[Scores], names: list[str], per_query: bool, format: Form
     columns = ["run", "measure", "value", "low", "high", "queries"]
     if format is Format.csv and first.settings:
         return Table([*columns, "settings"], [[*row, first.settings] for row in rows])
-    return Table(columns, rows, note=how)
+    return Table(columns, rows, note=settings)
 
 
 def _with_intervals(scores: Scores) -> list[Cell]:
-    """Each mean with its interval beside it."""
+    """Each mean with its interval."""
     cells: list[Cell] = []
     for key, interval in scores.intervals().items():
         mean = _count(scores.means[key], scores.measures[key])

@@ -1,4 +1,4 @@
-"""steelyard evidence: evidence (spans, facts, pages) as judgments of chunks."""
+"""steelyard evidence: qrels for chunks, from evidence (spans, facts, pages)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 from steelyard.cli.arguments import Argument, Option
-from steelyard.cli.output import say
+from steelyard.cli.output import print_message
 
 
-class Cut(str, Enum):
-    """When a span that a chunk's border cuts counts."""
+class Overlap(str, Enum):
+    """How much of a span a chunk must contain."""
 
     any = "any"
     majority = "majority"
@@ -19,41 +19,50 @@ class Cut(str, Enum):
 
 
 def evidence(
-    evidence: Annotated[Path, Argument("EVIDENCE", "What chunks must contain: spans, facts, pages.")],
+    source: Annotated[Path, Argument("EVIDENCE", "What chunks must contain: spans, facts, pages.")],
     chunks: Annotated[
         Path,
-        Argument("CHUNKS", "A row a chunk: chunk_id, doc_id, start, end, text; JSON lines, CSV, Parquet."),
+        Argument(
+            "CHUNKS", "One row per chunk: chunk_id, doc_id, start, end, text; JSON lines, CSV, Parquet."
+        ),
     ],
     output: Annotated[
         Path,
-        Option("The judgments to write; the name chooses the format.", "QRELS", names=("--output", "-o")),
+        Option("The qrels to write; the name selects the format.", "QRELS", names=("--output", "-o")),
     ],
     overlap: Annotated[
-        Cut, Option("A span that a chunk's border cuts counts where a chunk has this much of it.")
-    ] = Cut.any,
-    share: Annotated[float, Option("How much of a fact's words must be there, in order.", "SHARE")] = 1.0,
-    ignore_case: Annotated[bool, Option("Facts match whatever the case.")] = False,
-    remove_spaces: Annotated[bool, Option("Facts match whatever the white space, or none.")] = False,
+        Overlap, Option("How much of a span a chunk must contain to be relevant.")
+    ] = Overlap.any,
+    share: Annotated[
+        float, Option("Share of the words of a fact that a chunk must contain, in order.", "SHARE")
+    ] = 1.0,
+    ignore_case: Annotated[bool, Option("Match facts without regard to case.")] = False,
+    remove_spaces: Annotated[bool, Option("Match facts without regard to white space.")] = False,
     parent: Annotated[
-        str | None, Option("The column of CHUNKS that names a chunk's parent.", "COLUMN")
+        str | None, Option("The column of CHUNKS with the parent of a chunk.", "COLUMN")
     ] = None,
     dataset: Annotated[
         Path | None,
-        Option("The dataset whose documents spans and chunks are held against.", "DIR"),
+        Option("The dataset with the documents, to check spans and chunks.", "DIR"),
     ] = None,
 ) -> None:
-    """Judge chunks by what they contain, so that one answer key serves every chunking.
+    """Make qrels for chunks from evidence, so that one set of evidence serves every
+    chunking: a chunk is relevant if it contains what a query needs.
 
-    Example: steelyard evidence spans.csv chunks.jsonl -o qrels.jsonl && steelyard evaluate qrels.jsonl bm25.run -m DR@10
+    Example:
 
-    EVIDENCE is spans, MultiHop-RAG questions, an AutoRAG qa file, ragas' reference contexts, or JSON with
-    each query's targets. What no chunk holds stays in the judgments and counts as not found.
+      steelyard evidence spans.csv chunks.jsonl -o qrels.jsonl
+      steelyard evaluate qrels.jsonl bm25.run -m DR@10
+
+    EVIDENCE is spans, MultiHop-RAG questions, an AutoRAG qa file, the reference
+    contexts of ragas, or JSON with the targets of each query. A target that is in
+    no chunk stays in the qrels and counts as not found.
     """
     from steelyard.datasets import Dataset
     from steelyard.evidence import Evidence, read_chunks
 
     documents = None if dataset is None else Dataset.read(dataset, judged=False).corpus.texts
-    judged = Evidence.read(evidence).judge(
+    judged = Evidence.read(source).judge(
         read_chunks(chunks),
         overlap=overlap.value,
         share=share,
@@ -63,6 +72,6 @@ def evidence(
         documents=documents,
     )
     judged.write(output)
-    say(f"{output}: {judged}")
+    print_message(f"{output}: {judged}")
     for note in judged.notes:
-        say(f"  {note}")
+        print_message(f"  {note}")

@@ -1,15 +1,24 @@
-"""steelyard convert: write a run or judgments in another format."""
+"""steelyard convert and validate: write a run or qrels in another format; check files."""
 
 from __future__ import annotations
 
+import textwrap
 from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from steelyard.cli.arguments import Argument, FileColumns, Option, Output, TableFormat, UsageError, named
-from steelyard.cli.output import Format, emit, followed, format_for, say, write
+from steelyard.cli.arguments import (
+    Argument,
+    FileColumns,
+    Option,
+    Output,
+    TableFormat,
+    UsageError,
+    column_names,
+)
+from steelyard.cli.output import Format, emit, format_for, print_message, with_progress, write
 from steelyard.errors import InputError, SteelyardError
-from steelyard.io import convert as converted
+from steelyard.io import convert as convert_file
 from steelyard.io import formats, validate_file
 from steelyard.report.tables import Table
 from steelyard.run import Run
@@ -17,68 +26,69 @@ from steelyard.run import Run
 
 def convert(
     source: Annotated[Path, Argument("IN", "The file to read.")],
-    target: Annotated[Path, Argument("OUT", "The file to write; its name chooses the format.")],
+    target: Annotated[Path, Argument("OUT", "The file to write; its name selects the format.")],
     from_format: Annotated[
         str | None,
-        Option("The format to read; found from the content otherwise.", "FORMAT", names=("--from",)),
+        Option("Format of IN; default: detected from the content.", "FORMAT", names=("--from",)),
     ] = None,
     to_format: Annotated[
         str | None,
-        Option("The format to write; found from the name otherwise.", "FORMAT", names=("--to",)),
+        Option("Format of OUT; default: from its name.", "FORMAT", names=("--to",)),
     ] = None,
-    kind: Annotated[str | None, Option("run or qrels, where the content fits both.", "KIND")] = None,
+    kind: Annotated[str | None, Option("run or qrels, if the content may be either.", "KIND")] = None,
     columns: FileColumns = None,
     drop_empty: Annotated[
-        bool, Option("Leave out queries that hold no documents, which TREC files cannot say.")
+        bool, Option("Leave out queries without documents, which a TREC file cannot store.")
     ] = False,
     roll_up: Annotated[
         Path | None,
-        Option("Make a run of chunks one of what they belong to, by this table of chunks.", "CHUNKS"),
+        Option("Turn a run of chunks into one of documents, with this table of chunks.", "CHUNKS"),
     ] = None,
-    level: Annotated[
-        str, Option("--roll-up: what a chunk belongs to: doc_id, parent or page.", "COLUMN")
-    ] = "doc_id",
-    how: Annotated[str, Option("--roll-up: score by the best chunk, the sum or the first.", "HOW")] = "best",
+    level: Annotated[str, Option("--roll-up: the level: doc_id, parent or page.", "COLUMN")] = "doc_id",
+    how: Annotated[
+        str, Option("--roll-up: score of the best chunk, the sum, or the first (best, sum, first).", "HOW")
+    ] = "best",
 ) -> None:
-    """Write a run or judgments in another format.
+    """Write a run or qrels in another format.
 
     Examples:
 
-    steelyard convert bm25.run bm25.parquet
+      steelyard convert bm25.run bm25.parquet
 
-    steelyard convert table.csv bm25.run --columns query_id=question,doc_id=passage,score=sim --drop-empty
+      steelyard convert table.csv bm25.run --drop-empty \\
+          --columns query_id=question,doc_id=passage,score=sim
 
-    steelyard convert chunks.run documents.parquet --roll-up chunks.jsonl
+      steelyard convert chunks.run documents.parquet --roll-up chunks.jsonl
     """
     if kind not in (None, "run", "qrels"):
         raise InputError(f"--kind is {kind!r}; expected run or qrels.")
     if roll_up is not None:
-        rolled = _rolled_up(Run.read(source, from_format, **named(columns, "--columns")), roll_up, how, level)
+        run = Run.read(source, from_format, **column_names(columns, "--columns"))
+        rolled = _roll_up(run, roll_up, how, level)
         (rolled.without_empty() if drop_empty else rolled).write(target, to_format)
-        say(f"{target}: {rolled}")
+        print_message(f"{target}: {rolled}")
         return
-    made = converted(
+    converted = convert_file(
         source,
         target,
         from_format,
         to_format,
         cast(Literal["run", "qrels"] | None, kind),
-        named(columns, "--columns"),
+        column_names(columns, "--columns"),
         drop_empty=drop_empty,
     )
-    say(str(made))
+    print_message(str(converted))
 
 
-def _rolled_up(run: Run, chunks: Path, how: str, level: str) -> Run:
+def _roll_up(run: Run, chunks: Path, how: str, level: str) -> Run:
     from steelyard.evidence import read_chunks
-    from steelyard.evidence import roll_up as rolled_up
+    from steelyard.evidence import roll_up as roll_up_run
 
-    return rolled_up(run, read_chunks(chunks), cast(Literal["best", "sum", "first"], how), level)
+    return roll_up_run(run, read_chunks(chunks), cast(Literal["best", "sum", "first"], how), level)
 
 
-convert.__doc__ = (
-    f"{cleandoc(convert.__doc__ or '')}\n\nFormats: {', '.join(entry.name for entry in formats())}."
-)
+_FORMATS = textwrap.fill(f"Formats: {', '.join(entry.name for entry in formats())}.", 80)
+convert.__doc__ = f"{cleandoc(convert.__doc__ or '')}\n\n{_FORMATS}"
 
 
 WRONG_INPUT = 2
@@ -87,57 +97,57 @@ WRONG_INPUT = 2
 def validate(
     paths: Annotated[
         list[str],
-        Argument(
-            "PATH", "Runs, judgments, or datasets: folders, or with options '{path: DIR, qrels: FILE}'."
-        ),
+        Argument("PATH", "Runs, qrels, or datasets: folders, or '{path: DIR, qrels: FILE}'."),
     ],
-    kind: Annotated[str | None, Option("run or qrels, where the content fits both.", "KIND")] = None,
+    kind: Annotated[str | None, Option("run or qrels, if the content may be either.", "KIND")] = None,
     columns: FileColumns = None,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> int:
-    """Check files and folders, and say everything that is wrong with them at once.
+    """Check files and folders, and report all problems at once.
 
-    Example: steelyard validate qrels.trec bm25.run my-dataset/
+    Example:
 
-    A path that cannot be read is told of, and the others are checked all the same. Exits with 2 if anything
-    found keeps a file from being used.
+      steelyard validate qrels.trec bm25.run my-dataset/
+
+    A path that cannot be read is reported, and the others are still checked. The
+    exit code is 2 if a file or dataset cannot be used.
     """
-    roles = named(columns, "--columns")
-    found = [_checked(path, kind, roles) for path in followed(paths, lambda path: Path(path).name)]
+    names = column_names(columns, "--columns")
+    found = [_check(path, kind, names) for path in with_progress(paths, lambda path: Path(path).name)]
     if format_for(format, output) is Format.table:
         write("\n".join(text for text, _, _ in found), output)
     else:
         rows = [
             [path, severity, text]
-            for path, (_, said, _) in zip(paths, found, strict=True)
-            for severity, text in said
+            for path, (_, findings, _) in zip(paths, found, strict=True)
+            for severity, text in findings
         ]
         data = [
-            {"path": path, "ok": ok, "findings": [{"severity": s, "text": t} for s, t in said]}
-            for path, (_, said, ok) in zip(paths, found, strict=True)
+            {"path": path, "ok": ok, "findings": [{"severity": s, "text": t} for s, t in findings]}
+            for path, (_, findings, ok) in zip(paths, found, strict=True)
         ]
         emit(Table(["path", "severity", "finding"], rows), data, format, output)
     return 0 if all(ok for _, _, ok in found) else WRONG_INPUT
 
 
-def _checked(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, list[tuple[str, str]], bool]:
-    """What was found, as text and as rows, and whether the file or dataset can be used."""
+def _check(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, list[tuple[str, str]], bool]:
+    """The findings as text and as (severity, text), and whether the file or dataset can be used."""
     if path.startswith("{") or Path(path).is_dir():
         from steelyard.datasets import validate_dataset
         from steelyard.datasets.reading import dataset_named
 
         try:
             if columns:
-                raise UsageError("--columns names the columns of a file, and this is a dataset.")
+                raise UsageError("--columns is for the columns of a file, and this is a dataset.")
             dataset = dataset_named(path)
         except SteelyardError as error:
             return f"{path}: not readable\n  error: {error}", [("error", str(error))], False
         findings = validate_dataset(dataset)
-        said: list[tuple[str, str]] = [(finding.severity, str(finding)) for finding in findings]
+        rows: list[tuple[str, str]] = [(finding.severity, str(finding)) for finding in findings]
         text = "\n".join(
-            [f"{path}: {dataset}", *(f"  {line}" for _, each in said for line in each.splitlines())]
+            [f"{path}: {dataset}", *(f"  {line}" for _, each in rows for line in each.splitlines())]
         )
-        return text, said, all(finding.severity != "error" for finding in findings)
+        return text, rows, all(finding.severity != "error" for finding in findings)
     checked = validate_file(Path(path), kind=kind, columns=columns)  # type: ignore[arg-type]
     return str(checked), [(finding.severity, finding.text) for finding in checked.findings], checked.ok

@@ -1,7 +1,9 @@
-"""steelyard fuse: make one run of several, and tune how."""
+"""steelyard fuse: fuse several runs into one, and tune the fusion."""
 
 from __future__ import annotations
 
+import textwrap
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,38 +15,47 @@ from steelyard.cli.arguments import (
     Rel,
     RunColumns,
     UsageError,
-    named,
+    column_names,
     read_qrels,
     read_run,
 )
-from steelyard.cli.output import Format, emit, followed, say, watched, write
-from steelyard.fusion.fuse import fuse as fused
+from steelyard.cli.output import (
+    Format,
+    emit,
+    print_message,
+    print_messages,
+    progress_bar,
+    with_progress,
+    write,
+)
+from steelyard.fusion.fuse import fuse as fuse_runs
 from steelyard.fusion.methods import METHODS
 from steelyard.fusion.normalise import NORMS
 from steelyard.fusion.tune import Tuned
-from steelyard.fusion.tune import tune as tuned
+from steelyard.fusion.tune import tune as tune_fusion
 from steelyard.io.trec import run_bytes
+from steelyard.notes import sentence
 from steelyard.report.tables import Cell, Table
 
 
 def fuse(
     runs: Annotated[list[Path], Argument("RUN", "Two or more runs.")],
-    method: Annotated[str, Option("How to fuse: one of those above.", "NAME")] = "rrf",
+    method: Annotated[str, Option("A method, as above.", "NAME")] = "rrf",
     norm: Annotated[
-        str | None, Option("How scores are brought to one scale, as above. Not for methods that read ranks.", "NAME")
+        str | None, Option("A normalisation of scores, as above. Not for methods that use ranks.", "NAME")
     ] = None,
-    weights: Annotated[str | None, Option("One weight a run, as in 0.7,0.3.", "W,W")] = None,
-    k: Annotated[float | None, Option("rrf: how slowly ranks lose weight (60).", "N")] = None,
+    weights: Annotated[str | None, Option("One weight per run, as in 0.7,0.3.", "W,W")] = None,
+    k: Annotated[float | None, Option("rrf: the constant that is added to ranks (60).", "N")] = None,
     phi: Annotated[float | None, Option("rbc: persistence, from 0 to below 1 (0.8).", "P")] = None,
     sigma: Annotated[float | None, Option("logn-isr: from 0 to 1 (0.01).", "S")] = None,
     depth: Annotated[int | None, Option("Cut every fused list at this depth.", "N")] = None,
-    name: Annotated[str | None, Option("The fused run's name.", "NAME")] = None,
+    name: Annotated[str | None, Option("The name of the fused run.", "NAME")] = None,
     output: Annotated[
         Path | None,
-        Option("Write the fused run here; its name chooses the format.", "FILE", names=("--output", "-o")),
+        Option("Write the fused run here; its name selects the format.", "FILE", names=("--output", "-o")),
     ] = None,
     tune: Annotated[
-        Path | None, Option("Choose the parameters on these judgments by cross-validation.", "QRELS")
+        Path | None, Option("Choose the parameters with these qrels, by cross-validation.", "QRELS")
     ] = None,
     measure: Annotated[
         str, Option("--tune: the measure to tune for.", "MEASURE", names=("--measure", "-m"))
@@ -53,67 +64,65 @@ def fuse(
         list[str] | None,
         Option("--tune: values to try, as in k=10,20,60, norm=z,sum, weights=simplex or weights=1:1,2:1. Repeat for more.", "NAME=V,V"),
     ] = None,
-    folds: Annotated[int, Option("--tune: how many folds.", "N")] = 5,
-    seed: Annotated[int, Option("--tune: the same seed deals the same folds.", "N")] = 0,
+    folds: Annotated[int, Option("--tune: number of folds.", "N")] = 5,
+    seed: Annotated[int, Option("--tune: seed of the folds.", "N")] = 0,
     rel: Rel = None,
     columns: RunColumns = None,
     qrels_columns: QrelsColumns = None,
     qrels_format: QrelsFormat = None,
-    format: Annotated[Format, Option("--tune: how to print its table.")] = Format.table,
+    format: Annotated[Format, Option("--tune: how to print the table.")] = Format.table,
 ) -> None:  # fmt: skip
-    """Make one run of several. Without -o the fused run goes to the terminal as TREC lines.
+    """Fuse several runs into one. Without -o the fused run is printed as TREC lines.
 
     Examples:
 
-    steelyard fuse bm25.run dense.run --method rrf -o fused.run
+      steelyard fuse bm25.run dense.run --method rrf -o fused.run
 
-    steelyard fuse bm25.run dense.run --method wsum --norm min-max --weights 0.7,0.3 -o fused.parquet
+      steelyard fuse bm25.run dense.run --method wsum --norm min-max \\
+          --weights 0.7,0.3 -o fused.parquet
 
-    steelyard fuse bm25.run dense.run --method wsum --tune qrels.trec -m nDCG@10 -o fused.run
+      steelyard fuse bm25.run dense.run --method wsum --tune qrels.trec \\
+          -m nDCG@10 -o fused.run
 
-    With --tune the score printed is of queries that had no part in choosing their parameters, and so
-    are the lists that -o writes: no query is fused with parameters that its own judgments chose.
+    With --tune, parameters are chosen by cross-validation: the score that is
+    printed, and the lists that -o writes, are of queries whose judgments were not
+    used to choose their parameters.
     """
-    run_columns = named(columns, "--columns")
-    held = [read_run(path, run_columns, len(runs)) for path in followed(runs, lambda path: path.name)]
-    given: dict[str, float] = {
+    run_columns = column_names(columns, "--columns")
+    read = [read_run(path, run_columns, len(runs)) for path in with_progress(runs, lambda path: path.name)]
+    parameters: dict[str, float] = {
         key: value for key, value in (("k", k), ("phi", phi), ("sigma", sigma)) if value is not None
     }
     if tune is None:
         if grid or qrels_columns or qrels_format:
-            option = (
-                "--grid says what --tune tries"
-                if grid
-                else "--qrels-columns and --qrels-format are of the judgments of --tune"
-            )
-            raise UsageError(f"{option}; give --tune QRELS with it.")
+            option = "--grid is" if grid else "--qrels-columns and --qrels-format are"
+            raise UsageError(f"{option} for --tune; add --tune QRELS.")
         if format is not Format.table:
             raise UsageError(
-                "--format is of the table that --tune prints; a fused run takes the format that -o names: -o fused.json."
+                "--format is for the table that --tune prints; the format of a fused run is that of the name in -o fused.json."
             )
-        made = fused(held, method, norm, _numbers(weights, ","), name, depth, **given)
+        fused = fuse_runs(read, method, norm, _numbers(weights, ","), name, depth, **parameters)
     else:
-        if given or norm or weights:
+        if parameters or norm or weights:
             raise UsageError(
-                "--tune chooses the parameters; say which to try with --grid, as in --grid k=10,60."
+                "--tune chooses the parameters; use --grid for the values to try, as in --grid k=10,60."
             )
         if depth is not None:
-            raise UsageError("--depth does not go with --tune; cut the lists afterwards.")
-        truth = read_qrels(tune, qrels_columns, qrels_format)
-        with watched() as watch:
-            result = tuned(
-                truth, held, method, measure, grid=_grid(grid), folds=folds, seed=seed, rel=rel, name=name, progress=watch
+            raise UsageError("--depth cannot be used with --tune; cut the lists afterwards.")
+        judged = read_qrels(tune, qrels_columns, qrels_format)
+        with progress_bar() as progress:
+            result = tune_fusion(
+                judged, read, method, measure, grid=_grid(grid), folds=folds, seed=seed, rel=rel, name=name, progress=progress
             )  # fmt: skip
-        made = result.run
+        fused = result.run
         _print_tuned(result, format)
     if tune is None or format is not Format.table:
-        for note in made.notes:
-            say(f"{note}.")
+        print_messages(map(sentence, fused.notes))
     if output is not None:
-        made.write(output)
-        say(f"{made!r} is in {output}.")
+        fused.write(output)
+        print_message(f"{fused!r} is in {output}.")
     elif tune is None:
-        write(run_bytes(made).decode().rstrip("\n"), None)
+        write(run_bytes(fused).decode().rstrip("\n"), None)
 
 
 def _numbers(text: str | None, between: str) -> list[float] | None:
@@ -122,18 +131,18 @@ def _numbers(text: str | None, between: str) -> list[float] | None:
     try:
         return [float(part) for part in text.split(between)]
     except ValueError:
-        raise UsageError(f"{text!r} is not numbers with {between!r} between them.") from None
+        raise UsageError(f"{text!r} is wrong; expected numbers separated by {between!r}.") from None
 
 
-def _grid(given: list[str] | None) -> dict[str, Any] | None:
-    """What to try: numbers, names of normalisations, or weights of the runs with colons between them."""
-    if not given:
+def _grid(texts: list[str] | None) -> dict[str, Any] | None:
+    """The values to try: numbers, names of normalisations, or weights of the runs separated by colons."""
+    if not texts:
         return None
     grid: dict[str, Any] = {}
-    for text in given:
+    for text in texts:
         key, _, values = text.partition("=")
         if not values:
-            raise UsageError(f"--grid {text!r} names no values; write it as k=10,20,60.")
+            raise UsageError(f"--grid {text!r} has no values; expected a name and values, as in k=10,20,60.")
         if key == "norm":
             grid[key] = values.split(",")
         elif key == "weights":
@@ -154,16 +163,25 @@ def _print_tuned(result: Tuned, format: Format) -> None:
     else:
         emit(Table(["fold", "chosen", "tuned on", "held out"], rows), result.to_dict(), format, None)
         if format is not Format.json:
-            say(f"Optimism, tuned on less held out: {result.optimism:.4f}. Report the held-out score.")
+            print_message(
+                f"Optimism (tuned on minus held out): {result.optimism:.4f}. Report the held-out score."
+            )
+
+
+def _described(name: str, about: str) -> str:
+    """A name and its description, wrapped for the help text."""
+    return textwrap.fill(about, 80, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12)
 
 
 fuse.__doc__ = "\n".join(
     [
-        fuse.__doc__ or "",
-        "    Methods (r: rank, s: normalised score, w: weight, N: lists that have the document):",
-        *(f"      {method.name:<10}{method.about}" for method in METHODS.values()),
+        cleandoc(fuse.__doc__ or ""),
         "",
-        "    Normalisations:",
-        *(f"      {norm.name:<10}{norm.about}" for norm in NORMS.values()),
+        "Methods (r: rank, s: normalised score, w: weight, N: lists that have the",
+        "document):",
+        *(_described(method.name, method.about) for method in METHODS.values()),
+        "",
+        "Normalisations:",
+        *(_described(norm.name, norm.about) for norm in NORMS.values()),
     ]
 )

@@ -1,4 +1,4 @@
-"""steelyard gate: may this result pass?"""
+"""steelyard gate: check a result against rules and a baseline."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 from steelyard.cli.arguments import Argument, Option, Output, TableFormat, UsageError
-from steelyard.cli.output import Format, emit, format_for, say, write
+from steelyard.cli.output import Format, emit, format_for, print_message, print_messages, write
 from steelyard.comparison.rules import Rule, read_rules
 from steelyard.errors import SteelyardError
-from steelyard.gate.baseline import as_flags
-from steelyard.gate.baseline import save_baseline as saved
+from steelyard.gate.baseline import save_baseline as write_baseline
 from steelyard.gate.check import check
-from steelyard.gate.inputs import Measured, measured
-from steelyard.gate.result import GateResult, junit_error, markdown_error
+from steelyard.gate.inputs import GateInput, gate_input
+from steelyard.gate.result import GateResult
+from steelyard.gate.writers import junit_error, markdown_error
 from steelyard.wording import SHOWN_NAMES, counted, listed
 
 FAILED = 1
@@ -22,87 +22,99 @@ FAILED = 1
 def gate(
     result: Annotated[Path, Argument("RESULT", "A result folder, or the JSON of `evaluate --per-query`.")],
     baseline: Annotated[
-        Path | None, Option("What to hold it against: the same, or a baseline.json.", "FILE|DIR")
+        Path | None, Option("What to compare with: the same, or a baseline.json.", "FILE|DIR")
     ] = None,
     rule: Annotated[
         list[str] | None, Option("A rule, as in 'nDCG@10 >= 0.40'. Repeat for more.", "RULE")
     ] = None,
-    rules: Annotated[Path | None, Option("A file of rules, one a line; # begins a comment.", "FILE")] = None,
+    rules: Annotated[
+        Path | None, Option("A file of rules, one per line; # starts a comment.", "FILE")
+    ] = None,
     run: Annotated[
         list[str] | None,
-        Option("Check this run; without it, every run, or the baseline's only one. Repeat for more.", "NAME"),
+        Option(
+            "Check this run; default: all runs, or the only run of the baseline. Repeat for more.", "NAME"
+        ),
     ] = None,
     baseline_run: Annotated[
         str | None,
-        Option("Hold it against this run; without it, the one of the same name, or the only one.", "NAME"),
+        Option("Compare with this run; default: the run of the same name, or the only one.", "NAME"),
     ] = None,
     queries: Annotated[
-        Path | None, Option("The queries' columns, for slices: JSONL, CSV, TSV or Parquet.", "FILE")
+        Path | None, Option("Columns of the queries, for slices: JSONL, CSV, TSV or Parquet.", "FILE")
     ] = None,
     test: Annotated[str, Option("t, wilcoxon, sign, permutation or bootstrap; one-sided.", "TEST")] = "t",
-    correction: Annotated[str, Option("For many tests: none, bonferroni, holm or bh.", "NAME")] = "holm",
-    alpha: Annotated[float, Option("What counts as significant.", "P")] = 0.05,
-    permutations: Annotated[int, Option("How many, for the permutation test.", "N")] = 100_000,
-    seed: Annotated[int, Option("The same seed gives the same bytes.", "N")] = 0,
+    correction: Annotated[str, Option("For several tests: none, bonferroni, holm or bh.", "NAME")] = "holm",
+    alpha: Annotated[float, Option("Significance level.", "P")] = 0.05,
+    permutations: Annotated[int, Option("Number of permutations of the permutation test.", "N")] = 100_000,
+    seed: Annotated[int, Option("Seed of random draws.", "N")] = 0,
     allow: Annotated[
         list[str] | None,
-        Option("What may differ from the baseline: queries (gone) or judgments. Repeat for both.", "CHANGE"),
+        Option(
+            "What may differ from the baseline: queries (missing ones) or judgments. Repeat for both.",
+            "CHANGE",
+        ),
     ] = None,
     allow_failed: Annotated[
         int | None,
-        Option("Queries that a run may have failed on; 0, or what bench.yaml says under `gate:`.", "N"),
+        Option("Queries that a run may fail on; default: `gate:` in bench.yaml, or 0.", "N"),
     ] = None,
     junit: Annotated[Path | None, Option("Also write JUnit XML here.", "FILE")] = None,
     markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.", "FILE")] = None,
     save_baseline: Annotated[
         Path | None,
         Option(
-            "Keep the result as a baseline here; with --rule, --rules or --baseline, only if it passes.",
+            "Write the result as a baseline here; with --rule, --rules or --baseline, only if it passes.",
             "FILE",
         ),
     ] = None,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> int:
-    """May this result pass? Exits with 0 if every rule is kept, with 1 if one is broken.
+    """Check a result against rules and compare it with a baseline. The exit code is 0
+    if every rule passes, 1 if one fails.
 
     Examples:
 
-    steelyard gate bench-result --save-baseline baseline.json
+      steelyard gate bench-result --save-baseline baseline.json
 
-    steelyard gate bench-result --baseline baseline.json --rule 'nDCG@10 >= 0.40' --junit gate.xml --markdown gate.md
+      steelyard gate bench-result --baseline baseline.json \\
+          --rule 'nDCG@10 >= 0.40' --junit gate.xml --markdown gate.md
 
     Rules:
 
-      nDCG@10 >= 0.40                   also <=, > and <
+      nDCG@10 >= 0.40                     also <=, > and <
       nDCG@10 >= baseline - 0.01
-      no significant drop in nDCG@10    `rise` where less is better
-      nDCG@10[type=multi-hop] >= 0.30   any of them for the queries with a value in a column
+      nDCG@10 not worse than baseline by 0.01
+      nDCG@10 equivalent to baseline within 0.01
+      no significant drop in nDCG@10      `rise` if lower is better
+      nDCG@10[type=multi-hop] >= 0.30     any rule for a slice of the queries
 
-    Rules under `gate:` in bench.yaml are checked too. Where no rule speaks of the baseline, there must
-    be no significant drop in any measure that both have. A run that failed on queries does not pass.
+    Rules of `gate:` in bench.yaml are also checked. If no rule compares with the
+    baseline, there must be no significant drop in any measure that both have. A run
+    that failed on queries does not pass.
     """
-    source = measured(result)
-    given: list[str | Rule] = [*(rule or []), *(read_rules(rules) if rules is not None else [])]
-    if save_baseline is not None and not given and baseline is None:
+    source = gate_input(result)
+    all_rules: list[str | Rule] = [*(rule or []), *(read_rules(rules) if rules is not None else [])]
+    if save_baseline is not None and not all_rules and baseline is None:
         if format is not Format.table or output is not None:
             raise UsageError(
-                "a first baseline is kept and nothing is checked, so there is no table for --format and -o."
+                "a first baseline is written and nothing is checked, so there is no table for --format and -o."
             )
         if source.rules:
-            say("The rules under `gate:` are not checked where a first baseline is kept.")
-        return _kept(source, save_baseline, run)
+            print_message("The rules of `gate:` are not checked when a first baseline is written.")
+        _save(source, save_baseline, run)
+        return 0
     try:
-        with as_flags():
-            checked = check(
-                source, given, baseline=baseline, run=run, baseline_run=baseline_run, queries=queries, test=test,
-                correction=correction, alpha=alpha, permutations=permutations, seed=seed, allow=allow or (),
-                allow_failed=allow_failed,
-            )  # fmt: skip
+        checked = check(
+            source, all_rules, baseline=baseline, run=run, baseline_run=baseline_run, queries=queries, test=test,
+            correction=correction, alpha=alpha, permutations=permutations, seed=seed, allow=allow or (),
+            allow_failed=allow_failed,
+        )  # fmt: skip
     except SteelyardError as error:
-        for path, told in ((junit, junit_error), (markdown, markdown_error)):
+        for path, error_text in ((junit, junit_error), (markdown, markdown_error)):
             if path is not None:
-                write(told(str(error)), path)
+                write(error_text(str(error)), path)
         raise
     for path, text in ((junit, checked.to_junit), (markdown, checked.to_markdown)):
         if path is not None:
@@ -110,13 +122,15 @@ def gate(
     _print(checked, format, output)
     if not checked.passed:
         if save_baseline is not None:
-            say(f"The result did not pass and is not kept in {save_baseline}.")
+            print_message(f"The result did not pass and is not written to {save_baseline}.")
         return FAILED
-    return 0 if save_baseline is None else _kept(source, save_baseline, run)
+    if save_baseline is not None:
+        _save(source, save_baseline, run)
+    return 0
 
 
 def _print(checked: GateResult, format: Format, output: Path | None) -> None:
-    say(checked.sentence)
+    print_message(checked.sentence)
     chosen = format_for(format, output)
     if chosen is Format.markdown:
         write(checked.to_markdown(), output)
@@ -124,22 +138,19 @@ def _print(checked: GateResult, format: Format, output: Path | None) -> None:
         write(checked.to_csv(), output)
     else:
         emit(checked.table, checked.to_dict, format, output)
-    for line in (checked.method, *checked.warnings):
-        if line:
-            say(line)
+    print_messages(checked.remarks)
 
 
-def _kept(result: Measured, path: Path, run: list[str] | None) -> int:
-    saved(result, path, run)
-    for name, found in result.failed.items():
+def _save(result: GateInput, path: Path, run: list[str] | None) -> None:
+    """Write a baseline, and print what it has."""
+    write_baseline(result, path, run)
+    for name, failures in result.failures.items():
         if run is None or name in run:
-            say(f"Run {name!r} is kept as it is: {found}.")
-    kept = measured(path)
-    runs = listed(kept.board.runs, SHOWN_NAMES)
-    say(
-        f"{path} is the baseline: {counted(len(kept.board.queries), 'query', 'queries')}, "
-        f"{counted(len(kept.keys), 'measure')} of {runs} "
-        f"({path.stat().st_size / 1e3:,.0f} kB). Hold a later result against it: "
+            print_message(f"Run {name!r} is written although {failures}.")
+    written = gate_input(path)
+    print_message(
+        f"{path} is the baseline: {counted(len(written.scores.queries), 'query', 'queries')}, "
+        f"{counted(len(written.keys), 'measure')} of {listed(written.scores.runs, SHOWN_NAMES)} "
+        f"({path.stat().st_size / 1e3:,.0f} kB). Compare a later result with it: "
         f"steelyard gate RESULT --baseline {path}"
     )
-    return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from steelyard.cli.arguments import Argument, Option, UsageError
-from steelyard.cli.output import say
+from steelyard.cli.output import print_message
 
 if TYPE_CHECKING:
     from steelyard.datasets import Dataset
@@ -99,7 +99,7 @@ def _write(
     from steelyard.judging.page import html
 
     html(pool, dataset, page, judge, judges=judges, overlap=overlap, guidelines=guidelines, seed=seed)
-    say(
+    print_message(
         f"{page}: the judging page of {pool!r} ({page.stat().st_size / 1e6:.1f} MB). Whoever judges exports a "
         "judgments file from it and sends that back."
     )
@@ -121,9 +121,9 @@ def _serve(
 
     def ready(server: JudgingServer) -> None:
         for note in server.session.judgments.notes:
-            say(note)
-        say(f"{server.session.summary()} Judge at {server.address}")
-        say(f"Judgments are saved in {output}. Ctrl-C stops.")
+            print_message(str(note))
+        print_message(f"{server.session.summary()} Judge at {server.address}")
+        print_message(f"Judgments are saved in {output}. Ctrl-C stops.")
         if browse:
             _browse(server.address)
 
@@ -131,7 +131,7 @@ def _serve(
         pool, dataset, output, judge,
         judges=judges, overlap=overlap, guidelines=guidelines, port=port, seed=seed, ready=ready,
     )  # fmt: skip
-    say(f"{output}: {session.summary()}")
+    print_message(f"{output}: {session.summary()}")
 
 
 def _browse(address: str) -> None:

@@ -1,4 +1,4 @@
-"""steelyard explain: what a measure is, exactly, under a dialect."""
+"""steelyard explain, measures, dialects and retrievers: definitions and lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steelyard.cli.output import Format, emit, format_for, write
 from steelyard.dialects import dialect as dialect_of
 from steelyard.dialects import listing as dialect_listing
 from steelyard.dialects.explain import Explanation
-from steelyard.dialects.explain import explain as explained
+from steelyard.dialects.explain import explain as explain_measure
 from steelyard.errors import did_you_mean
 from steelyard.listing import Listing
 from steelyard.measures import listing as measure_listing
@@ -21,77 +21,88 @@ from steelyard.retrievers.registry import listing as retriever_listing
 def explain(
     measure: Annotated[
         str | None,
-        Argument("MEASURE", "A measure, as in nDCG@10; left out, the dialect's names are listed."),
+        Argument("MEASURE", "A measure, as in nDCG@10; default: list the names of the dialect."),
     ] = None,
     dialect: DialectName = "steelyard",
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:
-    """Print the exact formula, clauses and edge cases of a measure as a dialect uses it.
+    """Show the exact formula, clauses and edge cases of a measure in a dialect.
 
-    Example: steelyard explain nDCG@10 --dialect autorag
+    Example:
+
+      steelyard explain nDCG@10 --dialect autorag
     """
     if measure is not None:
-        found = explained(measure, dialect)
+        found = explain_measure(measure, dialect)
         if format_for(format, output) is Format.table:
             write(str(found), output)
         else:
             emit(Table(["part", "text"], _rows(found)), found.parts, format, output)
         return
-    spoken = dialect_of(dialect)
-    rows = [[name, spelled] for name, spelled in spoken.names.items()]
-    table = Table(["name", "measure"], rows)
-    emit(table, {"dialect": spoken.name, "about": spoken.about, "names": dict(spoken.names)}, format, output)
+    chosen = dialect_of(dialect)
+    table = Table(["name", "measure"], [[name, definition] for name, definition in chosen.names.items()])
+    data = {"dialect": chosen.name, "about": chosen.about, "names": dict(chosen.names)}
+    emit(table, data, format, output)
 
 
 def _rows(found: Explanation) -> list[list[Cell]]:
-    """A row for everything that an explanation says."""
+    """One row per text of an explanation."""
     return [
         [part, text]
-        for part, said in found.parts.items()
-        for text in ([said] if isinstance(said, str) else said)
+        for part, texts in found.parts.items()
+        for text in ([texts] if isinstance(texts, str) else texts)
         if text
     ]
 
 
 def measures(format: TableFormat = Format.table, output: Output = None) -> None:
-    """List the measures: name, what each is, parameters with their defaults, other names.
+    """List the measures: name, description, parameters with their defaults, other names.
 
-    Example: steelyard measures --format markdown
+    Example:
+
+      steelyard measures --format markdown
     """
     _emit_listing(measure_listing(), format, output)
 
 
 def dialects(format: TableFormat = Format.table, output: Output = None) -> None:
-    """List the dialects: whose definitions Steelyard can speak.
+    """List the dialects: the tools whose definitions and names can be used.
 
-    Example: steelyard dialects; then steelyard explain --dialect autorag for one dialect's names.
+    Example:
+
+      steelyard dialects
+      steelyard explain --dialect autorag
     """
     _emit_listing(dialect_listing(), format, output)
 
 
 def _emit_listing(found: Listing[Any], format: Format, output: Path | None) -> None:
-    """A listing: the name and the description in a terminal, every column in the other formats."""
+    """Print a listing: the name and the description as a table, every column in the other formats."""
     data = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
     shown = 2 if format_for(format, output) is Format.table else len(found.columns)
     emit(Table(found.columns[:shown], [row[:shown] for row in found.rows]), data, format, output)
 
 
 def retrievers(
-    name: Annotated[str | None, Argument("NAME", "One retriever, with all its settings explained.")] = None,
+    name: Annotated[str | None, Argument("NAME", "Show the settings of one retriever.")] = None,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:
-    """List what can stand under `retrievers:` in bench.yaml; with a NAME, its settings, explained.
+    """List the retrievers for `retrievers:` in bench.yaml; with a NAME, its settings.
 
-    Example: steelyard retrievers; then steelyard retrievers bm25-okapi
+    Example:
 
-    In the formats other than table, settings stand beside each name, with their defaults.
+      steelyard retrievers
+      steelyard retrievers bm25-okapi
+
+    The formats other than table have the settings of each retriever, with their
+    defaults.
     """
     found = retriever_listing()
     if name is not None and name not in found:
         raise UsageError(
-            f"there is no retriever {name!r}.{did_you_mean(name, found)} There are {', '.join(found)}."
+            f"unknown retriever {name!r}; expected one of {', '.join(found)}.{did_you_mean(name, found)}"
         )
     as_table = format_for(format, output) is Format.table
     if name is not None and as_table:

@@ -1,4 +1,4 @@
-"""Where results go: data to stdout or a file, in the format asked for; everything else to stderr."""
+"""Output: tables to stdout or a file, in every format; messages and progress to stderr."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from steelyard.comparison.result import Comparison
 from steelyard.report.comparison import comparison_tables
@@ -19,10 +19,14 @@ from steelyard.report.rows import is_long, movers_lines, remarks
 from steelyard.report.tables import Table, comma_separated, fitted, latex, markdown, plain
 
 Item = TypeVar("Item")
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+QUIET_SECONDS = 60.0
+"""Seconds without progress after which a message is printed in a pipe."""
 
 
 class Format(str, Enum):
-    """The formats a table can be printed in."""
+    """The formats of a table."""
 
     table = "table"
     json = "json"
@@ -36,39 +40,34 @@ _WRITERS: dict[Format, Callable[[Table], str]] = {
     Format.markdown: markdown,
     Format.latex: latex,
 }
-
-
-_NAMED = {".json": Format.json, ".csv": Format.csv, ".md": Format.markdown, ".tex": Format.latex}
+_SUFFIXES = {".json": Format.json, ".csv": Format.csv, ".md": Format.markdown, ".tex": Format.latex}
 
 
 def format_for(format: Format, output: Path | None) -> Format:
-    """The format asked for; where none was, the one the file's name says."""
-    return _NAMED.get(output.suffix, format) if output is not None and format is Format.table else format
+    """The format; by default that of the file's name."""
+    return _SUFFIXES.get(output.suffix, format) if output is not None and format is Format.table else format
 
 
 def emit(table: Table, data: Any, format: Format, output: Path | None) -> None:
-    """Print a table, or write it to a file. `data`, or what it gives when called, is what JSON shows instead."""
+    """Print a table, or write it to a file. `data` (a value, or a function that returns it) is the JSON."""
+    emit_tables([table], data, format, output)
+
+
+def emit_tables(tables: Sequence[Table], data: Any, format: Format, output: Path | None) -> None:
+    """Print tables, or write them to a file. `data` (a value, or a function that returns it) is the JSON."""
     format = format_for(format, output)
     if format is Format.json:
         import json
 
         write(json.dumps(data() if callable(data) else data, indent=1, ensure_ascii=False), output)
     elif format is Format.table and output is None:
-        print_tables([table])
+        print_tables(tables)
     else:
-        write(_WRITERS.get(format, plain)(table), output)
-
-
-def print_tables(tables: Sequence[Table], below: bool = False) -> None:
-    """Print tables one below the other, and `below` others: in a pipe as they are, on a terminal so that they fit."""
-    if sys.stdout.isatty():
-        _print_rich(tables)
-    else:
-        print(("\n" if below else "") + "\n\n".join(map(plain, tables)))
+        write("\n\n".join(map(_WRITERS.get(format, plain), tables)), output)
 
 
 def write(text: str, output: Path | None) -> None:
-    """Print a text, or write it to a file: wholly or not at all."""
+    """Print a text, or write it to a file completely or not at all."""
     if output is None:
         print(text)
         return
@@ -77,49 +76,27 @@ def write(text: str, output: Path | None) -> None:
     write_file(output, (text + "\n").encode())
 
 
-def say(text: str) -> None:
-    """Say something that is not data."""
+def print_message(text: str) -> None:
+    """Print a message to stderr."""
     print(text, file=sys.stderr)
 
 
-def followed(items: Sequence[Item], label: Callable[[Item], str]) -> Iterator[Item]:
-    """The items one by one, with a progress bar on a terminal and none in a pipe."""
-    if len(items) < 2 or not sys.stderr.isatty():
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=len(items))
-        for item in items:
-            bar.update(task, description=label(item))
-            yield item
-            bar.advance(task)
+def print_messages(texts: Iterable[str]) -> None:
+    """Print messages to stderr, one per line."""
+    for text in texts:
+        print_message(text)
 
 
-@contextmanager
-def watched() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar with the time left, on a terminal; nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda what, done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+def print_tables(tables: Sequence[Table], below: bool = False) -> None:
+    """Print tables: in a pipe as they are, on a terminal cut to its width. `below`: there are tables above."""
+    if sys.stdout.isatty():
+        _print_to_terminal(tables)
+    else:
+        print(("\n" if below else "") + "\n\n".join(map(plain, tables)))
 
 
-def _print_rich(tables: Sequence[Table]) -> None:
-    """Tables on a terminal: one that is too wide goes on below, and nothing in it is cut."""
+def _print_to_terminal(tables: Sequence[Table]) -> None:
+    """Print tables with rich; a table that is too wide is continued below."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as Grid
@@ -147,60 +124,6 @@ def _print_rich(tables: Sequence[Table]) -> None:
     console.print()
 
 
-PATIENCE = 60.0
-"""Seconds after which a pipe is told that the same thing is still being done."""
-
-
-@contextmanager
-def bench_watched() -> Iterator[Callable[[str, int, int], None]]:
-    """What to tell of a bench's progress. What the bench logs meanwhile is said."""
-    handler = _Saying()
-    log = logging.getLogger("steelyard.bench")
-    log.addHandler(handler)
-    try:
-        with watched() if sys.stderr.isatty() else _lines() as watch:
-            yield watch
-    finally:
-        log.removeHandler(handler)
-
-
-class _Saying(logging.Handler):
-    """Says what is logged."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        say(record.getMessage())
-
-
-@contextmanager
-def _lines() -> Iterator[Callable[[str, int, int], None]]:
-    """A line for every new thing that is done, and one for each that takes longer than one should wait in silence."""
-    begun: set[str] = set()
-    now: tuple[str, float] = ("", monotonic())
-    over = threading.Event()
-
-    def watch(what: str, done: int, total: int) -> None:
-        nonlocal now
-        now = f"{what}, {done:,} of {total:,} done" if total > 1 else what, monotonic()
-        if what not in begun:
-            begun.add(what)
-            say(what)
-
-    def remind() -> None:
-        while not over.wait(PATIENCE / 4):
-            what, since = now
-            if what and monotonic() - since >= PATIENCE:
-                say(f"still {what}: no progress for {monotonic() - since:.0f} s")
-                over.wait(PATIENCE * 3 / 4)
-
-    thread = threading.Thread(target=remind, daemon=True)
-    thread.start()
-    try:
-        yield watch
-    finally:
-        over.set()
-        thread.join()
-
-
 def print_comparison(
     result: Comparison,
     format: Format,
@@ -208,7 +131,7 @@ def print_comparison(
     movers: int = 0,
     texts: Mapping[str, object] | None = None,
 ) -> None:
-    """Print a comparison in the format asked for: tables to stdout, what to know about them to stderr."""
+    """Print a comparison: tables to stdout or a file, the verdict and the notes to stderr."""
     format = format_for(format, output)
     if format is Format.json:
         write(result.to_json(movers), output)
@@ -216,30 +139,109 @@ def print_comparison(
         write(result.to_markdown(movers, texts), output)
     elif format is Format.latex:
         write(result.to_latex(movers, texts), output)
-        say(result.verdict)
+        print_message(result.verdict)
     elif format is Format.csv:
         write(result.to_csv(), output)
-        _say_all(result)
+        print_messages([result.verdict, *remarks(result, tables=False)])
+        if result.plan.baseline is None and result.tested_pairs:
+            print_message(
+                "The tests of all pairs are in the JSON; with --baseline NAME, the differences from it are columns here."
+            )
     elif output is not None:
         write(result.to_text(movers, texts), output)
     else:
-        _print_tables(result, movers, texts)
+        print_message(result.verdict)
+        print_tables(comparison_tables(result))
+        print_messages(remarks(result, short=is_long(result)))
+        if movers:
+            print("\n" + "\n".join(movers_lines(result, movers, texts)))
 
 
-def _print_tables(result: Comparison, movers: int, texts: Mapping[str, object] | None) -> None:
-    say(result.verdict)
-    print_tables(comparison_tables(result))
-    for line in remarks(result, short=is_long(result)):
-        say(line)
-    if movers:
-        print("\n" + "\n".join(movers_lines(result, movers, texts)))
+# Progress
 
 
-def _say_all(result: Comparison) -> None:
-    """What is to be known of a comparison whose table cannot say it."""
-    for line in (result.verdict, *remarks(result, tables=False)):
-        say(line)
-    if result.plan.baseline is None and result.tested_pairs:
-        say(
-            "The tests of every two runs are in the JSON; with --baseline NAME, the differences from it are columns here."
-        )
+def with_progress(items: Sequence[Item], label: Callable[[Item], str]) -> Iterator[Item]:
+    """The items, with a progress bar on a terminal."""
+    if len(items) < 2 or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=len(items))
+        for item in items:
+            bar.update(task, description=label(item))
+            yield item
+            bar.advance(task)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A progress bar with the remaining time, on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda step, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("")
+        yield lambda step, done, total: bar.update(task, description=step, completed=done, total=total)
+
+
+@contextmanager
+def bench_progress() -> Iterator[Progress]:
+    """The progress of a bench: a bar on a terminal, lines in a pipe; what the bench logs is printed."""
+    handler = _MessageHandler()
+    log = logging.getLogger("steelyard.bench")
+    log.addHandler(handler)
+    try:
+        with progress_bar() if sys.stderr.isatty() else _progress_lines() as progress:
+            yield progress
+    finally:
+        log.removeHandler(handler)
+
+
+class _MessageHandler(logging.Handler):
+    """Prints log records to stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_message(record.getMessage())
+
+
+@contextmanager
+def _progress_lines() -> Iterator[Progress]:
+    """One line for every new step, and one for every minute without progress."""
+    started: set[str] = set()
+    now: tuple[str, float] = ("", monotonic())
+    finished = threading.Event()
+
+    def progress(step: str, done: int, total: int) -> None:
+        nonlocal now
+        now = f"{step}, {done:,} of {total:,} done" if total > 1 else step, monotonic()
+        if step not in started:
+            started.add(step)
+            print_message(step)
+
+    def remind() -> None:
+        while not finished.wait(QUIET_SECONDS / 4):
+            step, since = now
+            if step and monotonic() - since >= QUIET_SECONDS:
+                print_message(f"still {step}: no progress for {monotonic() - since:.0f} s")
+                finished.wait(QUIET_SECONDS * 3 / 4)
+
+    thread = threading.Thread(target=remind, daemon=True)
+    thread.start()
+    try:
+        yield progress
+    finally:
+        finished.set()
+        thread.join()

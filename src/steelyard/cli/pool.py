@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Annotated
 
 from steelyard.cli.arguments import Argument, Measures, Option, Output, TableFormat, UsageError
-from steelyard.cli.output import Format, followed, format_for, print_tables, say, write
+from steelyard.cli.output import (
+    Format,
+    format_for,
+    print_message,
+    print_messages,
+    print_tables,
+    with_progress,
+    write,
+)
 from steelyard.errors import InputError
 from steelyard.io.files import distinct_names
 from steelyard.run import Run
@@ -38,17 +46,19 @@ def pool(
 
     Examples:
 
-    steelyard pool bm25.run dense.run --depth 10 -o pool.jsonl
+      steelyard pool bm25.run dense.run --depth 10 -o pool.jsonl
 
-    steelyard pool bm25.run dense.run --qrels qrels.trec --strategy pair --budget 50 -o pool.jsonl
+      steelyard pool bm25.run dense.run --qrels qrels.trec --strategy pair \\
+          --budget 50 -o pool.jsonl
 
-    Strategies: depth takes the first documents of every run; mtf (move to front) and bandit find relevant
-    documents early, from the judgments so far; pair takes the documents that decide which of two runs is better;
-    sample draws documents with known probabilities, for unbiased estimates. `steelyard judge pool.jsonl` is next.
+    Strategies: depth takes the first documents of every run; mtf (move to front)
+    and bandit find relevant documents early, from the judgments so far; pair takes
+    the documents that decide which of two runs is better; sample draws documents
+    with known probabilities, for unbiased estimates.
     """
     from steelyard.judging.pool import pool as pooled
 
-    read = [Run.of(path) for path in followed(runs, lambda path: path.name)]
+    read = [Run.of(path) for path in with_progress(runs, lambda path: path.name)]
     names = distinct_names([run.name for run in read], runs)
     chosen = None if pair is None else [name.strip() for name in pair.split(",")]
     if chosen is not None and len(chosen) != 2:
@@ -72,7 +82,7 @@ def pool(
         found = dataset_named(dataset, judged=False)
         check_texts(made, found.queries, found.corpus)
     made.write(output)
-    say(f"{made}. Written to {output}.")
+    print_message(f"{made}. Written to {output}.")
 
 
 def agreement(
@@ -94,11 +104,15 @@ def agreement(
 ) -> None:
     """Compare judges: do they give the same grades, and do they rank runs alike?
 
-    Example: steelyard agreement human=qrels.txt gpt=judgments.jsonl --runs bm25.run --runs dense.run -m nDCG@10
+    Example:
 
-    Prints kappa (plain, linear, quadratic), Krippendorff's alpha, AC1, the confusion matrix and the bias of each
-    judge compared with the first; with runs also Kendall's tau, tau_AP and RBO of the two rankings, and which
-    significant differences are kept, lost or reversed.
+      steelyard agreement human=qrels.txt gpt=judgments.jsonl -m nDCG@10 \\
+          --runs bm25.run --runs dense.run
+
+    Prints kappa (plain, linear, quadratic), Krippendorff's alpha, AC1, the
+    confusion matrix and the bias of each judge compared with the first; with runs
+    also Kendall's tau, tau_AP and RBO of the two rankings, and which significant
+    differences are kept, lost or reversed.
     """
     from steelyard.judging.agreement import agreement as compared
     from steelyard.judging.report import agreement_tables
@@ -111,10 +125,9 @@ def agreement(
     found = compared(named, runs=runs, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
     kind = format_for(format, output)
     if kind is Format.table and output is None:
-        say(found.verdict)
+        print_message(found.verdict)
         print_tables(agreement_tables(found))
-        for line in found.remarks:
-            say(line)
+        print_messages(found.remarks)
     elif kind is Format.json:
         write(found.to_json(), output)
     elif kind is Format.markdown:

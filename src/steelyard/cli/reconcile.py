@@ -14,24 +14,24 @@ from steelyard.cli.arguments import (
     RunColumns,
     TableFormat,
     UsageError,
-    named,
+    column_names,
     read_qrels,
 )
 from steelyard.cli.output import Format, emit, format_for, write
 from steelyard.dialects.identify import Identification, identify
 from steelyard.dialects.reconcile import Reconciliation
-from steelyard.dialects.reconcile import reconcile as reconciled
+from steelyard.dialects.reconcile import reconcile as reconcile_dialects
 from steelyard.report.tables import Table
 from steelyard.run import Run
 
 
 def reconcile(
-    qrels: Annotated[Path, Argument("QRELS", "The judgments.")],
+    qrels: Annotated[Path, Argument("QRELS", "The qrels.")],
     run: Annotated[Path, Argument("RUN", "The run.")],
     measure: Annotated[
         list[str] | None,
         Option(
-            "A metric's name, as in MAP@5. Repeat for more.",
+            "The name of a metric, as in MAP@5. Repeat for more.",
             "METRIC",
             names=(
                 "--measure",
@@ -40,45 +40,50 @@ def reconcile(
         ),
     ] = None,
     dialects: Annotated[
-        str | None, Option("The dialects to hold side by side, with commas.", "A,B,...")
+        str | None, Option("The dialects to compare, separated by commas.", "A,B,...")
     ] = None,
     value: Annotated[
         str | None,
         Option(
-            "A number that another tool printed, with all its digits: which definition gives it?", "NUMBER"
+            "A number that another tool printed, with all its digits: find the definition that gives it.",
+            "NUMBER",
         ),
     ] = None,
-    queries: Annotated[int, Option("How many of the queries that differ most to show.", "N")] = 5,
+    queries: Annotated[
+        int, Option("Number of queries to show, those with the largest differences.", "N")
+    ] = 5,
     columns: RunColumns = None,
     qrels_columns: QrelsColumns = None,
     qrels_format: QrelsFormat = None,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:
-    """Print each dialect's value of a metric and which clause makes them differ.
+    """Show the value of a metric in each dialect, and the clause that makes them differ.
 
-    Example: steelyard reconcile qrels.trec bm25.run -m MAP@5 --dialects trec_eval-9,multihop-rag
+    Examples:
 
-    With --value: which dialects' measures, cutoffs and policies give a number, and which clause matters.
+      steelyard reconcile qrels.trec bm25.run -m MAP@5 \\
+          --dialects trec_eval-9,multihop-rag
 
-    Example: steelyard reconcile qrels.trec bm25.run --value 0.4123
+      steelyard reconcile qrels.trec bm25.run --value 0.4123
 
-    -m and --dialects then narrow the search.
+    With --value: the measures, cutoffs and policies of the dialects that give this
+    number, and the clause that decides it. -m and --dialects narrow the search.
     """
-    spoken = [name.strip() for name in (dialects or "").split(",") if name.strip()]
+    chosen = [name.strip() for name in (dialects or "").split(",") if name.strip()]
     found: Identification | Reconciliation
-    if value is None and not (measure and spoken):
+    if value is None and not (measure and chosen):
         raise UsageError(
-            "name the metric and the dialects to hold side by side, as in -m MAP@5 --dialects trec_eval-9,multihop-rag, "
-            "or give a number to look for, as in --value 0.4123."
+            "name a metric and the dialects to compare, as in -m MAP@5 --dialects trec_eval-9,multihop-rag, "
+            "or a number to search for, as in --value 0.4123."
         )
-    truth = read_qrels(qrels, qrels_columns, qrels_format)
-    roles = named(columns, "--columns")
-    held = Run.read(run, **roles) if roles else run
+    judged = read_qrels(qrels, qrels_columns, qrels_format)
+    names = column_names(columns, "--columns")
+    source = Run.read(run, **names) if names else run
     if value is not None:
-        found = identify(truth, held, value, measure, spoken or None)
+        found = identify(judged, source, value, measure, chosen or None)
     else:
-        found = reconciled(truth, held, measure or [], spoken, queries)
+        found = reconcile_dialects(judged, source, measure or [], chosen, queries)
     if format_for(format, output) is Format.table:
         write(str(found), output)
         return

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment, align
 from steelyard.alignment.hits import Floats
 from steelyard.checks import whole_number
+from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison, Source
 from steelyard.comparison.scores import (
     COMPOSITE,
@@ -39,11 +40,45 @@ from steelyard.options import OptionKeywords, Options, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.scores import Scores
+from steelyard.wording import listed, worded
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Weights = Mapping[str, float] | str | Path | None
+
+
+@overload
+def compare(
+    qrels: None,
+    runs: Mapping[str, Any] | Iterable[Any],
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    *,
+    at: Sequence[int] | None = None,
+    **options: Any,
+) -> ListComparison: ...
+
+
+@overload
+def compare(
+    qrels: Any,
+    runs: Mapping[str, Any] | Iterable[Any],
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    *,
+    baseline: str | None = None,
+    test: str = "t",
+    correction: str = "holm",
+    composite: Weights = None,
+    at: Sequence[int] | None = None,
+    by: str | None = None,
+    queries: Any = None,
+    dialect: str | Dialect = "steelyard",
+    alpha: float = 0.05,
+    permutations: int = 100_000,
+    seed: int = 0,
+    unmatched: Literal["error", "note"] = "error",
+    **options: Unpack[OptionKeywords],
+) -> Comparison: ...
 
 
 def compare(
@@ -63,10 +98,12 @@ def compare(
     permutations: int = 100_000,
     seed: int = 0,
     unmatched: Literal["error", "note"] = "error",
-    **options: Unpack[OptionKeywords],
-) -> Comparison:
+    **options: Any,
+) -> Comparison | ListComparison:
     """Compare runs on the same qrels: which is best, by how much, and whether the difference is significant.
 
+    qrels: as in `evaluate`. None compares the lists of the runs without qrels (overlap, RBO, rank correlation), at
+    the depth `at` (one cutoff, default 10); measures and the other parameters do not apply.
     runs: a mapping of name to run (anything `evaluate` takes), or a list of runs with names, or of files.
     measures: as in `evaluate`; the first one ranks the runs.
     baseline: the run that every other run is compared with, by name or file name; default: all pairs.
@@ -84,6 +121,11 @@ def compare(
     >>> [row.run for row in result.leaderboard_rows], result.pairs["difference"].to_list()
     (['y', 'x'], [0.5])
     """
+    if qrels is None:
+        _check_no_qrels(
+            measures=measures, baseline=baseline, composite=composite, by=by, queries=queries, **options
+        )
+        return _compare_lists(runs, at)
     dialect = dialect_of(dialect)
     chosen = resolve(dialect.policies, options)
     plan = ComparisonPlan(test, correction, alpha, permutations, seed).checked()
@@ -134,6 +176,24 @@ def compare(
             {name: each.lists for name, each in zip(names, evaluated, strict=True)},
         ),
     )
+
+
+def _check_no_qrels(**arguments: Any) -> None:
+    """Raise for arguments that need qrels."""
+    given = [name for name, value in arguments.items() if value is not None]
+    if given:
+        raise InputError(
+            f"without qrels the lists of the runs are compared, and {listed(given)} cannot be used; leave "
+            f"{worded(len(given), 'it', 'them')} out, or give qrels. `steelyard pool RUN RUN -o pool.jsonl` selects "
+            "documents to judge."
+        )
+
+
+def _compare_lists(runs: Mapping[str, Any] | Iterable[Any], at: Sequence[int] | None) -> ListComparison:
+    """The comparison without qrels."""
+    if at is not None and len(at) != 1:
+        raise InputError(f"without qrels runs are compared at one depth; got {listed(list(map(str, at)))}.")
+    return compare_lists(runs) if at is None else compare_lists(runs, at[0])
 
 
 def compare_scores(

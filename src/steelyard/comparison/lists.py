@@ -68,13 +68,14 @@ class ListComparison:
 
     @property
     def verdict(self) -> str:
-        """What is known without qrels."""
-        if not self.tested:
+        """What can be said without qrels."""
+        compared = [pair for pair in self.tested if pair.queries]
+        if not compared:
             return NO_QRELS
-        least = min(self.tested, key=lambda pair: pair.overlap)
+        least = min(compared, key=lambda pair: pair.overlap)
         return (
             f"{least.run} and {least.other} share {least.overlap:.0%} of their first {self.depth} documents"
-            f"{', the least of all pairs' if len(self.tested) > 1 else ''}. {NO_QRELS}"
+            f"{', the least of all pairs' if len(compared) > 1 else ''}. {NO_QRELS}"
         )
 
     @cached_property
@@ -140,8 +141,12 @@ class ListComparison:
         return self.to_text()
 
 
-def compare_lists(runs: Mapping[str, Any] | Iterable[Any], depth: int = 10) -> ListComparison:
+def compare_lists(
+    runs: Mapping[str, Any] | Iterable[Any], depth: int = 10, *, require_shared: bool = True
+) -> ListComparison:
     """Compare the lists of runs without qrels.
+
+    Two runs without a common query are an error, unless `require_shared` is False; then their values are NaN.
 
     >>> result = compare_lists({"a": {"q": ["x", "y"]}, "b": {"q": ["x", "z"]}}, depth=2)
     >>> result.tested[0].overlap, result.tested[0].same_first
@@ -169,7 +174,8 @@ def compare_lists(runs: Mapping[str, Any] | Iterable[Any], depth: int = 10) -> L
         for name, run, found in zip(names, named, lists, strict=True)
     )
     pairs = tuple(
-        _pair(names[i], names[j], lists[i], lists[j], depth) for i, j in combinations(range(len(named)), 2)
+        _pair(names[i], names[j], lists[i], lists[j], depth, require_shared)
+        for i, j in combinations(range(len(named)), 2)
     )
     return ListComparison(rows, pairs, depth)
 
@@ -183,11 +189,18 @@ def _lists(run: Run) -> dict[str, list[str]]:
 
 
 def _pair(
-    run: str, other: str, one: Mapping[str, Sequence[str]], two: Mapping[str, Sequence[str]], depth: int
+    run: str,
+    other: str,
+    one: Mapping[str, Sequence[str]],
+    two: Mapping[str, Sequence[str]],
+    depth: int,
+    require_shared: bool,
 ) -> ListPair:
     from steelyard.statistics.agreement import rbo_lists
 
     shared = [query for query in one if query in two]
+    if not shared and not require_shared:
+        return ListPair(run, other, 0, *[float("nan")] * 4)
     if not shared:
         raise InputError(
             f"runs {run!r} and {other!r} have no query in common; check that they answer the same queries."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.lazy import loader
+from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from steelyard.datasets.checks import validate_dataset as validate_dataset
@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from steelyard.datasets.duplicates import near_duplicates as near_duplicates
     from steelyard.datasets.findings import Finding as Finding
 
-_MODULE_OF = {
-    "Corpus": "corpus",
-    "Dataset": "dataset",
-    "Finding": "findings",
-    "Queries": "corpus",
-    "near_duplicates": "duplicates",
-    "validate_dataset": "checks",
-}
-
-__all__ = sorted(_MODULE_OF)
-__getattr__ = loader(__name__, _MODULE_OF)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "checks": ("validate_dataset",),
+        "corpus": (
+            "Corpus",
+            "Queries",
+        ),
+        "dataset": ("Dataset",),
+        "duplicates": ("near_duplicates",),
+        "findings": ("Finding",),
+    },
+)

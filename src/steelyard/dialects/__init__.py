@@ -5,12 +5,9 @@
 
 from __future__ import annotations
 
-import sys
-
 from steelyard.dialects.dialect import Dialect, dialect, dialects, listed_measures, listing
-from steelyard.lazy import CallableModule
+from steelyard.lazy import make_callable
 
 __all__ = ["Dialect", "dialect", "dialects", "listed_measures", "listing"]
 
-called = "steelyard.dialects:listing"
-sys.modules[__name__].__class__ = CallableModule
+make_callable(__name__, "steelyard.dialects:listing")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.lazy import loader
+from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from steelyard.evidence.evidence import Evidence as Evidence
@@ -15,15 +15,19 @@ if TYPE_CHECKING:
     from steelyard.evidence.spans import SpanScores as SpanScores
     from steelyard.evidence.spans import span_scores as span_scores
 
-_MODULE_OF = {
-    "Evidence": "evidence",
-    "RollUp": "rollup",
-    "SpanScores": "spans",
-    "read_chunks": "files",
-    "roll_up": "rollup",
-    "span_scores": "spans",
-    "text_hash": "facts",
-}
-
-__all__ = sorted(_MODULE_OF)
-__getattr__ = loader(__name__, _MODULE_OF)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "evidence": ("Evidence",),
+        "facts": ("text_hash",),
+        "files": ("read_chunks",),
+        "rollup": (
+            "RollUp",
+            "roll_up",
+        ),
+        "spans": (
+            "SpanScores",
+            "span_scores",
+        ),
+    },
+)

@@ -1,14 +1,13 @@
-"""The gate: may this be merged? Rules a result must keep, and a baseline it is held against. Called, it checks one.
+"""The gate: rules that a result must satisfy, and a baseline that it is compared with. `steelyard.gate()` checks one.
 
-Names are loaded when first used: the pytest plugin is imported at every start of pytest.
+Names are loaded when first used, because pytest imports the plugin at every start.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from steelyard.lazy import CallableModule, loader
+from steelyard.lazy import lazy_names, make_callable
 
 if TYPE_CHECKING:
     from steelyard.gate.baseline import save_baseline as save_baseline
@@ -16,10 +15,7 @@ if TYPE_CHECKING:
     from steelyard.gate.result import GateResult as GateResult
     from steelyard.gate.result import Row as Row
 
-_HOMES = {"GateResult": "result", "Row": "result", "check": "check", "save_baseline": "baseline"}
-
-__all__ = list(_HOMES)
-__getattr__ = loader(__name__, _HOMES)
-
-called = "steelyard.gate.check:check"
-sys.modules[__name__].__class__ = CallableModule
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__, {"baseline": ("save_baseline",), "check": ("check",), "result": ("GateResult", "Row")}
+)
+make_callable(__name__, "steelyard.gate.check:check")

@@ -1,9 +1,9 @@
-"""The pytest plugin: a fixture that holds a result against rules and a baseline, and fails with the numbers.
+"""The pytest plugin: a fixture that checks a result against rules and a baseline, and fails with the numbers.
 
     def test_retrieval(steelyard_gate):
         steelyard_gate("results/", rules=["nDCG@10 >= 0.40"], baseline="baseline.json")
 
-pytest imports this at every start, so it imports nothing else until the fixture is called.
+pytest imports this module at every start, so it imports nothing else until the fixture is called.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def steelyard_gate(pytestconfig: pytest.Config) -> Callable[..., GateResult]:
-    """Hold a result against rules and a baseline: `steelyard_gate(result, rules, baseline=...)`.
+    """Check a result against rules and a baseline: `steelyard_gate(result, rules, baseline=...)`.
 
-    Takes what `steelyard.gate.check` takes, and gives the GateResult where the gate passes. Paths are
-    taken from where pytest was started, or else from its root folder.
+    The parameters are those of `steelyard.gate.check`; it returns the GateResult if the gate passes. Paths are
+    relative to the working directory, or to the root folder of pytest.
     """
 
-    def found(source: Any) -> Any:
+    def located(source: Any) -> Any:
         if isinstance(source, (str, Path)) and not Path(source).exists():
             beside = pytestconfig.rootpath / source
             return beside if beside.exists() else source
@@ -38,7 +38,7 @@ def steelyard_gate(pytestconfig: pytest.Config) -> Callable[..., GateResult]:
         from steelyard.gate.check import check
 
         try:
-            checked = check(found(result), rules, baseline=found(baseline), **options)
+            checked = check(located(result), rules, baseline=located(baseline), **options)
         except SteelyardError as error:
             pytest.fail(f"The gate cannot be checked: {error}", pytrace=False)
         if not checked.passed:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.lazy import loader
+from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from steelyard.io.detect import Detected as Detected
@@ -24,13 +24,19 @@ if TYPE_CHECKING:
     from steelyard.io.validate import Validation as Validation
     from steelyard.io.validate import validate_file as validate_file
 
-_MODULES = {
-    "detect": ("Detected", "sniff"),
-    "reading": ("Converted", "convert", "read_qrels", "read_run", "write_qrels", "write_run"),
-    "registry": ("Format", "formats"),
-    "validate": ("Finding", "Validation", "validate_file"),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-__all__ = sorted(_MODULE_OF)
-__getattr__ = loader(__name__, _MODULE_OF)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "detect": ("Detected", "sniff"),
+        "reading": (
+            "Converted",
+            "convert",
+            "read_qrels",
+            "read_run",
+            "write_qrels",
+            "write_run",
+        ),
+        "registry": ("Format", "formats"),
+        "validate": ("Finding", "Validation", "validate_file"),
+    },
+)

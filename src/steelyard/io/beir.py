@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import InputError, did_you_mean
+from steelyard.errors import InputError, NoQrelsError, did_you_mean
 from steelyard.io.columns import known_roles
 from steelyard.io.files import bare_name, errors_name, find_file, listing, required_file, write_file
 from steelyard.io.json import json_lines
@@ -157,7 +157,7 @@ def _qrels_file(folder: Path, split: str | None, named: str | None) -> tuple[Pat
             f"there are qrels for {', '.join(sorted(splits))} and none for test; select one (split=...).",
             folder,
         )
-    raise InputError(
+    raise NoQrelsError(
         "there are no qrels: expected qrels.tsv, qrels/test.tsv or qrels_test.tsv, or a file that is named: "
         f"qrels=... in Python, {{path: {folder}, qrels: FILE}} for the dataset in bench.yaml and on the command line. "
         f"The folder holds {listing(folder)}. None are needed with `evidence` in bench.yaml, or with judged=False "

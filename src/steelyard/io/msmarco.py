@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.errors import InputError, did_you_mean
+from steelyard.errors import InputError, NoQrelsError, did_you_mean
 from steelyard.io import trec
 from steelyard.io.columns import check_roles
 from steelyard.io.files import bare_name, find_file, listing, required_file, run_name
@@ -170,7 +170,7 @@ def _of_split(folder: Path, kind: str, split: str | None, named: str | None) -> 
         message = f"there are {kind} for {splits}; select one (split=...), or name the file ({kind}=...)."
     else:
         message = f"no {kind} for split {split!r}; the splits are {splits}.{did_you_mean(split, there)}"
-    raise InputError(message, folder)
+    raise (NoQrelsError if kind == "qrels" and not there else InputError)(message, folder)
 
 
 def _split_of(path: Path, kind: str) -> str:

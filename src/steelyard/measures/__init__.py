@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from steelyard.lazy import CallableModule
+from steelyard.lazy import make_callable
 from steelyard.listing import Listing
 from steelyard.measures.grammar import Measure, as_text, parse
 from steelyard.measures.registry import Definition, Parameter, definitions
@@ -51,5 +49,4 @@ def _spelled(parameter: Parameter) -> str:
     return f"{parameter.name}={default}" + (f" (or {', '.join(others)})" if others else "")
 
 
-called = "steelyard.measures:listing"
-sys.modules[__name__].__class__ = CallableModule
+make_callable(__name__, "steelyard.measures:listing")

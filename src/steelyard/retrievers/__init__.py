@@ -10,10 +10,9 @@ Names are loaded when first used. `steelyard.retrievers()` lists the available r
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from steelyard.lazy import CallableModule, loader
+from steelyard.lazy import lazy_names, make_callable
 
 if TYPE_CHECKING:
     from steelyard.retrievers.base import Ranked as Ranked
@@ -29,28 +28,18 @@ if TYPE_CHECKING:
     from steelyard.retrievers.rerank import Rerank as Rerank
     from steelyard.retrievers.swarm import SwarmRerank as SwarmRerank
 
-_MODULE_OF = {
-    "BM25": "bm25",
-    "Dense": "dense",
-    "GraphFlow": "graph",
-    "Hybrid": "hybrid",
-    "Random": "random",
-    "Ranked": "base",
-    "Rerank": "rerank",
-    "Retriever": "base",
-    "RetrieverError": "base",
-    "SwarmRerank": "swarm",
-    "retriever": "registry",
-    "retriever_names": "registry",
-}
-
-__all__ = list(_MODULE_OF)
-__getattr__ = loader(__name__, _MODULE_OF)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-called = "steelyard.retrievers.registry:listing"
-sys.modules[__name__].__class__ = CallableModule
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "base": ("Ranked", "Retriever", "RetrieverError"),
+        "bm25": ("BM25",),
+        "dense": ("Dense",),
+        "graph": ("GraphFlow",),
+        "hybrid": ("Hybrid",),
+        "random": ("Random",),
+        "registry": ("retriever", "retriever_names"),
+        "rerank": ("Rerank",),
+        "swarm": ("SwarmRerank",),
+    },
+)
+make_callable(__name__, "steelyard.retrievers.registry:listing")

@@ -1,16 +1,16 @@
 """The same evaluation on a Spark cluster: frames in, the same numbers out.
 
-The workers put each query's rows together, make alignments of them and measure those, by the same
-code as `steelyard.evaluate`; only counts and values travel back. Names are loaded when first used:
-a worker says how many threads it wants before it loads what would take them all.
+Workers collect the rows of each query, align them and compute the measures with the same code as
+`steelyard.evaluate`; only counts and values return to the driver. Names are loaded when first used, because a
+worker has to limit its threads before polars is imported.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steelyard.errors import PackageError
+from steelyard.lazy import lazy_names
 
 try:
     import pyspark  # noqa: F401
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from steelyard.spark.evaluation import evaluate as evaluate
     from steelyard.spark.scores import SparkScores as SparkScores
 
-_HOMES = {"SparkScores": "steelyard.spark.scores", "evaluate": "steelyard.spark.evaluation"}
-
-__all__ = ["SparkScores", "evaluate"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'steelyard.spark' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__, {"evaluation": ("evaluate",), "scores": ("SparkScores",)}
+)

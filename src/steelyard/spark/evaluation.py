@@ -1,4 +1,4 @@
-"""steelyard.spark.evaluate(): judgments and a run as Spark frames in, SparkScores out."""
+"""steelyard.spark.evaluate(): qrels and a run as Spark frames in, SparkScores out."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def evaluate(
     The other parameters are those of `steelyard.evaluate`. Mistakes in the call are reported at once; the
     cluster starts to work when a value of the result is needed.
     """
-    spoken, chosen, wanted = prepare(measures, dialect, options)
-    named = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
-    listed = {
+    dialect, chosen, named = prepare(measures, dialect, options)
+    qrels_columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
+    run_columns = {
         "query_id": query_id,
         "doc_id": doc_id,
         "score": score,
@@ -57,22 +57,22 @@ def evaluate(
         "own_rank": None,
         "tokens": None,
     }
-    frames = [_judgments(spark, qrels), _spark_frame(run)]
-    _check_named({**named, **listed}, frames)
+    frames = [_qrels_frame(spark, qrels), _run_frame(run)]
+    _check_columns({**qrels_columns, **run_columns}, frames)
     plan = Plan(
-        judged=table_of(frames[0], _held(named, frames[0]), "the judgments"),
-        listed=table_of(frames[1], _held(listed, frames[1]), "the run"),
-        wanted=wanted,
+        qrels=table_of(frames[0], _own_columns(qrels_columns, frames[0]), "the qrels"),
+        run=table_of(frames[1], _own_columns(run_columns, frames[1]), "the run"),
+        measures=named,
         options=chosen,
         name=name or "run",
         rank_named=rank is not None,
     )
-    _try_out(plan)
-    return SparkScores(plan, spoken.name)
+    _check_measures(plan)
+    return SparkScores(plan, dialect.name)
 
 
-def _judgments(spark: Any, qrels: Any) -> Any:
-    """The judgments as a Spark frame; anything but a frame of Spark's is read here and sent."""
+def _qrels_frame(spark: Any, qrels: Any) -> Any:
+    """The qrels as a Spark frame; anything but a Spark frame is read on the driver and sent."""
     if _is_spark_frame(qrels):
         return qrels
     from steelyard.io.tables import qrels_table
@@ -84,46 +84,46 @@ def _judgments(spark: Any, qrels: Any) -> Any:
     return spark.createDataFrame(rows, schema)
 
 
-def _spark_frame(run: Any) -> Any:
+def _run_frame(run: Any) -> Any:
     if _is_spark_frame(run):
         return run
     raise InputError(
         f"the run is a {type(run).__name__}; expected a Spark frame. "
-        "What is on this machine is measured by steelyard.evaluate(qrels, run, measures)."
+        "To evaluate data on this machine, use steelyard.evaluate(qrels, run, measures)."
     )
 
 
 def _is_spark_frame(frame: Any) -> bool:
-    # Frames of Spark and of Spark Connect have no class in common in every version.
+    # The frames of Spark and of Spark Connect share no base class in some versions.
     return type(frame).__module__.startswith("pyspark.sql.") and hasattr(frame, "mapInArrow")
 
 
-def _check_named(named: dict[str, str | None], frames: list[Any]) -> None:
-    """Refuse a column that neither frame has."""
-    for role, column in named.items():
+def _check_columns(columns: dict[str, str | None], frames: list[Any]) -> None:
+    """Raise for a column that neither frame has."""
+    for role, column in columns.items():
         if column is not None and not any(column in frame.columns for frame in frames):
-            told = "; ".join(
-                f"{what} has {', '.join(frame.columns)}"
-                for what, frame in zip(("the frame of judgments", "the run"), frames, strict=True)
+            known = "; ".join(
+                f"{what} {', '.join(frame.columns)}"
+                for what, frame in zip(("the qrels have", "the run has"), frames, strict=True)
             )
-            raise InputError(f"there is no column {column!r} for {role}: {told}.")
+            raise InputError(f"no column {column!r} for {role}: {known}.")
 
 
-def _held(named: dict[str, str | None], frame: Any) -> dict[str, str | None]:
-    """The columns named, where this frame has them: the two frames may call theirs differently."""
-    return {role: column if column in frame.columns else None for role, column in named.items()}
+def _own_columns(columns: dict[str, str | None], frame: Any) -> dict[str, str | None]:
+    """The named columns that this frame has: the two frames may use different names."""
+    return {role: column if column in frame.columns else None for role, column in columns.items()}
 
 
-def _try_out(plan: Plan) -> None:
-    """Measure one document, so that a measure that this run or these policies cannot give says so at once."""
+def _check_measures(plan: Plan) -> None:
+    """Evaluate one document, so that a measure which this run or these options do not allow fails at once."""
     document: dict[str, list[Any]] = {"query_id": ["q"], "doc_id": ["d"]}
-    if "score" in plan.listed.names:
+    if "score" in plan.run.names:
         document["score"] = [1.0]
-    if "tokens" in plan.listed.names:
+    if "tokens" in plan.run.names:
         document["tokens"] = [1]
     import polars as pl
 
     run = Run(pl.DataFrame(document))
     a = align(Qrels({"q": {"d": 1.0}}), run, replace(plan.options.ordering, duplicates="hold")).alignment
     whole = replace(a, judged=replace(a.judged, highest=1.0))
-    query_values(plan.options.lists(whole), plan.wanted, plan.options)
+    query_values(plan.options.lists(whole), plan.measures, plan.options)

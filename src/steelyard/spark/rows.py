@@ -1,4 +1,7 @@
-"""Rows that cannot be read: marked on the cluster, counted there, and told once, in the words of frames in memory."""
+"""Rows of qrels and runs on the cluster. Faulty rows are marked and counted there, and reported once.
+
+The messages are those of frames in memory.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,16 @@ from steelyard.qrels import disagreement_error, grade_error
 
 
 class Kind(IntEnum):
-    """What a row is: a judgment, a document of the run, or something wrong, in the order it is told."""
+    """What a row is: a judgment, a retrieved document, or a fault. Faults are reported in this order."""
 
     JUDGMENT = 0
-    LISTED = 1
+    RETRIEVED = 1
     JUDGED_NO_QUERY = 2
     GRADE_IS_TEXT = 3
     NO_GRADE = 4
     GRADE_NOT_FINITE = 5
     DISAGREES = 6
-    LISTED_NO_QUERY = 7
+    RETRIEVED_NO_QUERY = 7
     SCORE_IS_TEXT = 8
     RANK_IS_TEXT = 9
     NO_DOCUMENT = 10
@@ -38,46 +41,46 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """How many rows have a fault, and the first of them in words."""
+    """The number of rows with a fault, and the first of them as text."""
 
     count: int
     examples: Sequence[str]
 
     @classmethod
     def of(cls, count: int, examples: Iterable[str]) -> Fault:
-        """The first examples are the first by their words, however the rows were parted."""
+        """The examples are sorted, so that they do not depend on the partitions."""
         return cls(count, sorted(examples)[:SHOWN_PROBLEMS])
 
     def __add__(self, other: Fault) -> Fault:
         return Fault.of(self.count + other.count, [*self.examples, *other.examples])
 
 
-def in_words(kind: Kind, query: str | None, doc: str | None, value: float | None, said: str | None) -> str:
-    """A faulty row, for a message. `said` is the text that stands where a number should.
+def fault_text(kind: Kind, query: str | None, doc: str | None, value: float | None, text: str | None) -> str:
+    """A faulty row, as messages show it. `text` is what the row has in place of a number.
 
-    >>> in_words(Kind.SCORE_IS_TEXT, "q1", "d1", None, "high")
+    >>> fault_text(Kind.SCORE_IS_TEXT, "q1", "d1", None, "high")
     "query 'q1', document 'd1': 'high'"
     """
-    if kind in (Kind.JUDGED_NO_QUERY, Kind.LISTED_NO_QUERY):
+    if kind in (Kind.JUDGED_NO_QUERY, Kind.RETRIEVED_NO_QUERY):
         return f"document {doc!r}"
     if kind is Kind.GRADE_NOT_FINITE:
         return str(grade_error(str(query), str(doc), float("nan") if value is None else value))
     row = f"query {query!r}, document {doc!r}"
     if kind in (Kind.GRADE_IS_TEXT, Kind.SCORE_IS_TEXT, Kind.RANK_IS_TEXT):
-        return f"{row}: {said!r}"
+        return f"{row}: {text!r}"
     return row if kind is Kind.NO_GRADE else f"{row}, score {value}"
 
 
-def error_of(
-    faults: Mapping[Kind, Fault], judged: Mapping[str, str], listed: Mapping[str, str]
+def fault_error(
+    faults: Mapping[Kind, Fault], qrels: Mapping[str, str], run: Mapping[str, str]
 ) -> InputError | None:
-    """The error for the first fault there is; `judged` and `listed` name the frames' columns by role."""
+    """The error for the first kind of fault; `qrels` and `run` are the names of their columns by role."""
     if not faults:
         return None
     kind = min(faults)
     count, rows = faults[kind].count, faults[kind].examples
-    names = judged if kind < Kind.LISTED_NO_QUERY else listed
-    tell: dict[Kind, Callable[[], InputError]] = {
+    names = qrels if kind < Kind.RETRIEVED_NO_QUERY else run
+    errors: dict[Kind, Callable[[], InputError]] = {
         Kind.GRADE_IS_TEXT: lambda: frames.not_numbers_error(names["grade"], "grade", count, rows),
         Kind.NO_GRADE: lambda: frames.ungraded_error(count, rows),
         Kind.GRADE_NOT_FINITE: lambda: InputError(rows[0]),
@@ -88,8 +91,8 @@ def error_of(
         Kind.SCORE_NOT_FINITE: lambda: frames.bad_rows_error(frames.NO_SCORE, count, rows),
         Kind.RANK_NOT_FINITE: lambda: frames.bad_rows_error(frames.NO_RANK, count, rows),
     }
-    if kind in tell:
-        return tell[kind]()
+    if kind in errors:
+        return errors[kind]()
     return frames.empty_ids_error(names["query_id"], "query_id", count, rows)
 
 
@@ -100,22 +103,22 @@ _NUMBERS = (*_WHOLE, "float", "double", "decimal", "boolean", "void")
 
 @dataclass(frozen=True)
 class Table:
-    """A Spark frame, and which of its columns holds what (role and name)."""
+    """A Spark frame, and the name of its column for each role."""
 
     frame: Any
     names: Mapping[str, str]
     notes: tuple[Note, ...]
 
     def column(self, role: str) -> Any:
-        """The column of a role as it is."""
+        """The column of a role, unchanged."""
         return sf.col(_quoted(self.names[role]))
 
     def is_text(self, role: str) -> bool:
-        """Whether the column of a role holds text."""
+        """Whether the column of a role is of type text."""
         return role in self.names and _kind(self.frame, self.names[role]) in _TEXT
 
     def number(self, role: str) -> Any:
-        """The column of a role as a float, null where it holds no number; null all over where there is none."""
+        """The column of a role as floats; null where a value is not a number, or where the frame has no such column."""
         if role not in self.names:
             return sf.lit(None).cast("double")
         if self.is_text(role):
@@ -123,19 +126,19 @@ class Table:
         return self.column(role).cast("double")
 
     def ranked_by(self, column: str | None) -> Table:
-        """The same with this column of ranks, or with none."""
+        """The table with this rank column, or with none."""
         names = {role: name for role, name in self.names.items() if role not in ("rank", "own_rank")}
         return replace(self, names=names if column is None else {**names, "rank": column})
 
-    def said_no_number(self, role: str) -> Any:
-        """Whether there is text that is not a number."""
+    def not_a_number(self, role: str) -> Any:
+        """Whether a row has text that is not a number."""
         if not self.is_text(role):
             return sf.lit(False)
         return self.column(role).isNotNull() & self.number(role).isNull()
 
 
 def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> Table:
-    """The frame with its columns found by their usual names, or as named; `roles` may name some."""
+    """The frame, with its columns found by their usual names or as `roles` names them."""
     names: dict[str, str] = {}
     notes: list[Note] = []
     for role, named in roles.items():
@@ -150,24 +153,24 @@ def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> Table:
             if kind in _WHOLE and role != "target":
                 notes.append(note("ids-are-numbers", role=role))
         elif kind not in (*_NUMBERS, *_TEXT):
-            raise InputError(f"{what}: column {found!r} ({role}) holds {kind}; expected numbers.")
+            raise InputError(f"{what}: column {found!r} ({role}) has the type {kind}; expected numbers.")
     return Table(frame, names, tuple(notes))
 
 
-def judgment_rows(table: Table) -> Any:
-    """query_id, kind, doc_id, value (the grade), label (the target), row (the place in the frame)."""
+def qrels_rows(table: Table) -> Any:
+    """query_id, kind, doc_id, value (the grade), label (the target), row (the position in the frame)."""
     query, doc = table.column("query_id"), table.column("doc_id")
     grade = table.number("grade") if "grade" in table.names else sf.lit(1.0)
     kind = _first(
         (query.isNull(), Kind.JUDGED_NO_QUERY),
-        (table.said_no_number("grade"), Kind.GRADE_IS_TEXT),
+        (table.not_a_number("grade"), Kind.GRADE_IS_TEXT),
         (doc.isNotNull() & grade.isNull(), Kind.NO_GRADE),
         (doc.isNotNull() & ~_finite(grade), Kind.GRADE_NOT_FINITE),
         otherwise=Kind.JUDGMENT,
     )
     target = table.column("target").cast("string") if "target" in table.names else sf.lit(None).cast("string")
     if table.is_text("grade"):
-        target = sf.when(table.said_no_number("grade"), table.column("grade")).otherwise(target)
+        target = sf.when(table.not_a_number("grade"), table.column("grade")).otherwise(target)
     return table.frame.select(
         query.cast("string").alias("query_id"),
         kind.alias("kind"),
@@ -179,30 +182,30 @@ def judgment_rows(table: Table) -> Any:
 
 
 def run_rows(table: Table, scored: bool, in_order: bool) -> Any:
-    """query_id, kind, doc_id, value (the score), label, row; and rank and tokens, where the run has them.
+    """query_id, kind, doc_id, value (the score), label, row; and rank and tokens, if the run has them.
 
-    `scored`: whether there is a score at all; `in_order`: whether the place of a row in the frame matters.
+    scored: whether any document has a score. in_order: whether the position of a row in the frame matters.
     """
     query, doc = table.column("query_id"), table.column("doc_id")
     score, rank = table.number("score"), table.number("rank")
     named = doc.isNotNull()
-    wrong = [
-        (query.isNull(), Kind.LISTED_NO_QUERY),
-        (table.said_no_number("score"), Kind.SCORE_IS_TEXT),
-        (table.said_no_number("rank"), Kind.RANK_IS_TEXT),
+    faults = [
+        (query.isNull(), Kind.RETRIEVED_NO_QUERY),
+        (table.not_a_number("score"), Kind.SCORE_IS_TEXT),
+        (table.not_a_number("rank"), Kind.RANK_IS_TEXT),
         (~named & (score.isNotNull() | rank.isNotNull()), Kind.NO_DOCUMENT),
     ]
     if scored:
-        wrong.append((named & ~_finite(score), Kind.SCORE_NOT_FINITE))
+        faults.append((named & ~_finite(score), Kind.SCORE_NOT_FINITE))
     if "rank" in table.names:
-        wrong.append((named & ~_finite(rank), Kind.RANK_NOT_FINITE))
+        faults.append((named & ~_finite(rank), Kind.RANK_NOT_FINITE))
     label = sf.lit(None).cast("string")
     for role in ("score", "rank"):
         if table.is_text(role):
-            label = sf.when(table.said_no_number(role), table.column(role)).otherwise(label)
+            label = sf.when(table.not_a_number(role), table.column(role)).otherwise(label)
     columns = [
         query.cast("string").alias("query_id"),
-        _first(*wrong, otherwise=Kind.LISTED).alias("kind"),
+        _first(*faults, otherwise=Kind.RETRIEVED).alias("kind"),
         doc.cast("string").alias("doc_id"),
         score.alias("value"),
         label.alias("label"),
@@ -216,18 +219,18 @@ def run_rows(table: Table, scored: bool, in_order: bool) -> Any:
 
 
 def empty_lists(queries: Any) -> Any:
-    """Queries, one a row, as lists that hold nothing."""
-    return queries.select("query_id", sf.lit(int(Kind.LISTED)).cast("byte").alias("kind"))
+    """Queries, one per row, as empty lists."""
+    return queries.select("query_id", sf.lit(int(Kind.RETRIEVED)).cast("byte").alias("kind"))
 
 
-def together(*frames: Any) -> Any:
-    """All rows, those of a query in one partition, one after another."""
+def by_query(*frames: Any) -> Any:
+    """All rows; those of a query are in one partition, one after another."""
     united = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
     return united.repartition("query_id").sortWithinPartitions("query_id")
 
 
 def _first(*cases: tuple[Any, Kind], otherwise: Kind) -> Any:
-    """The kind of the first case that holds."""
+    """The kind of the first condition that is true."""
     (condition, kind), *rest = cases
     chosen = sf.when(condition, sf.lit(int(kind)))
     for condition, kind in rest:
@@ -236,7 +239,7 @@ def _first(*cases: tuple[Any, Kind], otherwise: Kind) -> Any:
 
 
 def _finite(number: Any) -> Any:
-    # NaN is above infinity there.
+    # Spark orders NaN above infinity.
     return sf.coalesce(sf.abs(number) < sf.lit(float("inf")), sf.lit(False))
 
 

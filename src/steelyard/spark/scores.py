@@ -1,4 +1,4 @@
-"""SparkScores: every query's value of every measure, on the cluster, and their summary and coverage here."""
+"""SparkScores: the values of every query, which stay on the cluster, and their means and coverage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steelyard.measures.grammar import Measure
 from steelyard.notes import note
 from steelyard.scores import Scores, key_of
 from steelyard.spark.plan import Plan, map_in_arrow
-from steelyard.spark.rows import error_of
+from steelyard.spark.rows import fault_error
 from steelyard.spark.worker import Tally, total
 from steelyard.wording import counted
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NOT_ON_WORKERS = (
-    "the workers' Python has no steelyard. Install steelyard[spark] on the cluster, or set PYSPARK_PYTHON "
+    "steelyard is not installed in the Python of the workers. Install steelyard[spark] on the cluster, or set PYSPARK_PYTHON "
     "to an interpreter that has it."
 )
 _COUNTS = (
@@ -41,9 +41,9 @@ _COUNTS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparkScores:
-    """What steelyard.spark.evaluate() gives. The cluster works when the first of these is asked for.
+    """The result of steelyard.spark.evaluate(). The cluster starts to work when a value is first needed.
 
-    The values stay on the cluster, held by Spark until `unpersist`.
+    The values stay on the cluster, persisted by Spark until `unpersist`.
     """
 
     plan: Plan
@@ -57,20 +57,20 @@ class SparkScores:
     @property
     def measures(self) -> Mapping[str, Measure]:
         """The measures, keyed as the caller wrote them."""
-        return self.plan.wanted
+        return self.plan.measures
 
     @cached_property
     def per_query(self) -> Any:
-        """A Spark frame: query_id, then one column a measure; null where the measure does not apply."""
+        """A Spark frame: query_id, then one column per measure; null where the measure does not apply."""
         return self._values("query_id", *self._columns).toDF("query_id", *self.measures)
 
     @cached_property
     def means(self) -> dict[str, float]:
-        """Each measure over all queries: the mean, or the sum of a count. Summed up here, in the judgments' order."""
-        values = _gathered(self._values("place", *self._columns)).sort("place")
+        """Each measure over all queries: the mean, or the sum of a count; computed on the driver, in the order of the qrels."""
+        values = _collect(self._values("place", *self._columns)).sort("place")
         return {
-            key: summary(meant, _floats(values[column]))
-            for (key, meant), column in zip(self.measures.items(), self._columns, strict=True)
+            key: summary(measure, _floats(values[column]))
+            for (key, measure), column in zip(self.measures.items(), self._columns, strict=True)
         }
 
     def __getitem__(self, measure: str | Measure) -> float:
@@ -78,30 +78,30 @@ class SparkScores:
 
     @property
     def policies(self) -> dict[str, Any]:
-        """Every policy, and the relevance level and the depth that were given, as in Scores.policies."""
+        """The options in force, as in Scores.policies."""
         return vars(self.plan.options).copy()
 
     @cached_property
     def coverage(self) -> Coverage:
-        """What was missing, unjudged, tied or repeated, counted as Scores.coverage counts it."""
+        """Counts of missing queries, unjudged and repeated documents, and ties, as in Scores.coverage."""
         tally = self._computed[1]
         counts = {name: tally.counts.get(name, 0) for name in _COUNTS}
-        notes = list(dict.fromkeys([*self.plan.judged.notes, *self.plan.listed.notes]))
+        notes = list(dict.fromkeys([*self.plan.qrels.notes, *self.plan.run.notes]))
         if counts["queries"] and not counts["answered"] and counts["without_judgments"]:
             notes.insert(
                 0, note("no-shared-query", run=tally.run_only, qrels=[query for _, query in tally.judged])
             )
         held = counts["repeated"] if self.plan.options.duplicates == "hold" else 0
-        if tally.returned and tally.known and counts["documents"] == counts["unjudged"] + held:
-            notes.insert(0, unknown_documents_note(tally.returned, tally.known))
+        if tally.retrieved and tally.known and counts["documents"] == counts["unjudged"] + held:
+            notes.insert(0, unknown_documents_note(tally.retrieved, tally.known))
         below = Levels.of(self.measures, self.plan.options.rel).note(counts["below_rel"], tally.lowest_grade)
         notes += [below] if below else []
         notes += [*out_of_reach(tally.longest, self.measures), *tally.held.notes(self.measures)]
         return Coverage(**counts, policies=self.plan.options, notes=tuple(notes))
 
     def to_scores(self) -> Scores:
-        """All values as Scores, here: for intervals, compare() and reports."""
-        values = _gathered(self._values("place", "query_id", *self._columns)).sort("place")
+        """All values as Scores on the driver: for intervals, comparisons and reports."""
+        values = _collect(self._values("place", "query_id", *self._columns)).sort("place")
         return Scores(
             name=self.name,
             dialect=self.dialect,
@@ -112,13 +112,13 @@ class SparkScores:
         )
 
     def unpersist(self) -> None:
-        """Let go of the values that Spark holds. What is asked for later is computed again."""
+        """Release the values that Spark keeps. They are computed again if they are needed later."""
         if "_computed" in self.__dict__:
             self._computed[0].unpersist()
 
     def __repr__(self) -> str:
         if "means" not in self.__dict__:
-            return f"SparkScores of {self.name!r}: {', '.join(self.measures)} (computed when asked for)"
+            return f"SparkScores of {self.name!r}: {', '.join(self.measures)} (not computed yet)"
         width = max(map(len, self.measures))
         lines = [f"  {key:<{width}}  {value:.4f}" for key, value in self.means.items()]
         head = f"SparkScores of {self.name!r} over {counted(self.coverage.queries, 'query', 'queries')}"
@@ -133,12 +133,12 @@ class SparkScores:
 
     @cached_property
     def _computed(self) -> tuple[Any, Tally]:
-        """The frame of values and tallies, held by Spark, and the tallies' sum."""
-        held = self.plan.result().persist()
+        """The frame of values and tallies, persisted by Spark, and the sum of the tallies."""
+        frame = self.plan.result().persist()
         try:
-            rows = held.filter(sf.col("tally").isNotNull()).select("tally").collect()
+            rows = frame.filter(sf.col("tally").isNotNull()).select("tally").collect()
         except PySparkException as error:
-            held.unpersist()
+            frame.unpersist()
             if "No module named 'steelyard'" in str(error):
                 raise errors.PackageError(_NOT_ON_WORKERS) from None
             raise
@@ -146,14 +146,14 @@ class SparkScores:
         try:
             self._check(tally)
         except errors.SteelyardError:
-            held.unpersist()
+            frame.unpersist()
             raise
-        return held, tally
+        return frame, tally
 
     def _check(self, tally: Tally) -> None:
-        """Raise what the workers found wrong."""
+        """Raise the error that the workers found, if any."""
         plan = self.plan
-        fault = error_of(tally.faults, plan.judged.names, plan.listed.names)
+        fault = fault_error(tally.faults, plan.qrels.names, plan.run.names)
         if fault is not None:
             raise fault
         if tally.error is not None:
@@ -161,13 +161,13 @@ class SparkScores:
             raise getattr(errors, kind, errors.SteelyardError)(text)
         if tally.repeated is not None:
             raise repeat_error(tally.counts["repeated"], [tally.repeated[1:]])
-        if plan.options.missing == "error" and tally.absent:
-            absent = [query for _, query in tally.absent]
-            raise missing_error(absent, tally.counts["missing"], tally.counts["queries"], self.name)
+        if plan.options.missing == "error" and tally.missing:
+            missing = [query for _, query in tally.missing]
+            raise missing_error(missing, tally.counts["missing"], tally.counts["queries"], self.name)
 
 
-def _gathered(frame: Any) -> pl.DataFrame:
-    """A Spark frame's rows, here: packed where they are, so that they come as blocks and not one by one."""
+def _collect(frame: Any) -> pl.DataFrame:
+    """The rows of a Spark frame on the driver; they are sent as Arrow blocks, not row by row."""
     parts = map_in_arrow(frame, _packed, "packed binary").collect()
     empty = pl.DataFrame(schema={column: _KINDS.get(column, pl.Float64) for column in frame.columns})
     return pl.concat([empty, *(pl.read_ipc_stream(io.BytesIO(part["packed"])) for part in parts)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.lazy import loader
+from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from steelyard.statistics.arrays import differences as differences
@@ -53,24 +53,19 @@ if TYPE_CHECKING:
     from steelyard.statistics.resampling import permutation_test as permutation_test
     from steelyard.statistics.resampling import permutation_tests as permutation_tests
 
-_MODULES = {
-    "arrays": ("differences",),
-    "corrections": ("CORRECTIONS", "Correction", "FamilyResult", "adjust", "max_t", "tukey"),
-    "effect": ("Tally", "cohens_d", "relative_change", "shown_p", "stars", "tally"),
-    "intervals": ("INTERVAL_METHODS", "difference_interval", "mean_interval", "mean_intervals"),
-    "paired": (
-        *("FAMILY_TESTS", "PAIRED_TESTS", "TESTS", "TestResult", "fall_tests", "paired_tests"),
-        *("sign_test", "smallest_p", "t_test", "wilcoxon_test"),
-    ),
-    "power": ("PowerResult", "detectable_effect", "power_analysis", "power_of_t", "queries_needed"),
-    "ranks": ("Flip", "Stability", "groups_of", "rank_intervals", "rank_stability", "tie_groups"),
-    "resampling": ("bootstrap_test", "bootstrap_tests", "permutation_test", "permutation_tests"),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-__all__ = sorted(_MODULE_OF)
-__getattr__ = loader(__name__, _MODULE_OF)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "arrays": ("differences",),
+        "corrections": ("CORRECTIONS", "Correction", "FamilyResult", "adjust", "max_t", "tukey"),
+        "effect": ("Tally", "cohens_d", "relative_change", "shown_p", "stars", "tally"),
+        "intervals": ("INTERVAL_METHODS", "difference_interval", "mean_interval", "mean_intervals"),
+        "paired": (
+            *("FAMILY_TESTS", "PAIRED_TESTS", "TESTS", "TestResult", "fall_tests", "paired_tests"),
+            *("sign_test", "smallest_p", "t_test", "wilcoxon_test"),
+        ),
+        "power": ("PowerResult", "detectable_effect", "power_analysis", "power_of_t", "queries_needed"),
+        "ranks": ("Flip", "Stability", "groups_of", "rank_intervals", "rank_stability", "tie_groups"),
+        "resampling": ("bootstrap_test", "bootstrap_tests", "permutation_test", "permutation_tests"),
+    },
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.lazy import loader
+from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from steelyard.retrievers.adapters.bm25s import BM25S as BM25S
@@ -23,22 +23,18 @@ if TYPE_CHECKING:
     from steelyard.retrievers.adapters.qdrant import Qdrant as Qdrant
     from steelyard.retrievers.adapters.tantivy import Tantivy as Tantivy
 
-_MODULE_OF = {
-    "BM25S": "bm25s",
-    "Elasticsearch": "elasticsearch",
-    "Haystack": "haystack",
-    "Http": "http",
-    "LangChain": "langchain",
-    "LlamaIndex": "llama_index",
-    "PyTerrier": "pyterrier",
-    "Python": "python",
-    "Qdrant": "qdrant",
-    "Tantivy": "tantivy",
-}
-
-__all__ = list(_MODULE_OF)
-__getattr__ = loader(__name__, _MODULE_OF)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "bm25s": ("BM25S",),
+        "elasticsearch": ("Elasticsearch",),
+        "haystack": ("Haystack",),
+        "http": ("Http",),
+        "langchain": ("LangChain",),
+        "llama_index": ("LlamaIndex",),
+        "pyterrier": ("PyTerrier",),
+        "python": ("Python",),
+        "qdrant": ("Qdrant",),
+        "tantivy": ("Tantivy",),
+    },
+)

@@ -1,0 +1,184 @@
+"""Retrieval in a bench: retrievers index the documents and answer the queries, and time and memory are measured."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+from typing import TypeAlias
+
+from steelyard.bench.cache import Answers, AnswerStore
+from steelyard.bench.specs import Spec
+from steelyard.errors import SteelyardError
+from steelyard.retrievers.adapters.targets import list_hint
+from steelyard.retrievers.base import Retriever
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with the current step, how much of it is done, and its total."""
+
+_STATM = Path("/proc/self/statm")
+_PAGE_BYTES = 4096
+_SAMPLE_SECONDS = 0.01
+
+
+@dataclass
+class Job:
+    """A retriever that is run: its corpus, its answers so far, and their cache; `failure` is an error in indexing."""
+
+    spec: Spec
+    retriever: Retriever
+    corpus: Mapping[str, str]
+    answers: Answers
+    store: AnswerStore
+    failure: str | None = None
+
+    def open_queries(self, queries: Sequence[str]) -> list[str]:
+        """The queries without an answer."""
+        return [query for query in queries if not self.answers.done(query)]
+
+
+def index_all(jobs: Sequence[Job], progress: Progress) -> None:
+    """Index the documents with every retriever, one after another; measure time, size and peak memory."""
+    for number, job in enumerate(jobs):
+        progress(f"indexing {job.spec.label}", number, len(jobs))
+        with PeakMemory() as memory:
+            start = perf_counter()
+            try:
+                job.retriever.index(job.corpus)
+            except Exception as error:
+                job.failure = f"indexing failed: {_error_text(error, job.spec)}"
+            taken = perf_counter() - start
+        if job.failure is not None:
+            continue
+        cost = {
+            "index_seconds": taken,
+            "index_bytes": job.retriever.size_in_bytes(),
+            "peak_bytes": memory.bytes,
+        }
+        job.answers.cost.update(cost)
+        job.store.add({"cost": cost})
+
+
+def retrieve_all(
+    jobs: Sequence[Job], queries: Mapping[str, str], depth: int, warmup: int, progress: Progress
+) -> None:
+    """Run every open query with every retriever, one query at a time; the first retriever changes with every query."""
+    texts = list(queries.values())
+    for job in jobs:
+        if job.failure is not None:
+            job.answers.errors |= dict.fromkeys(job.open_queries(list(queries)), job.failure)
+    jobs = [job for job in jobs if job.failure is None]
+    for job in jobs:
+        progress(f"running {job.spec.label}", 0, len(queries))
+        for text in texts[:warmup]:
+            _retrieve(job, text, depth)
+    open_queries = {id(job): set(job.open_queries(list(queries))) for job in jobs}
+    try:
+        for number, (query, text) in enumerate(queries.items()):
+            turn = number % len(jobs) if jobs else 0
+            for job in [*jobs[turn:], *jobs[:turn]]:
+                if query in open_queries[id(job)]:
+                    progress(f"running {job.spec.label}", number, len(queries))
+                    _answer(job, query, text, depth)
+    finally:
+        for job in jobs:
+            _find_ids(job)
+            job.store.close()
+
+
+def measure_throughput(
+    jobs: Sequence[Job], queries: Mapping[str, str], depth: int, progress: Progress
+) -> None:
+    """Queries per second when all are passed at once; not measured for a retriever that failed on a query."""
+    for number, job in enumerate(job for job in jobs if not job.answers.errors):
+        progress(f"running {job.spec.label} with all queries at once", number, len(jobs))
+        start = perf_counter()
+        try:
+            job.retriever.retrieve(list(queries.values()), depth)
+        except Exception:
+            continue
+        cost = {"queries_per_second": len(queries) / max(perf_counter() - start, 1e-9)}
+        job.answers.cost.update(cost)
+        job.store.add({"cost": cost})
+        job.store.close()
+
+
+def _answer(job: Job, query: str, text: str, depth: int) -> None:
+    """Run a query and store its list and time, or its error."""
+    start = perf_counter()
+    answer, error = _retrieve(job, text, depth)
+    taken = perf_counter() - start
+    if error is not None:
+        job.answers.errors[query] = error
+        job.store.add({"query": query, "error": error})
+        return
+    job.answers.errors.pop(query, None)
+    job.answers.lists[query] = answer
+    job.answers.seconds[query] = taken
+    job.store.add({"query": query, "seconds": taken, "list": answer})
+
+
+def _retrieve(job: Job, text: str, depth: int) -> tuple[list[tuple[str, float | None]], str | None]:
+    """One list, or an error: a retriever that fails does not stop the bench."""
+    try:
+        return list(job.retriever.retrieve([text], depth)[0]), None
+    except Exception as error:
+        return [], _error_text(error, job.spec)
+
+
+def _error_text(error: Exception, spec: Spec) -> str:
+    """The error of a retriever; with a hint if a list among its `arguments` is the likely cause."""
+    text = str(error) if isinstance(error, SteelyardError) else f"{type(error).__name__}: {error}"
+    hint = list_hint(error, spec.settings.get("arguments"))
+    return f"{text.rstrip('.')}. {hint}" if hint else text
+
+
+def _find_ids(job: Job) -> None:
+    """If retrieved documents are not in the corpus, store which other field has the ids of the corpus."""
+    find = getattr(job.retriever, "ids_elsewhere", None)
+    lists = job.answers.lists.values()
+    if find is None or all(doc in job.corpus for answer in lists for doc, _ in answer):
+        return
+    job.answers.id_hint = find(job.corpus)
+    job.store.add({"id_hint": job.answers.id_hint})
+
+
+class PeakMemory:
+    """Samples the resident memory of the process; `bytes` is the highest value minus that at the start.
+
+    None where the system does not report it.
+    """
+
+    def __init__(self) -> None:
+        self.bytes: int | None = None
+
+    def __enter__(self) -> PeakMemory:
+        self._stop = threading.Event()
+        self._start = _resident_bytes()
+        self._peak = self._start
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        now = _resident_bytes()
+        if self._start is not None and self._peak is not None and now is not None:
+            self.bytes = max(self._peak, now) - self._start
+
+    def _sample(self) -> None:
+        while self._start is not None and not self._stop.wait(_SAMPLE_SECONDS):
+            self._peak = max(self._peak or 0, _resident_bytes() or 0)
+
+
+def _resident_bytes() -> int | None:
+    try:
+        return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, ValueError, IndexError):
+        return None

@@ -1,0 +1,74 @@
+"""Lazily loaded names, and packages that can be called."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import steelyard as sy
+from steelyard.bench.runner import bench
+from steelyard.gate.check import check
+
+PACKAGES = (
+    *("steelyard", "steelyard.bench", "steelyard.gate", "steelyard.io", "steelyard.retrievers"),
+    *("steelyard.retrievers.adapters", "steelyard.statistics"),
+)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_public_names_can_be_loaded(name):
+    package = import_module(name)
+    for public in package.__all__:
+        assert getattr(package, public) is not None
+    assert set(package.__all__) <= set(dir(package))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_unknown_name_is_an_attribute_error(name):
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
+        import_module(name).nothing  # noqa: B018
+
+
+def test_submodule_is_found_by_its_name():
+    assert sy.gate.inputs is import_module("steelyard.gate.inputs")
+
+
+@pytest.mark.parametrize(("package", "function"), [("bench", bench), ("gate", check)])
+def test_signature_of_a_callable_package_is_that_of_its_function(package, function):
+    assert inspect.signature(getattr(sy, package)) == inspect.signature(function)
+
+
+@pytest.mark.parametrize(
+    ("package", "parts"),
+    [
+        ("bench", ["steelyard.bench(source, output=None, *, fresh=False, strict=False", "./bench-result"]),
+        ("gate", ["steelyard.gate(result, rules=(), *, baseline=None", "Check a result against rules"]),
+        ("measures", ["steelyard.measures()", "Every measure"]),
+        ("dialects", ["steelyard.dialects("]),
+        ("retrievers", ["steelyard.retrievers()", "Every retriever by name"]),
+    ],
+)
+def test_help_shows_how_to_call_a_package(package, parts):
+    text = pydoc.plain(pydoc.render_doc(getattr(sy, package)))
+    for part in parts:
+        assert part in text
+
+
+def test_callable_packages_are_called():
+    assert "nDCG" in sy.measures()
+    assert "bm25-okapi" in sy.retrievers()
+
+
+def test_nothing_heavy_is_imported_before_the_call():
+    code = "import steelyard, sys; steelyard.bench; steelyard.gate; print({'polars', 'scipy', 'pydantic', 'inspect'} & set(sys.modules))"
+    found = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"],
+        capture_output=True,
+        text=True,
+    )
+    assert found.stdout == "set()\n", found
