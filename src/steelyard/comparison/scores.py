@@ -7,18 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import polars as pl
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
-from steelyard.io.frames import as_polars
 from steelyard.measures.compute import averaged, summary
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
 from steelyard.wording import counted
+
+if TYPE_CHECKING:
+    import polars as pl
 
 COMPOSITE = "composite"
 
@@ -215,6 +216,10 @@ def read_score_table(
     source: Any, measures: Sequence[str] | None, options: TableOptions, missing: str = "zero"
 ) -> tuple[ScoreTable, list[Note]]:
     """The values per query that another tool computed, and notes on repetitions and missing values."""
+    import polars as pl
+
+    from steelyard.io.frames import as_polars
+
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
     run = _column(frame, options.run_column, _RUNS, "run", "--run-column")
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
@@ -236,6 +241,10 @@ def read_score_table(
 
 def query_column(source: Any, column: str, options: TableOptions) -> dict[str, object]:
     """Each query's value in another column of a score table; two values for one query are an error."""
+    import polars as pl
+
+    from steelyard.io.frames import as_polars
+
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
     if column not in frame.columns:
@@ -264,6 +273,8 @@ def _filled(
     frame: pl.DataFrame, run: str, query: str, keys: list[str], missing: str, notes: list[Note]
 ) -> ScoreTable:
     """The score table of a frame with one row per run and query; missing values as the policy has it."""
+    import polars as pl
+
     runs = frame[run].unique(maintain_order=True).to_list()
     queries = frame[query].unique(maintain_order=True).to_list()
     values = np.full((len(runs), len(keys), len(queries)), np.nan)
@@ -294,6 +305,8 @@ def _filled(
 
 
 def _read_frame(path: Path) -> pl.DataFrame:
+    import polars as pl
+
     try:
         with path.open("rb") as file:
             head = file.readline()
@@ -355,11 +368,15 @@ def _repeat_column(frame: pl.DataFrame, options: TableOptions) -> str | None:
 
 def _block(query: str, repeat: str) -> pl.Expr:
     """The name of a query in one repetition."""
+    import polars as pl
+
     return pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)]).alias(query)
 
 
 def _refuse_repeats(frame: pl.DataFrame, ids: list[str]) -> None:
     """Raise where two rows are of the same run and query (and measure)."""
+    import polars as pl
+
     repeated = frame.group_by(ids, maintain_order=True).len().filter(pl.col("len") > 1)
     if repeated.height:
         raise InputError(
