@@ -1,4 +1,4 @@
-"""The bench: config checked whole, answers kept and reused, failures recorded, the folder complete."""
+"""The bench: the config is checked, answers are cached, failures are recorded, the folder is complete."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import steelyard as sy
-from steelyard.bench.specs import read_located
+from steelyard.bench.config import read_yaml
 from steelyard.errors import InputError
 
 CORPUS = {f"d{i}": f"text number {i}" for i in range(6)}
@@ -17,11 +17,11 @@ QRELS = {f"q{i}": {f"d{i}": 1, f"d{(i + 1) % 6}": -1} for i in range(6)}
 
 
 class Lookup:
-    """A retriever that knows the answers, shifted by `shift`, and counts how often it is asked."""
+    """A retriever that knows the answers, shifted by `shift`, and counts its queries."""
 
     def __init__(self, label="lookup", shift=0, fails=(), **extra):
         self.label, self.shift, self.fails, self.extra = label, shift, fails, extra
-        self.indexed = self.asked = 0
+        self.indexed = self.queries = 0
 
     def index(self, corpus):
         self.indexed += 1
@@ -29,15 +29,15 @@ class Lookup:
         return self
 
     def retrieve(self, queries, k=10):
-        self.asked += len(queries)
-        found = []
+        self.queries += len(queries)
+        lists = []
         for query in queries:
             number = int(query.split()[1])
             if number in self.fails:
                 raise ValueError(f"no answer to {query}")
             order = self.ids[(number + self.shift) % 6 :] + self.ids[: (number + self.shift) % 6]
-            found.append([(doc, 1.0 / place) for place, doc in enumerate(order[:k], 1)])
-        return found
+            lists.append([(doc, 1.0 / place) for place, doc in enumerate(order[:k], 1)])
+        return lists
 
     def settings(self):
         return {"shift": self.shift, "fails": list(self.fails), **self.extra}
@@ -56,7 +56,7 @@ def run(dataset, folder, *retrievers, **more):
     return sy.bench({"dataset": dataset, "retrievers": list(retrievers), **given}, output=folder)
 
 
-def test_a_bench_measures_compares_and_writes(dataset, tmp_path):
+def test_bench_evaluates_compares_and_writes(dataset, tmp_path):
     result = run(dataset, tmp_path / "out", Lookup("right"), Lookup("late", shift=5), baseline="late")
     assert result.comparison.leaderboard["run"].to_list() == ["right", "late"]
     assert result.comparison.leaderboard["RR"].to_list() == [1.0, 0.5]
@@ -80,13 +80,13 @@ def test_a_bench_measures_compares_and_writes(dataset, tmp_path):
     assert sy.evaluate(QRELS, again, "RR")["RR"] == 0.5
 
 
-def test_what_was_asked_is_not_asked_again(dataset, tmp_path):
+def test_cached_answers_are_not_run_again(dataset, tmp_path):
     first = Lookup("a")
     run(dataset, tmp_path, first, Lookup("b", shift=1))
     second, changed = Lookup("a"), Lookup("b", shift=2)
     result = run(dataset, tmp_path, second, changed)
-    assert (second.indexed, second.asked) == (0, 0)
-    assert changed.asked > 0
+    assert (second.indexed, second.queries) == (0, 0)
+    assert changed.queries > 0
     assert [row.cached for row in result.rows] == [True, False]
     fresh = Lookup("a")
     sy.bench(
@@ -94,10 +94,10 @@ def test_what_was_asked_is_not_asked_again(dataset, tmp_path):
         output=tmp_path,
         fresh=True,
     )
-    assert fresh.asked > 0
+    assert fresh.queries > 0
 
 
-def test_a_stopped_bench_goes_on_where_it_was(dataset, tmp_path):
+def test_stopped_bench_continues(dataset, tmp_path):
     run(dataset, tmp_path, Lookup("a"), warmup=0)
     store = next((tmp_path / "cache").iterdir())
     lines = store.read_text().splitlines()
@@ -105,38 +105,38 @@ def test_a_stopped_bench_goes_on_where_it_was(dataset, tmp_path):
     store.write_text("\n".join([*answered[:2], answered[2][:20]]))
     again = Lookup("a")
     result = run(dataset, tmp_path, again, warmup=0)
-    assert again.asked == 4 + 6, "four questions were open; then all six at once for throughput"
+    assert again.queries == 4 + 6, "four queries were open; then all six at once for throughput"
     assert result.comparison.leaderboard["RR"].to_list() == [1.0]
     assert run(dataset, tmp_path, Lookup("a"), warmup=0).rows[0].cached
 
 
-def test_an_unreadable_cache_is_rebuilt(dataset, tmp_path):
+def test_unreadable_cache_is_rebuilt(dataset, tmp_path):
     run(dataset, tmp_path, Lookup("a"))
     next((tmp_path / "cache").iterdir()).write_bytes(b"\xff\xfe\x00 not json")
     assert run(dataset, tmp_path, Lookup("a")).comparison.leaderboard["RR"].to_list() == [1.0]
 
 
-def test_a_failing_query_is_recorded_and_the_rest_goes_on(dataset, tmp_path):
+def test_failed_query_is_recorded_and_the_others_are_run(dataset, tmp_path):
     result = run(dataset, tmp_path, Lookup("shaky", fails=(2, 3)), Lookup("sound"))
     shaky = next(row for row in result.rows if row.run == "shaky")
     assert shaky.errors == {f"q{i}": f"ValueError: no answer to question {i}" for i in (2, 3)}
     assert result.comparison.coverage["shaky"].missing == 2
-    standing = {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows}
-    assert standing == {"sound": 1.0, "shaky": pytest.approx(4 / 6)}
-    assert any("shaky failed on 2 of 6 queries" in line for line in result.remarks())
+    means = {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows}
+    assert means == {"sound": 1.0, "shaky": pytest.approx(4 / 6)}
+    assert any("shaky failed on 2 of 6 queries" in str(note) for note in result.notes)
 
 
-def test_documents_that_are_not_in_the_corpus_are_counted(dataset, tmp_path):
+def test_documents_outside_the_corpus_are_counted(dataset, tmp_path):
     class Strays(Lookup):
         def retrieve(self, queries, k=10):
             return [[("d0", 1.0), ("ghost", 0.5)] for _ in queries]
 
     result = run(dataset, tmp_path, Strays("strays"))
     assert result.rows[0].unknown_documents == 6
-    assert any("not in the corpus" in line for line in result.remarks())
+    assert any("not in the corpus" in str(note) for note in result.notes)
 
 
-def test_a_finished_run_joins_the_table(dataset, tmp_path):
+def test_finished_run_is_added_to_the_table(dataset, tmp_path):
     sy.Run({q: ["d9", f"d{q[1]}"] for q in QUERIES}, name="old").write(tmp_path / "old.json")
     entry = {"run": str(tmp_path / "old.json"), "name": "before"}
     rows = "".join(f"{q},d{(int(q[1]) + 1) % 6},1\n{q},d{q[1]},2\n" for q in QUERIES)
@@ -145,11 +145,13 @@ def test_a_finished_run_joins_the_table(dataset, tmp_path):
     result = run(dataset, tmp_path / "out", Lookup("now"), entry, {"run": named})
     means = {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows}
     assert means == {"now": 1.0, "before": 0.5, "table": 1.0}
-    with pytest.raises(InputError, match=r"a finished run has no setting 'doc'; .*Did you mean doc_id\?"):
+    with pytest.raises(
+        InputError, match=r"a finished run has no setting 'doc'; expected .*Did you mean doc_id\?"
+    ):
         run(dataset, tmp_path / "out", {"run": {**named, "doc": "passage"}})
 
 
-def test_lists_spread_into_a_grid(tmp_path):
+def test_settings_that_are_lists_give_a_grid(tmp_path):
     result = sy.bench(
         {
             "dataset": sy.Dataset.of({"a": "red fox", "b": "grey wolf"}, {"q": "fox"}, {"q": ["a"]}),
@@ -177,61 +179,102 @@ test: anova
 """
 
 
-def test_every_problem_of_a_config_is_told_with_its_line(tmp_path):
+def test_all_problems_of_a_config_are_reported_with_their_lines(tmp_path):
     file = tmp_path / "bench.yaml"
     file.write_text(WRONG)
     with pytest.raises(InputError) as caught:
         sy.bench(file)
-    told = str(caught.value)
+    report = str(caught.value)
     for part in (
         "line 1: there is no dataset 'demoo'. Did you mean demo",
-        "line 2: there is no key 'dept'. Did you mean depth",
+        "line 2: unknown key 'dept'. Did you mean depth",
         "line 4: bm25-okapi: no setting 'k2'",
         "line 5: no retriever 'bm25-okapy'. Did you mean bm25-okapi",
         "line 6: 7 is not a retriever",
         "line 7: there is no run file",
         "line 8: there is no measure 'nDGC'. Did you mean nDCG",
         "line 8: the cutoff of P is 0",
-        "there is no test 'anova'",
+        "line 10: unknown test 'anova'",
     ):
-        assert part in told
+        assert part in report
     assert not (tmp_path / "bench-result").exists()
 
 
+def test_problems_of_rules_composite_and_evidence_are_reported_before_anything_runs(tmp_path):
+    file = tmp_path / "bench.yaml"
+    file.write_text(
+        "dataset: demo\nretrievers: [bm25-okapi]\nmeasures: [nDCG@10]\n"
+        "composite: {nDGC@10: 1}\nevidence: none.csv\nchunkers: [whole]\n"
+        "gate:\n  - ndcg_cut_10 >= 0.1\n  - RR >= 0.4\n  - composite >= 0.2\n"
+    )
+    with pytest.raises(InputError) as caught:
+        sy.bench(file)
+    report = str(caught.value)
+    assert "3 problems; nothing was run" in report
+    assert "line 4: unknown measure 'nDGC'" in report or "line 4: there is no measure 'nDGC'" in report
+    assert f"line 5: there is no evidence file {tmp_path / 'none.csv'}" in report
+    assert (
+        "line 9: the rule 'RR >= 0.4' needs 'RR', which is not among the measures nDCG@10, composite."
+        in report
+    )
+
+
+def test_unknown_slice_column_is_reported_before_anything_runs(dataset, tmp_path):
+    retriever = Lookup("a")
+    with pytest.raises(
+        InputError, match="`by` is 'kind'; expected complexity or a column of the queries of 'tiny'"
+    ):
+        run(dataset, tmp_path, retriever, by="kind")
+    assert retriever.queries == 0
+
+
+def test_changed_qrels_do_not_run_queries_again(dataset, tmp_path):
+    run(dataset, tmp_path, Lookup("a"))
+    changed = sy.Dataset.of(CORPUS, QUERIES, {**QRELS, "q0": {"d3": 1}}, name="tiny")
+    again = Lookup("a")
+    result = run(changed, tmp_path, again)
+    assert again.queries == 0
+    assert result.comparison.leaderboard["RR"].to_list() == [pytest.approx((5 + 1 / 4) / 6)]
+    other = sy.Dataset.of({**CORPUS, "d6": "one more"}, QUERIES, QRELS, name="tiny")
+    again = Lookup("a")
+    run(other, tmp_path, again)
+    assert again.queries > 0
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
-        ("dataset: demo\nretreivers: [dense]\nmeasures: [AP]\n", "line 2: there is no key 'retreivers'. Did you mean retrievers"),
+        ("dataset: demo\nretreivers: [dense]\nmeasures: [AP]\n", "line 2: unknown key 'retreivers'. Did you mean retrievers"),
         ("dataset: demo\nretrievers: []\nmeasures: [AP]\n", "line 2"),
-        ("dataset: demo\ndataset: demo\n", "keys given twice"),
+        ("dataset: demo\ndataset: demo\n", "repeated keys"),
         ("dataset: [\n", "is not YAML"),
         ("just words", "expected `dataset`"),
         ("dataset: demo\nretrievers: [bm25-okapi]\n", "no measures"),
     ],
 )  # fmt: skip
-def test_malformed_configs(tmp_path, text, said):
+def test_malformed_configs(tmp_path, text, expected):
     file = tmp_path / "bench.yaml"
     file.write_text(text)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=expected):
         sy.bench(file)
 
 
-def test_lines_are_those_of_the_file(tmp_path):
+def test_lines_of_the_parts_of_a_yaml_file(tmp_path):
     file = tmp_path / "a.yaml"
     file.write_text("one: 1\n\ntwo:\n  - a\n  - b: {c: 3}\n")
-    located = read_located(file)
+    located = read_yaml(file)
     assert located.value == {"one": 1, "two": ["a", {"b": {"c": 3}}]}
     assert located.line(("two",)) == 3
     assert located.line(("two", 1, "b", "c")) == 5
     assert located.line(("two", 0, "nowhere")) == 4
 
 
-def test_two_retrievers_with_one_name_are_refused(dataset, tmp_path):
+def test_repeated_retriever_name_is_an_error(dataset, tmp_path):
     with pytest.raises(InputError, match="two retrievers are called 'x'"):
         run(dataset, tmp_path, Lookup("x"), Lookup("x", shift=1))
 
 
-def test_a_retriever_that_cannot_index_does_not_stop_the_others(dataset, tmp_path):
+def test_retriever_that_fails_to_index_does_not_stop_the_others(dataset, tmp_path):
     class Broken(Lookup):
         def index(self, corpus):
             raise OSError("the model is not there")
@@ -244,18 +287,18 @@ def test_a_retriever_that_cannot_index_does_not_stop_the_others(dataset, tmp_pat
     assert result.rows[0].errors["q0"] == "indexing failed: OSError: the model is not there"
 
 
-def test_what_failed_is_asked_again(dataset, tmp_path):
+def test_failed_queries_are_run_again(dataset, tmp_path):
     run(dataset, tmp_path, Lookup("a", fails=(2,), same=True))
-    mended = Lookup("a", fails=(2,), same=True)
-    mended.fails = ()
-    mended.settings = lambda: {"shift": 0, "fails": [2], "same": True}
-    result = run(dataset, tmp_path, mended)
+    fixed = Lookup("a", fails=(2,), same=True)
+    fixed.fails = ()
+    fixed.settings = lambda: {"shift": 0, "fails": [2], "same": True}
+    result = run(dataset, tmp_path, fixed)
     assert result.rows[0].errors == {}
     assert result.comparison.leaderboard["RR"].to_list() == [1.0]
 
 
 class Words:
-    """A class as a user writes one: no label, no settings, no base."""
+    """A class as a user may write it: no label, no settings, no base class."""
 
     def index(self, corpus):
         self.corpus = dict(corpus)
@@ -271,24 +314,26 @@ def first_document(query, k):
     return ["d0"]
 
 
-def test_a_class_or_a_function_stands_in_a_bench_as_it_is(dataset, tmp_path):
+def test_class_and_function_as_retrievers(dataset, tmp_path):
     given = [Words, {"python": Words, "name": "by name"}, Words(), first_document]
     given[2].label = "an object"
     result = run(dataset, tmp_path, *given[:2], first_document)
     means = {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows}
     assert means == {"Words": 1.0, "by name": 1.0, "first_document": pytest.approx(1 / 6)}
-    assert run(dataset, tmp_path, Words).rows[0].cached, "a class of a module is kept while its code stays"
+    assert run(dataset, tmp_path, Words).rows[0].cached, (
+        "a class of a module is cached as long as its code does not change"
+    )
     assert run(dataset, tmp_path / "object", given[2]).comparison.leaderboard["RR"].to_list() == [1.0]
 
 
-def test_a_class_in_a_bench_of_chunkers_has_an_index_for_each(dataset, tmp_path):
+def test_class_has_one_index_per_chunking(dataset, tmp_path):
     chunkers = ["whole", {"fixed": {"tokens": 2, "overlap": 0}}]
     result = run(dataset, tmp_path, Words, chunkers=chunkers, measures=["RR"])
     assert [row.chunks for row in result.rows] == [6, 12]
     assert all(row.errors == {} and row.unknown_documents == 0 for row in result.rows)
 
 
-def test_a_class_that_cannot_be_asked_is_a_problem_of_the_config(dataset, tmp_path):
+def test_class_without_retrieve_is_a_problem_of_the_config(dataset, tmp_path):
     class Half:
         def index(self, corpus):
             pass
@@ -302,9 +347,9 @@ def files_of(folder, name):
     return sorted(path.name for path in (folder / name).iterdir())
 
 
-def test_what_left_the_bench_leaves_the_folder(dataset, tmp_path):
+def test_runs_that_the_bench_no_longer_has_are_removed(dataset, tmp_path):
     run(dataset, tmp_path, Lookup("a"), Lookup("b", shift=1))
-    (tmp_path / "runs" / "mine.parquet").write_bytes(b"not a bench's")
+    (tmp_path / "runs" / "mine.parquet").write_bytes(b"another file")
     (tmp_path / "cache" / "notes.jsonl").write_text("{}")
     (tmp_path / "cache" / ("0" * 20 + ".jsonl")).write_text('{"somebody": "else"}')
     result = run(dataset, tmp_path, Lookup("a"))
@@ -312,7 +357,7 @@ def test_what_left_the_bench_leaves_the_folder(dataset, tmp_path):
     assert files_of(tmp_path, "runs") == ["a.parquet", "mine.parquet"]
     back = Lookup("b", shift=1)
     assert run(dataset, tmp_path, Lookup("a"), back).removed == ()
-    assert back.asked == 0, "one result later its answers are still there"
+    assert back.queries == 0, "its answers are still cached one result later"
     run(dataset, tmp_path, Lookup("a"))
     result = run(dataset, tmp_path, Lookup("a"))
     assert [path.parent.name for path in result.removed] == ["cache"]
@@ -320,7 +365,7 @@ def test_what_left_the_bench_leaves_the_folder(dataset, tmp_path):
     assert len(files_of(tmp_path, "cache")) == 3
 
 
-def test_a_record_that_names_files_elsewhere_removes_none(dataset, tmp_path):
+def test_files_outside_the_folder_are_never_removed(dataset, tmp_path):
     folder = tmp_path / "out"
     run(dataset, folder, Lookup("a"))
     (tmp_path / "precious.parquet").write_bytes(b"")
@@ -331,15 +376,15 @@ def test_a_record_that_names_files_elsewhere_removes_none(dataset, tmp_path):
     assert (tmp_path / "precious.parquet").exists()
 
 
-def test_the_command_line_says_what_was_removed(tmp_path, capsys):
+def test_command_line_reports_removed_files(tmp_path, capsys):
     from steelyard.cli import run as command
 
     config = tmp_path / "bench.yaml"
-    said = []
+    messages = []
     for retrievers in ("bm25-l, random", "random", "random"):
         config.write_text(f"dataset: demo\nretrievers: [{retrievers}]\nmeasures: [nDCG@10]\ndepth: 5\n")
         assert command(["bench", str(config)]) == 0
-        said.append(capsys.readouterr().err)
-    assert "no longer names them" not in said[0]
-    assert "no longer names them: runs/bm25-l.parquet." in said[1]
-    assert "no longer names them: 1 file of old answers." in said[2]
+        messages.append(capsys.readouterr().err)
+    assert "does not have them" not in messages[0]
+    assert "this bench does not have them: runs/bm25-l.parquet." in messages[1]
+    assert "this bench does not have them: 1 file of old answers." in messages[2]

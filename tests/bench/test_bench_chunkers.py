@@ -1,4 +1,4 @@
-"""Chunkers as a dimension of a bench: one answer key, one table, each run against its own chunks."""
+"""Chunkers in a bench: every retriever on every chunking, evaluated with the qrels of its own chunks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bench(dataset: sy.Dataset, folder: Path, **more: object) -> sy.BenchResult:
     return sy.bench(given, output=folder)
 
 
-def test_every_chunker_with_every_retriever_on_one_leaderboard(dataset: sy.Dataset, tmp_path: Path) -> None:
+def test_every_retriever_on_every_chunking(dataset: sy.Dataset, tmp_path: Path) -> None:
     result = bench(dataset, tmp_path)
     labels = [f"{r} on {c}" for c in ("fixed-5/2", "sentence-6", "whole") for r in ("bm25-okapi", "random")]
     assert list(result.runs) == labels
@@ -77,7 +77,7 @@ def test_every_chunker_with_every_retriever_on_one_leaderboard(dataset: sy.Datas
     assert whole["R(per=target)@3"] == 1.0
 
 
-def test_the_chunks_table_has_what_the_leaderboard_does_not(dataset: sy.Dataset, tmp_path: Path) -> None:
+def test_table_of_chunkings(dataset: sy.Dataset, tmp_path: Path) -> None:
     result = bench(dataset, tmp_path)
     table = result.chunk_table
     assert table is not None
@@ -89,25 +89,37 @@ def test_the_chunks_table_has_what_the_leaderboard_does_not(dataset: sy.Dataset,
     assert "## Chunkings" in (tmp_path / "leaderboard.md").read_text("utf-8")
 
 
-def test_the_folder_read_back_measures_the_same(dataset: sy.Dataset, tmp_path: Path) -> None:
+def test_folder_gives_the_same_comparison(dataset: sy.Dataset, tmp_path: Path) -> None:
     result = bench(dataset, tmp_path, baseline="random on whole")
     again = load_result(tmp_path)
     assert again.comparison.leaderboard.equals(result.comparison.leaderboard, null_equal=True)
-    assert not [line for line in again.absent if "differ" in line]
+    assert not [note for note in again.notes if note.code == "result-means-differ"]
 
 
-def test_answers_are_kept_by_chunking(dataset: sy.Dataset, tmp_path: Path) -> None:
+def test_notes_of_an_older_folder_are_read_as_text(dataset: sy.Dataset, tmp_path: Path) -> None:
+    result = bench(dataset, tmp_path)
+    record = json.loads((tmp_path / "result.json").read_text("utf-8"))
+    assert [each["code"] for each in record["chunk_notes"]] == [note.code for note in result.chunk_notes]
+    record["chunk_notes"] = ["A note of an older version."]
+    (tmp_path / "result.json").write_text(json.dumps(record), "utf-8")
+    first = load_result(tmp_path).comparison.notes[0]
+    assert (first.code, str(first)) == ("text", "A note of an older version.")
+
+
+def test_answers_are_cached_by_chunking(dataset: sy.Dataset, tmp_path: Path) -> None:
     bench(dataset, tmp_path)
     more = bench(dataset, tmp_path, chunkers=[*CHUNKERS, {"recursive": {"tokens": 6}}])
     assert [row.cached for row in more.rows] == [True] * 6 + [False] * 2
 
 
-def test_without_evidence_a_chunk_of_a_relevant_document_counts(dataset: sy.Dataset, tmp_path: Path) -> None:
+def test_without_evidence_every_chunk_of_a_relevant_document_is_relevant(
+    dataset: sy.Dataset, tmp_path: Path
+) -> None:
     result = bench(dataset, tmp_path, evidence=None, chunkers=["whole"], measures=["R@2"])
     assert result.comparison.leaderboard.filter(run="bm25-okapi on whole")["R@2"].to_list() == [1.0]
 
 
-def test_evidence_is_read_beside_the_file(dataset: sy.Dataset, tmp_path: Path) -> None:
+def test_evidence_file_next_to_bench_yaml(dataset: sy.Dataset, tmp_path: Path) -> None:
     (tmp_path / "key.json").write_text(json.dumps(EVIDENCE), encoding="utf-8")
     for name, rows in (("corpus", TEXTS), ("queries", QUERIES)):
         lines = (json.dumps({"_id": key, "text": text}) + "\n" for key, text in rows.items())
@@ -123,7 +135,7 @@ def test_evidence_is_read_beside_the_file(dataset: sy.Dataset, tmp_path: Path) -
 
 
 def written(folder: Path, key: object, **more: object) -> Path:
-    """A bench beside a dataset that has no judgments of its own."""
+    """A bench next to a dataset that has no qrels."""
     data = folder / "data"
     data.mkdir()
     for name, rows in (("corpus", TEXTS), ("queries", QUERIES)):
@@ -143,18 +155,18 @@ def written(folder: Path, key: object, **more: object) -> Path:
     return folder / "bench.yaml"
 
 
-def test_where_evidence_judges_the_dataset_needs_no_judgments(tmp_path: Path) -> None:
+def test_with_evidence_the_dataset_needs_no_qrels(tmp_path: Path) -> None:
     result = sy.bench(written(tmp_path, EVIDENCE))
     assert len(result.comparison.leaderboard) == 6
     text = result.comparison.to_text()
-    assert len(re.findall(r"^fixed-5/2: .*\d+ of \d+ chunks overlap one before", text, re.MULTILINE)) == 1
+    assert len(re.findall(r"^On fixed-5/2: .*\d+ of \d+ chunks overlap one before", text, re.MULTILINE)) == 1
     assert text.count("chunks overlap one before") == 1
-    assert text.count("favours big chunks") == 1
+    assert text.count("favours large chunks") == 1
     again = load_result(result.folder).comparison
     assert (again.notes, again.to_text()) == (result.comparison.notes, text)
 
 
-def test_without_evidence_the_dataset_needs_judgments(tmp_path: Path) -> None:
+def test_without_evidence_chunkers_need_qrels(tmp_path: Path) -> None:
     path = written(tmp_path, EVIDENCE, evidence=None)
     with pytest.raises(
         InputError, match="has no judgments: .*Where `evidence` judges in bench.yaml none is needed"
@@ -162,31 +174,31 @@ def test_without_evidence_the_dataset_needs_judgments(tmp_path: Path) -> None:
         sy.bench(path)
 
 
-def test_a_key_of_other_queries_is_refused_with_both(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="begin with 'q1', 'q2', 'q3', those of the answer key with 'z'"):
+def test_evidence_with_other_queries_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="first queries are 'q1', 'q2', 'q3', those of the qrels 'z'"):
         sy.bench(written(tmp_path, {"z": EVIDENCE["q2"]}))
 
 
-def test_spans_that_do_not_fit_the_documents_are_refused(tmp_path: Path) -> None:
+def test_spans_out_of_range_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is out of range: the document has 79"):
         sy.bench(written(tmp_path, {"q1": [{"doc_id": "a", "start": 70, "end": 99}]}))
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "expected"),
     [
         ({"chunkers": ["fixt"]}, "there is no chunker 'fixt'. Did you mean fixed"),
         ({"chunkers": ["whole", "whole"]}, "two chunkers are called 'whole'"),
-        ({"chunkers": []}, "evidence judges chunks"),
+        ({"chunkers": []}, "evidence gives qrels for chunks"),
         ({"by": "complexity"}, "complexity counts relevant documents"),
         ({"baseline": "bm25-okapi"}, "bm25-okapi on fixed-5/2"),
         ({"overlap": "most"}, "overlap"),
     ],
 )
-def test_what_cannot_be_benched(
-    dataset: sy.Dataset, tmp_path: Path, more: dict[str, object], said: str
+def test_problems_of_chunkers(
+    dataset: sy.Dataset, tmp_path: Path, more: dict[str, object], expected: str
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=expected):
         bench(dataset, tmp_path, **more)
 
 
@@ -219,7 +231,7 @@ def test_real_spans_three_chunkings_two_retrievers(tmp_path: Path) -> None:
     assert BM25(variant="okapi").label in next(iter(board))
 
 
-def test_the_page_holds_every_chunkings_lists_with_its_own_ranks(dataset: sy.Dataset, tmp_path: Path) -> None:
+def test_page_has_the_lists_of_every_chunking_with_their_ranks(dataset: sy.Dataset, tmp_path: Path) -> None:
     from steelyard.report.page.queries import PARTLY, _Judgments, lists_of, run_failures
 
     result = bench(dataset, tmp_path, chunkers=CHUNKERS[1:])
@@ -234,4 +246,4 @@ def test_the_page_holds_every_chunkings_lists_with_its_own_ranks(dataset: sy.Dat
         for name, rank in zip(runs, ranks, strict=True):
             assert (rank is None) == (not doc.startswith(name.split(" on ")[1] + ":"))
     whole = runs.index("bm25-okapi on whole")
-    assert not (looks[whole].failures & PARTLY).any(), "chunks of another chunking are not missed"
+    assert not (looks[whole].failures & PARTLY).any(), "chunks of another chunking are not counted as missed"

@@ -1,4 +1,4 @@
-"""docs/bench.md names every key of bench.yaml with its default."""
+"""docs/bench.md lists every key of bench.yaml with its default."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from steelyard.bench.config import Bench, check_bench
 PAGE = (Path(__file__).parents[2] / "docs" / "bench.md").read_text("utf-8")
 
 
-def test_every_key_is_there_with_its_default_and_no_other():
+def test_every_key_and_its_default_is_documented():
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+) \|$", PAGE, re.MULTILINE)
-    told = {key: shown for key, shown, meaning in rows if meaning.strip()}
+    documented = {key: shown for key, shown, meaning in rows if meaning.strip()}
     known = {name: _shown(field.default) for name, field in Bench.model_fields.items()}
-    assert told == known
+    assert documented == known
 
 
 def _shown(default: object) -> str:
     if default is PydanticUndefined:
-        return "needed"
+        return "required"
     if default is None:
         return "none"
     if hasattr(default, "model_dump"):
@@ -30,7 +30,7 @@ def _shown(default: object) -> str:
     return f"`{default}`"
 
 
-def test_the_sweep_is_as_it_is_told(tmp_path):
+def test_documented_sweep(tmp_path):
     (example,) = re.findall(r"```yaml\n(retrievers:.*?)```", PAGE, re.DOTALL)
     (tmp_path / "mine.py").write_text(
         "class CharGram:\n    def __init__(self, n): pass\n    def retrieve(self, query): pass\n"

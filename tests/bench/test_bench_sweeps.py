@@ -1,4 +1,4 @@
-"""Settings given as lists: one row for each, with a short name that every file keeps."""
+"""Settings that are lists: one row per combination, with a short label that every file has."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ TARGET = "sweep_engine:CharGram"
         ({"arguments": {"n": 3}, "concurrency": [1, 2], "name": "grams"}, ["grams concurrency=1", "grams concurrency=2"]),
     ],
 )  # fmt: skip
-def test_a_swept_retriever_is_called_by_its_name_and_what_differs(folder, settings, names):
+def test_labels_of_a_sweep(folder, settings, names):
     assert labels({"python": {"target": TARGET, **settings}}) == names
 
 
-def test_an_empty_list_is_no_sweep(folder):
+def test_empty_list_is_an_error(folder):
     with pytest.raises(InputError, match="bm25-okapi: `k1` is an empty list"):
         labels({"bm25-okapi": {"k1": []}})
 
 
-def test_a_hybrid_names_one_of_the_swept(folder):
+def test_hybrid_of_a_swept_retriever(folder):
     swept = {"bm25-okapi": {"k1": [0.9, 1.2]}}
-    with pytest.raises(InputError, match="stands for 'bm25-okapi k1=0.9', 'bm25-okapi k1=1.2' here"):
+    with pytest.raises(InputError, match="may be any of 'bm25-okapi k1=0.9', 'bm25-okapi k1=1.2'"):
         labels(swept, {"hybrid": {"of": ["bm25-okapi", "dense"]}})
     made = check_bench(
         {
@@ -80,7 +80,7 @@ def test_a_hybrid_names_one_of_the_swept(folder):
     assert made[1][2].settings["of"][0]["k1"] == 0.9
 
 
-def test_the_label_is_in_the_run_files(folder, dataset, capsys):
+def test_labels_are_in_the_run_files(folder, dataset, capsys):
     retrievers = [{"python": {"target": TARGET, "arguments": [{"n": 2}, {"n": 3}], "name": "a/b"}}]
     result = sy.bench({"dataset": dataset, "retrievers": retrievers, "measures": ["RR"]}, output="out")
     assert list(result.runs) == ["a/b n=2", "a/b n=3"]
@@ -90,7 +90,7 @@ def test_the_label_is_in_the_run_files(folder, dataset, capsys):
     assert "a/b n=2" in capsys.readouterr().out
 
 
-def test_a_run_without_a_name_is_called_after_its_file(tmp_path):
+def test_run_without_a_name_has_the_name_of_its_file(tmp_path):
     sy.Run({"q": ["d"]}).write(tmp_path / "mine.parquet")
     assert sy.Run.read(tmp_path / "mine.parquet").name == "mine"
 
@@ -102,12 +102,12 @@ def test_a_run_without_a_name_is_called_after_its_file(tmp_path):
         ({"tokens": [2, 3], "name": "cut"}, ["cut tokens=2", "cut tokens=3"]),
     ],
 )
-def test_chunkers_are_swept_alike(dataset, tmp_path, settings, names):
+def test_sweep_of_chunkers(dataset, tmp_path, settings, names):
     given = {"dataset": dataset, "retrievers": ["bm25-okapi"], "measures": ["RR"], "depth": 5}
     result = sy.bench({**given, "chunkers": [{"fixed": settings}]}, output=tmp_path)
     assert list(result.runs) == [f"bm25-okapi on {name}" for name in names]
 
 
-def test_a_chunker_swept_over_one_value_twice_is_two_of_one_name():
+def test_repeated_value_in_a_sweep_of_chunkers_is_an_error():
     with pytest.raises(InputError, match="two chunkers are called 'fixed-2 tokens=2'"):
         labels("bm25-okapi", chunkers=[{"fixed": {"tokens": [2, 2]}}])

@@ -1,4 +1,4 @@
-"""The page on evidence, followed to the letter from an empty folder: its files, its command, its table."""
+"""docs/evidence.md: its files, command and table work from an empty folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "evidence.md"
 FILE = re.compile(r"^`([\w./-]+)`[^\n]*(?:\n[^`\n][^\n]*)*\n\n```\w+\n(.*?)```", re.MULTILINE | re.DOTALL)
 
 
-def test_every_step_of_the_page_works(
+def test_every_step_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = PAGE.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The command line: what it prints, where, and how it exits."""
+"""The command line: stdout, stderr and exit codes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_evaluate_as_json(files, capsys):
         "queries": 3, "answered": 2, "missing": 1, "empty": 0, "without_judgments": 0, "no_relevant": 0,
         "documents": 3, "unjudged": 0, "repeated": 0, "tie_sensitive": 0, "below_rel": 0,
     }  # fmt: skip
-    assert "1 query is missing from the run and counts as 0" in err
+    assert "1 query is missing from the run and scores 0" in err
 
 
 @pytest.mark.parametrize("format", ["table", "csv", "markdown", "latex"])
@@ -50,7 +50,7 @@ def test_evaluate_in_every_format(files, capsys, format):
     assert "two" in out
 
 
-def test_output_goes_to_a_file(files, tmp_path, capsys):
+def test_output_file(files, tmp_path, capsys):
     target = tmp_path / "scores.csv"
     assert run(["evaluate", files[0], files[1], "-m", "AP", "--format", "csv", "-o", str(target)]) == 0
     assert capsys.readouterr().out == ""
@@ -76,7 +76,7 @@ def test_compare_as_json_and_markdown(files, capsys):
     assert capsys.readouterr().out.startswith("| Retriever")
 
 
-def test_compare_shows_what_lost_and_writes_the_page(files, tmp_path, capsys):
+def test_compare_shows_movers_and_writes_the_page(files, tmp_path, capsys):
     queries = tmp_path / "queries.jsonl"
     queries.write_text('{"_id": "q1", "text": "why?"}\n{"_id": "q2", "text": "where?"}\n')
     page = tmp_path / "page.html"
@@ -94,7 +94,7 @@ def test_compare_shows_what_lost_and_writes_the_page(files, tmp_path, capsys):
     ]
     assert run([*arguments, "--report", str(page)]) == 0
     out = capsys.readouterr().out
-    assert "two against one: 2 queries lost on AP" in out
+    assert "two vs one: 2 queries lost on AP" in out
     assert "- q1 why?: 1.0000 -> 0.2500" in out
     assert page.read_text().startswith("<!doctype html>")
     assert run([*arguments, "--format", "markdown"]) == 0
@@ -103,12 +103,12 @@ def test_compare_shows_what_lost_and_writes_the_page(files, tmp_path, capsys):
     assert "q1 & why? & 1.0000 & 0.2500 & " in capsys.readouterr().out
     assert run([*arguments, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["movers"][0]["queries_lost"] == 2
-    told = tmp_path / "told.txt"
-    assert run([*arguments, "-o", str(told)]) == 0
-    assert "- q1 why?: 1.0000 -> 0.2500" in told.read_text()
+    text = tmp_path / "text.txt"
+    assert run([*arguments, "-o", str(text)]) == 0
+    assert "- q1 why?: 1.0000 -> 0.2500" in text.read_text()
 
 
-def test_movers_do_not_fit_into_csv_and_are_refused(files, tmp_path, capsys):
+def test_movers_as_csv_are_an_error(files, tmp_path, capsys):
     for more in (["--format", "csv"], ["-o", str(tmp_path / "a.csv")]):
         assert run(["compare", *files, "-m", "AP", "--movers", "2", *more]) == 2
         out, err = capsys.readouterr()
@@ -118,7 +118,7 @@ def test_movers_do_not_fit_into_csv_and_are_refused(files, tmp_path, capsys):
     assert "--movers is -1; expected 0 or more" in capsys.readouterr().err
 
 
-def test_compare_as_csv_says_where_the_tests_are(files, capsys):
+def test_compare_as_csv_reports_where_the_tests_are(files, capsys):
     assert run(["compare", *files, "-m", "AP", "--format", "csv"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("rank,run,AP,group,rank_low,rank_high,AP low,AP high\n")
@@ -130,7 +130,7 @@ def test_compare_as_csv_says_where_the_tests_are(files, capsys):
 
 
 @not_on_windows  # which has no pseudo-terminals
-def test_a_terminal_shows_every_number_whole(files):
+def test_terminal_shows_all_columns(files):
     import pty
 
     outer, inner = pty.openpty()
@@ -150,15 +150,15 @@ def test_a_terminal_shows_every_number_whole(files):
     assert all(f"nDCG@{k}" in text for k in range(1, 9))
 
 
-def test_a_run_of_other_queries_is_refused(files, tmp_path, capsys):
+def test_run_with_other_queries_is_an_error(files, tmp_path, capsys):
     other = tmp_path / "other.run"
     other.write_text("x1 Q0 a 1 1 t\nx2 Q0 b 1 1 t\n")
     assert run(["evaluate", files[0], str(other), "-m", "AP"]) == 2
-    assert "no query of the run is in the judgments: the run has 'x1', 'x2'" in capsys.readouterr().err
+    assert "no query of the run is in the qrels: the run has 'x1', 'x2'" in capsys.readouterr().err
     assert run(["compare", files[0], files[1], str(other), "-m", "AP"]) == 2
 
 
-def test_the_file_name_chooses_the_format(files, tmp_path):
+def test_file_name_selects_the_format(files, tmp_path):
     for name, begins in (
         ("a.csv", "run,measure"),
         ("a.json", "{"),
@@ -216,7 +216,7 @@ def test_validate_and_convert(files, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["evaluate"], "QRELS"),
         (["evalute"], "evaluate"),
@@ -230,21 +230,21 @@ def test_validate_and_convert(files, tmp_path, capsys):
         (["bench", "absent.yaml"], "absent.yaml"),
     ],
 )
-def test_wrong_commands_exit_with_2_and_one_message(arguments, said, capsys):
+def test_wrong_commands_exit_with_2_and_one_message(arguments, expected, capsys):
     assert run(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert said in err
+    assert expected in err
     assert "Traceback" not in err
 
 
-def test_something_inside_broke_is_3_with_a_log(monkeypatch, capsys, tmp_path):
+def test_internal_error_exits_with_3_and_writes_a_log(monkeypatch, capsys, tmp_path):
     import steelyard.cli.listings as verb
 
     def broken(*_):
         raise RuntimeError("unforeseen")
 
-    monkeypatch.setattr(verb, "explained", broken)
+    monkeypatch.setattr(verb, "explain_measure", broken)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     assert run(["explain", "AP"]) == 3
@@ -254,12 +254,24 @@ def test_something_inside_broke_is_3_with_a_log(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_teaches_itself(verb, capsys):
+def test_help_of_every_verb_has_an_example_and_fits_80_columns(verb, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     assert run([verb, "--help"]) == 0
-    assert f"steelyard {verb}" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    start = next(place for place, line in enumerate(lines) if line in ("Example:", "Examples:"))
+    assert lines[start + 1] == ""
+    assert lines[start + 2].startswith(f"  steelyard {verb}") or verb == "bench"
 
 
-def test_the_command_itself_in_a_pipe(files):
+def test_help_of_the_command_lists_every_verb_and_fits_80_columns(capsys):
+    assert run(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert all(f"  {verb} " in out for verb in VERBS)
+
+
+def test_command_in_a_pipe(files):
     command = [sys.executable, "-m", "steelyard", "evaluate", files[0], files[1], "-m", "AP"]
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False
@@ -273,7 +285,7 @@ def test_the_command_itself_in_a_pipe(files):
     assert version.stdout.startswith("steelyard 0.")
 
 
-def test_importing_steelyard_pulls_in_numpy_alone():
+def test_importing_steelyard_imports_no_large_library():
     code = (
         "import sys, steelyard; "
         "heavy = {'polars', 'scipy', 'rich', 'typer', 'jinja2', 'altair', 'pydantic', 'yaml', 'pandas', 'pyarrow'}; "
@@ -293,7 +305,7 @@ def test_evaluating_a_trec_file_needs_no_polars(files):
     assert done.stderr.splitlines()[-1] == "[]"
 
 
-def test_a_folder_in_the_place_of_a_file_names_what_could_be_meant(files, tmp_path, capsys):
+def test_folder_in_the_place_of_a_file(files, tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("words")
     (tmp_path / "empty").mkdir()
     assert run(["evaluate", str(tmp_path), files[1]]) == 2
@@ -307,7 +319,7 @@ def test_a_folder_in_the_place_of_a_file_names_what_could_be_meant(files, tmp_pa
     assert "It is empty; nothing in it reads as a run." in capsys.readouterr().err
 
 
-def test_validate_goes_on_after_a_path_that_is_bad(files, tmp_path, capsys):
+def test_validate_continues_after_a_bad_path(files, tmp_path, capsys):
     (tmp_path / "folder").mkdir()
     bad = [str(tmp_path / "absent"), str(tmp_path / "folder")]
     assert run(["validate", files[0], *bad, files[1]]) == 2
@@ -321,3 +333,41 @@ def test_validate_goes_on_after_a_path_that_is_bad(files, tmp_path, capsys):
     ]
     assert run(["validate", files[0], *bad, "--format", "json"]) == 2
     assert [row["ok"] for row in json.loads(capsys.readouterr().out)] == [True, False, False]
+
+
+def test_compare_without_qrels(files, tmp_path, capsys):
+    _, first, second = files
+    assert run(["compare", "--no-qrels", first, second, "--at", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert "overlap@2" in out
+    assert "one and two share 50% of their first 2 documents. No qrels" in err
+    assert "steelyard pool" in err
+    assert run(["compare", "--no-qrels", first, second, "--at", "2", "--format", "json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["qrels"], made["depth"], made["pairs"][0]["queries"]) == (None, 2, 2)
+    assert run(["compare", "--no-qrels", first, second, "--format", "csv"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "run,other run,queries,overlap@10,RBO,tau,same first\none,two,2,"
+    )
+    for format in ("markdown", "latex"):
+        assert run(["compare", "--no-qrels", first, second, "--format", format]) == 0
+        assert "two" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["-m", "AP"], "measures cannot be used; leave it out, or give qrels"),
+        (["--baseline", "one", "--missing", "skip"], "baseline and missing cannot be used; leave them out"),
+        (["--at", "1", "--at", "3"], "compared at one depth; got 1 and 3"),
+        (["--report", "page.html"], "leave out --scores and --report"),
+    ],
+)
+def test_options_that_need_qrels(files, more, expected, capsys):
+    assert run(["compare", "--no-qrels", *files[1:], *more]) == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_compare_without_qrels_needs_runs(capsys):
+    assert run(["compare", "--no-qrels"]) == 2
+    assert "no run to compare" in capsys.readouterr().err

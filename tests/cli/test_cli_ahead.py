@@ -1,4 +1,4 @@
-"""What a command line is guessed to mean before it is parsed."""
+"""Reading ahead: which files are read, and how they are ordered, before the command line is parsed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 
 from steelyard.alignment.hits import Ordering
 from steelyard.cli import ahead
-from steelyard.native import options
+from steelyard.native import kernel_options
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, str, tuple[int, bool, bool]]]:
+def reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, str, tuple[int, bool, bool]]]:
     monkeypatch.chdir(tmp_path)
     for name in ("a.qrels", "b.run", "c.run"):
         (tmp_path / name).touch()
     calls: list[tuple[str, str, tuple[int, bool, bool]]] = []
-    monkeypatch.setattr(ahead, "read_ahead", lambda *given: calls.append(given))
+    monkeypatch.setattr(ahead, "read_ahead", lambda *arguments: calls.append(arguments))
     return calls
 
 
@@ -31,15 +31,17 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, st
         ("--dialect trec_eval-9 a.qrels b.run", Ordering("docid-desc", "error", True)),
     ],
 )
-def test_the_first_two_files_are_read_in_the_ordering_asked_for(begun, arguments, ordering) -> None:
-    ahead.begin(arguments.split())
-    assert begun == [("a.qrels", "b.run", options(ordering))]
+def test_first_two_files_are_read_with_the_chosen_ordering(reads, arguments, ordering) -> None:
+    ahead.start_reading(arguments.split())
+    assert reads == [
+        ("a.qrels", "b.run", kernel_options(ordering.ties, ordering.duplicates, ordering.single))
+    ]
 
 
 @pytest.mark.parametrize(
     "arguments",
     ["", "--help", "a.qrels", "a.qrels none.run", "a.qrels b.run --ties odd", "a.qrels b.run --dialect no"],
 )
-def test_what_cannot_be_understood_is_left_to_the_parser(begun, arguments) -> None:
-    ahead.begin(arguments.split())
-    assert begun == []
+def test_nothing_is_read_if_the_arguments_are_unclear(reads, arguments) -> None:
+    ahead.start_reading(arguments.split())
+    assert reads == []

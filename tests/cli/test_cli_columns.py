@@ -1,4 +1,4 @@
-"""Columns named on the command line, empty queries left out, and datasets with options."""
+"""Named columns on the command line, --drop-empty, and datasets with options."""
 
 import json
 
@@ -30,33 +30,33 @@ def means(capsys):
 
 
 @pytest.mark.parametrize("place", [1, 2])
-def test_evaluate_reads_columns_by_their_names(files, place, capsys):
+def test_evaluate_with_named_columns(files, place, capsys):
     arguments = ["evaluate", files[0], files[place], "-m", "AP", "-m", "nDCG", "--format", "json"]
     assert run([*arguments, *NAMED, *NAMED_QRELS]) == 0
     found, err = means(capsys)
     assert found == [{"AP": pytest.approx(2 / 3), "nDCG": pytest.approx(2 / 3)}]
-    assert "1 query is answered with an empty list and counts as 0." in err
+    assert "1 query has an empty list and scores 0." in err
 
 
-def test_a_run_without_columns_to_name_may_stand_among_others(files, capsys):
+def test_run_with_fixed_columns_among_others(files, capsys):
     arguments = ["evaluate", files[0], files[3], files[1], "-m", "AP", "--format", "json", *NAMED_QRELS]
     assert run([*arguments, *NAMED]) == 0
     found, err = means(capsys)
     assert [part["AP"] for part in found] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
     assert (
-        "a TREC run has no 'query_id' to name a column for; its columns are fixed. --columns is taken" in err
+        "a TREC run has no 'query_id' to name a column for; its columns are fixed. --columns is used" in err
     )
     assert run(["evaluate", files[0], files[3], "-m", "AP", *NAMED_QRELS, *NAMED]) == 2
 
 
-def test_compare_reconcile_and_fuse_take_them_too(files, tmp_path, capsys):
+def test_compare_reconcile_and_fuse_with_named_columns(files, tmp_path, capsys):
     assert (
         run(["compare", files[0], files[1], files[3], "-m", "AP", "--format", "json", *NAMED, *NAMED_QRELS])
         == 0
     )
     assert [row["run"] for row in json.loads(capsys.readouterr().out)["leaderboard"]] == ["near", "bm25"]
-    asked = ["-m", "MAP@5", "--dialects", "trec_eval-9,multihop-rag", *NAMED, *NAMED_QRELS]
-    assert run(["reconcile", files[0], files[1], *asked]) == 0
+    options = ["-m", "MAP@5", "--dialects", "trec_eval-9,multihop-rag", *NAMED, *NAMED_QRELS]
+    assert run(["reconcile", files[0], files[1], *options]) == 0
     assert run(["reconcile", files[0], files[1], "--value", "0.6667", *NAMED, *NAMED_QRELS]) == 0
     fused = tmp_path / "fused.json"
     assert run(["fuse", files[1], files[2], *NAMED, "-o", str(fused)]) == 0
@@ -66,7 +66,7 @@ def test_compare_reconcile_and_fuse_take_them_too(files, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "expected"),
     [
         (
             ["--columns", "query_id=question,doc_id=pasage"],
@@ -79,26 +79,26 @@ def test_compare_reconcile_and_fuse_take_them_too(files, tmp_path, capsys):
         ),
         (["--columns", "qid=question"], "Did you mean query_id?"),
         (["--columns", "grade=how near"], "a run has no 'grade' to name a column for"),
-        (["--columns", "question"], "--columns is 'question'; expected what a column is for and its name"),
+        (["--columns", "question"], "--columns is 'question'; expected a role and the name of a column"),
         (["--columns", "doc_id=a,doc_id=b"], "--columns names two columns for doc_id, 'a' and 'b'"),
         ([], "--columns query_id=...,doc_id=... for a run"),
     ],
 )
-def test_wrong_columns_are_told(files, given, said, capsys):
-    assert run(["evaluate", files[0], files[1], "-m", "AP", *NAMED_QRELS, *given]) == 2
+def test_wrong_columns_are_reported(files, options, expected, capsys):
+    assert run(["evaluate", files[0], files[1], "-m", "AP", *NAMED_QRELS, *options]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert said in err
+    assert expected in err
 
 
-def test_columns_of_runs_are_not_those_of_a_score_table(tmp_path, capsys):
+def test_columns_of_runs_cannot_be_used_with_scores(tmp_path, capsys):
     table = tmp_path / "scores.csv"
     table.write_text("run,query_id,AP\na,1,1\nb,1,0.5\n")
     assert run(["compare", "--scores", str(table), "-m", "AP", "--columns", "doc_id=d"]) == 2
     assert "--run-column" in capsys.readouterr().err
 
 
-def test_validate_takes_them_for_a_run_and_for_judgments(files, capsys):
+def test_validate_with_named_columns(files, capsys):
     assert run(["validate", files[1], *NAMED]) == 0
     assert "a run, format csv" in capsys.readouterr().out
     assert run(["validate", files[0], "--columns", "query_id=question,doc_id=passage,grade=worth"]) == 0
@@ -107,7 +107,7 @@ def test_validate_takes_them_for_a_run_and_for_judgments(files, capsys):
     assert "error: there is no column 'passages' for doc_id" in capsys.readouterr().out
 
 
-def test_convert_takes_them_and_leaves_out_empty_queries_only_when_asked(files, tmp_path, capsys):
+def test_convert_with_named_columns_and_drop_empty(files, tmp_path, capsys):
     target = tmp_path / "near.run"
     assert run(["convert", files[1], str(target), *NAMED]) == 2
     err = capsys.readouterr().err
@@ -122,9 +122,7 @@ def test_convert_takes_them_and_leaves_out_empty_queries_only_when_asked(files, 
     assert target.read_text() == "q1 Q0 a 1 2.5 near\nq1 Q0 b 2 0.5 near\nq2 Q0 c 1 1.0 near\n"
 
 
-def test_a_dataset_with_judgments_of_a_name_of_its_own_is_one_thing_everywhere(
-    files, tmp_path, monkeypatch, capsys
-):
+def test_dataset_with_options_in_every_verb(files, tmp_path, monkeypatch, capsys):
     pages = []
     for place in ("steelyard.report.page.write_page", "steelyard.bench.result.write_page"):
         monkeypatch.setattr(place, lambda subject, *_, **__: pages.append(dict(subject.documents)))
@@ -163,7 +161,7 @@ def test_a_dataset_with_judgments_of_a_name_of_its_own_is_one_thing_everywhere(
     assert json.loads((tmp_path / "bench-result" / "result.json").read_text())["dataset"]["documents"] == 2
 
 
-def test_a_datasets_folder_stands_for_its_judgments_and_its_queries_without_an_answer(tmp_path, capsys):
+def test_dataset_folder_as_qrels(tmp_path, capsys):
     (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "x"}\n')
     (tmp_path / "queries.jsonl").write_text(
         '{"_id": "q1", "text": "?"}\n{"_id": "q2", "text": "?", "answerable": false}\n'
@@ -180,14 +178,14 @@ def test_a_datasets_folder_stands_for_its_judgments_and_its_queries_without_an_a
     assert "RR by type" in capsys.readouterr().out
 
 
-def test_judgments_that_look_plain_are_read_as_what_they_are_said_to_be(tmp_path, capsys):
+def test_qrels_format(tmp_path, capsys):
     qrels, listed = tmp_path / "q.qrels", tmp_path / "a.json"
     qrels.write_text("q1 1 a 1\nq1 2 b 1\nq1 2 c 1\n")
     listed.write_text('{"q1": ["b", "c", "a"]}')
     command = ["evaluate", str(qrels), str(listed), "-m", "R(per=target)@2", "--format", "json"]
     assert run(command) == 0
-    plain, said = means(capsys)
-    assert "--qrels-format trec-diversity" in said
+    plain, err = means(capsys)
+    assert "--qrels-format trec-diversity" in err
     assert run([*command, "--qrels-format", "trec-diversity"]) == 0
     assert (plain, means(capsys)[0]) == ([{"R(per=target)@2": 2 / 3}], [{"R(per=target)@2": 0.5}])
     assert run([*command, "--qrels-format", "trec-divers"]) == 2

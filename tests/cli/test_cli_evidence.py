@@ -1,4 +1,4 @@
-"""Evidence on the command line: judge writes what Evidence.judge gives, convert --roll-up what roll_up gives."""
+"""steelyard evidence writes the qrels of Evidence.judge; convert --roll-up writes the run of roll_up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import steelyard as sy
 from steelyard.cli import run
 
-KEY = {
+EVIDENCE = {
     "q1": [[{"doc_id": "book", "start": 10, "end": 90}], [{"fact": "Paris is large"}, {"doc_id": "d7"}]],
     "q2": [[{"fact": "in no chunk"}]],
     "q3": None,
@@ -23,45 +23,54 @@ CHUNKS = [
 
 @pytest.fixture
 def judged(tmp_path):
-    """Run the verb on the key and the chunks; the judgments that it wrote."""
-    (tmp_path / "key.json").write_text(json.dumps(KEY))
+    """Run the verb on the evidence and the chunks; the qrels that it wrote."""
+    (tmp_path / "evidence.json").write_text(json.dumps(EVIDENCE))
     (tmp_path / "chunks.jsonl").write_text("\n".join(map(json.dumps, CHUNKS)))
 
-    def judge(*options):
+    def write_qrels(*options):
         out = tmp_path / "qrels.jsonl"
         code = run(
-            ["evidence", str(tmp_path / "key.json"), str(tmp_path / "chunks.jsonl"), "-o", str(out), *options]
+            [
+                "evidence",
+                str(tmp_path / "evidence.json"),
+                str(tmp_path / "chunks.jsonl"),
+                "-o",
+                str(out),
+                *options,
+            ]
         )
         return sy.Qrels.read(out) if code == 0 else None
 
-    return judge
+    return write_qrels
 
 
-def test_the_file_says_what_python_says(judged, capsys):
+def test_file_has_the_qrels_of_python(judged, capsys):
     found = judged()
-    assert found == sy.Evidence(KEY).judge(CHUNKS)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "1 span is split by chunk borders" in said.err
-    wanted = "R(per=target)@5"
-    returned = {"q1": ["c2", "c3"], "q2": ["c3"], "q3": []}
-    assert sy.evaluate(found, returned, wanted, no_relevant="skip")[wanted] == 1 / 4
+    assert found == sy.Evidence(EVIDENCE).judge(CHUNKS)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "1 span is split by chunk borders" in printed.err
+    measure = "R(per=target)@5"
+    lists = {"q1": ["c2", "c3"], "q2": ["c3"], "q3": []}
+    assert sy.evaluate(found, lists, measure, no_relevant="skip")[measure] == 1 / 4
 
 
 def test_options_are_those_of_python(judged):
     strict = judged("--overlap", "whole", "--ignore-case")
-    assert strict == sy.Evidence(KEY).judge(CHUNKS, overlap="whole", case=False)
+    assert strict == sy.Evidence(EVIDENCE).judge(CHUNKS, overlap="whole", case=False)
     lax = judged("--overlap", "majority", "--ignore-case", "--remove-spaces", "--share", "0.5")
-    assert lax == sy.Evidence(KEY).judge(CHUNKS, overlap="majority", case=False, spaces="removed", share=0.5)
+    assert lax == sy.Evidence(EVIDENCE).judge(
+        CHUNKS, overlap="majority", case=False, spaces="removed", share=0.5
+    )
 
 
-def test_a_parent_that_is_no_column_is_an_error(judged, capsys):
+def test_unknown_parent_column_is_an_error(judged, capsys):
     assert judged("--parent", "chapter") is None
     assert "the column 'chapter'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("options", "listed"), [([], ["book", "d8"]), (["--how", "sum"], ["d8", "book"])])
-def test_a_run_of_chunks_becomes_one_of_documents(tmp_path, options, listed):
+def test_roll_up_of_a_run_of_chunks(tmp_path, options, listed):
     (tmp_path / "chunks.jsonl").write_text("\n".join(json.dumps(chunk) for chunk in CHUNKS))
     (tmp_path / "c.run").write_text("q Q0 c3 1 5.0 r\nq Q0 c1 2 6.0 r\nq Q0 c4 3 4.0 r\n")
     with (tmp_path / "chunks.jsonl").open("a") as file:
@@ -72,7 +81,7 @@ def test_a_run_of_chunks_becomes_one_of_documents(tmp_path, options, listed):
     assert sy.Run.read(out).frame["doc_id"].to_list() == listed
 
 
-def test_roll_up_refuses_what_it_does_not_know(tmp_path, capsys):
+def test_roll_up_errors(tmp_path, capsys):
     (tmp_path / "chunks.jsonl").write_text("\n".join(map(json.dumps, CHUNKS)))
     (tmp_path / "c.run").write_text("q Q0 c9 1 5.0 r\n")
     command = ["convert", str(tmp_path / "c.run"), str(tmp_path / "d.run"), "--roll-up"]

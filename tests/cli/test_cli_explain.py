@@ -1,4 +1,4 @@
-"""steelyard explain: the text, and the same piece by piece in the other formats."""
+"""steelyard explain: the text, and its parts in the other formats."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import steelyard as sy
 from steelyard.cli import run
 
 
-def test_json_holds_every_piece(capsys):
+def test_json_has_every_part(capsys):
     assert run(["explain", "P@5", "--dialect", "autorag", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found == sy.explain("P@5", dialect="autorag").parts
     assert (found["measure"], found["dialect"]) == ("P@5", "autorag")
     assert found["means"] == "P(rel=1, denominator=retrieved)@5"
     assert "denominator=retrieved: divided by the number retrieved, at most k." in found["clauses"]
-    assert "missing=zero: a judged query that the run does not have counts as 0" in found["policies"]
+    assert "missing=zero: a query that is not in the run scores 0" in found["policies"]
 
 
-def test_the_file_name_chooses_the_format(tmp_path, capsys):
+def test_file_name_selects_the_format(tmp_path, capsys):
     assert run(["explain", "RR", "-o", str(tmp_path / "rr.json")]) == 0
     assert json.loads((tmp_path / "rr.json").read_text("utf-8"))["means"] == "RR(rel=1, per=document)"
     assert run(["explain", "RR", "-o", str(tmp_path / "rr.txt")]) == 0
     assert (tmp_path / "rr.txt").read_text("utf-8") == f"{sy.explain('RR')}\n"
 
 
-def test_tables_have_a_row_for_every_piece(capsys):
+def test_tables_have_one_row_per_part(capsys):
     assert run(["explain", "NumQ", "--format", "csv"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["part,text", "measure,NumQ", "dialect,steelyard"]

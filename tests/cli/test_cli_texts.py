@@ -1,4 +1,4 @@
-"""evaluate and compare with --dataset: measures that read texts have them, as a Run with texts does."""
+"""evaluate and compare with --dataset: measures that read texts."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def files(tmp_path):
     return [str(tmp_path / name) for name in ("qrels.trec", "one.run", "data")]
 
 
-def asked(measures):
+def options_for(measures):
     return [part for measure in measures for part in ("-m", measure)]
 
 
 def test_texts_of_the_dataset_are_read(files, capsys):
     qrels, one, data = files
-    given = sy.Run(sy.Run.read(one), texts=TEXTS)
-    wanted = sy.evaluate(qrels, given, MEASURES).means
-    assert wanted["Repeats@3"] == 1 / 3
-    assert run(["evaluate", qrels, one, *asked(MEASURES), "--dataset", data, "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["runs"][0]["means"] == wanted
-    assert run(["compare", qrels, one, *asked(MEASURES), "--dataset", data, "--format", "json"]) == 0
+    with_texts = sy.Run(sy.Run.read(one), texts=TEXTS)
+    expected = sy.evaluate(qrels, with_texts, MEASURES).means
+    assert expected["Repeats@3"] == 1 / 3
+    assert run(["evaluate", qrels, one, *options_for(MEASURES), "--dataset", data, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["means"] == expected
+    assert run(["compare", qrels, one, *options_for(MEASURES), "--dataset", data, "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)["leaderboard"][0]
-    assert {measure: row[measure] for measure in MEASURES} == wanted
+    assert {measure: row[measure] for measure in MEASURES} == expected
 
 
 @pytest.mark.parametrize("measure", ["R(budget=7)", "Repeats(near=True)@3"])
-def test_without_a_dataset_the_option_is_told(files, measure, capsys):
+def test_error_without_a_dataset_names_the_option(files, measure, capsys):
     assert run(["evaluate", *files[:2], "-m", measure]) == 2
     assert "--dataset DIR" in capsys.readouterr().err

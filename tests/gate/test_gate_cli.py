@@ -1,4 +1,4 @@
-"""steelyard gate: exit codes, files, and what goes where."""
+"""steelyard gate: exit codes, files, stdout and stderr."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from xml.etree import ElementTree
 
 import pytest
-from gate_inputs import pair, told
+from gate_inputs import made_result, pair
 
 from steelyard.cli import run
 
@@ -39,13 +39,13 @@ def test_exit_codes(files, capsys):
         assert err.startswith("error: ")
 
 
-def test_the_table_is_data_and_the_verdict_is_not(files, capsys):
+def test_table_goes_to_stdout_and_verdict_to_stderr(files, capsys):
     assert run(["gate", "result.json", "--baseline", "baseline.json", "--rule", "AP >= 0.1"]) == 1
     out, err = capsys.readouterr()
     assert out.splitlines()[0].split() == ["rule", "value", "needed", "verdict", "why"]
     assert "FAILED" in out.splitlines()[1]
     assert "passed" in out.splitlines()[2]
-    assert err.splitlines()[0] == "The gate FAILED: 1 of 2 rules of run mine broken."
+    assert err.splitlines()[0] == "The gate FAILED: 1 of 2 rules of run mine."
     assert "one-sided, alpha 0.05" in err
 
 
@@ -60,7 +60,7 @@ def test_every_format(files, capsys, format):
         assert out.startswith("## The gate FAILED")
 
 
-def test_files_are_written_whether_it_passes_or_not(files, capsys):
+def test_files_are_written_if_it_passes_and_if_it_fails(files, capsys):
     for rule, code in (("AP >= 0.1", 0), ("AP >= 0.9", 1)):
         given = ["--rule", rule, "--junit", "gate.xml", "--markdown", "gate.md", "-o", "gate.json"]
         assert run(["gate", "result.json", *given]) == code
@@ -71,7 +71,7 @@ def test_files_are_written_whether_it_passes_or_not(files, capsys):
 
 
 def test_rules_from_a_file(files, capsys):
-    (files / "rules.txt").write_text("# floor\nAP >= 0.1\nAP >= baseline - 0.5\n")
+    (files / "rules.txt").write_text("# lowest value\nAP >= 0.1\nAP >= baseline - 0.5\n")
     assert (
         run(
             [
@@ -90,7 +90,7 @@ def test_rules_from_a_file(files, capsys):
     assert capsys.readouterr().out.count("passed") == 3
 
 
-def test_a_baseline_is_one_command(files, capsys):
+def test_writing_a_baseline(files, capsys):
     assert run(["gate", "result.json", "--save-baseline", "kept.json"]) == 0
     assert "kept.json is the baseline: 60 queries, 1 measure of mine" in capsys.readouterr().err
     assert run(["gate", "result.json", "--baseline", "kept.json"]) == 0
@@ -102,10 +102,10 @@ def test_a_baseline_is_one_command(files, capsys):
     assert (files / "kept.json").read_bytes() == kept
 
 
-def test_options_reach_the_gate(files, capsys):
+def test_options(files, capsys):
     two = {
-        **told([1, 1]),
-        "runs": [told([v, 1.0, 0.9], name)["runs"][0] for v, name in ((1.0, "a"), (0.5, "b"))],
+        **made_result([1, 1]),
+        "runs": [made_result([v, 1.0, 0.9], name)["runs"][0] for v, name in ((1.0, "a"), (0.5, "b"))],
     }
     (files / "two.json").write_text(json.dumps(two))
     (files / "queries.csv").write_text("query_id,kind\nq0,x\nq1,y\nq2,y\n")
@@ -121,7 +121,7 @@ def test_options_reach_the_gate(files, capsys):
     assert run(["gate", "two.json", "--run", "b", *against[:4], *chosen]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["test"], made["alpha"], made["correction"]) == ("sign", 0.2, "none")
-    gone = {**two, "runs": [told([1.0] * 4, "a")["runs"][0]]}
+    gone = {**two, "runs": [made_result([1.0] * 4, "a")["runs"][0]]}
     (files / "gone.json").write_text(json.dumps(gone))
     assert run(["gate", "two.json", "--run", "a", "--baseline", "gone.json"]) == 2
     assert run(
@@ -140,30 +140,30 @@ def test_options_reach_the_gate(files, capsys):
     ) in (0, 1)
 
 
-def test_help_names_the_rules_and_the_exit_code(capsys):
+def test_help_shows_the_rules_and_the_exit_code(capsys):
     assert run(["gate", "--help"]) == 0
     out = capsys.readouterr().out
     for part in (
         "nDCG@10 >= baseline - 0.01",
         "no significant drop in nDCG@10",
         "nDCG@10[type=multi-hop]",
-        "with 1 if",
+        "1 if one fails",
     ):
         assert part in out
     assert run(["--help"]) == 0
     assert "1 a gate failed" in capsys.readouterr().out
 
 
-def test_a_gate_that_cannot_be_checked_leaves_files_that_say_so(files, capsys):
+def test_files_report_a_gate_that_cannot_be_checked(files, capsys):
     gone = json.loads((files / "result.json").read_text())
     del gone["runs"][0]["per_query"]["q3"]
     (files / "result.json").write_text(json.dumps(gone))
     written = ["--junit", "gate.xml", "--markdown", "gate.md"]
     assert run(["gate", "result.json", "--baseline", "baseline.json", *written]) == 2
-    told_of = capsys.readouterr().err.removeprefix("error: ").splitlines()[0]
+    message = capsys.readouterr().err.removeprefix("error: ").splitlines()[0]
     root = ElementTree.parse(files / "gate.xml").getroot()
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("1", "0", "1")
-    assert root.find("testsuite/testcase/error").get("message") == told_of
+    assert root.find("testsuite/testcase/error").get("message") == message
     lines = (files / "gate.md").read_text().splitlines()
     assert lines[0] == "## The gate could not be checked."
     assert "q3" in "".join(lines)

@@ -1,4 +1,4 @@
-"""How a gate is written down: JUnit that every server reads, Markdown that nothing can break, the same bytes always."""
+"""Output of a gate: valid JUnit, safe Markdown, JSON, CSV, and the same bytes every time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from gate_inputs import pair, told
+from gate_inputs import made_result, pair
 
 from steelyard.gate import check
 
@@ -18,13 +18,13 @@ HOSTILE = "<b>\x00\x1b[31m]]>&\"'|`@all\n# [x](http://x)\ud800\uffff"
 
 
 def hostile():
-    result = told([0.1, 0.2], run=HOSTILE)
+    result = made_result([0.1, 0.2], run=HOSTILE)
     result["runs"][0]["per_query"] = {HOSTILE + str(n): {"AP": 0.1 * n} for n in range(3)}
     return check(result, ["AP >= 0.05", "AP >= 0.5"])
 
 
 def junit_problems(root):
-    """What a JUnit reader would stumble over."""
+    """What a JUnit reader would reject."""
     problems = [] if root.tag == "testsuites" else ["no testsuites"]
     for level in (root, *root):
         cases = list(level.iter("testcase"))
@@ -50,7 +50,7 @@ def junit_problems(root):
     return problems
 
 
-def test_junit_has_a_suite_a_run_and_a_case_a_rule():
+def test_junit_has_one_suite_per_run_and_one_case_per_rule():
     result, baseline = pair(drop=0.1)
     result["runs"].append({**result["runs"][0], "name": "other"})
     rules = ["AP >= 0.1", "no significant drop in AP"]
@@ -69,7 +69,7 @@ def test_junit_has_a_suite_a_run_and_a_case_a_rule():
     assert root[0].find("properties/property[@name='baseline run']").get("value") == "mine"
 
 
-def test_junit_survives_hostile_names():
+def test_junit_with_hostile_names():
     text = hostile().to_junit()
     root = ElementTree.fromstring(text.encode())
     assert junit_problems(root) == []
@@ -77,22 +77,22 @@ def test_junit_survives_hostile_names():
     assert "\\ud800\\uffff" in root[0].get("name")
 
 
-def test_markdown_says_the_verdict_first_and_how_to_reproduce_it():
+def test_markdown_starts_with_the_verdict_and_ends_with_the_command():
     result, baseline = pair(drop=0.1)
     gate = check(result, baseline=baseline, alpha=0.01, run="mine")
     text = gate.to_markdown()
-    assert text.startswith("## The gate FAILED: 1 of 1 rule of run mine broken.\n\n| rule |")
+    assert text.startswith("## The gate FAILED: 1 of 1 rule of run mine.\n\n| rule |")
     assert "| **FAILED** |" in text
-    assert "### What lost most on `AP` in `mine`" in text
+    assert "### Largest losses on `AP` in `mine`" in text
     assert text.count("| `q") == 5
     assert "one-sided, alpha 0.01" in text
     assert text.endswith("    steelyard gate 'the result' --baseline 'the baseline' --run mine --alpha 0.01")
     passed = check(baseline, baseline=result).to_markdown()
-    assert passed.startswith("## The gate passed: 1 rule of run mine kept.")
-    assert "### What lost most" in passed
+    assert passed.startswith("## The gate passed: 1 rule of run mine.")
+    assert "### Largest losses" in passed
 
 
-def test_markdown_survives_hostile_names():
+def test_markdown_with_hostile_names():
     text = hostile().to_markdown()
     widths = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("| ")}
     assert widths == {6, 3}
@@ -103,8 +103,8 @@ def test_markdown_survives_hostile_names():
     assert all(line.startswith("    ") for line in text.split("### To reproduce\n\n")[1].splitlines())
 
 
-def test_json_holds_plain_numbers():
-    result, baseline = told([0.5] * 6), told([1.0] * 6)
+def test_json_has_plain_numbers():
+    result, baseline = made_result([0.5] * 6), made_result([1.0] * 6)
     made = json.loads(check(result, ["AP >= 0.5", "no significant drop in AP"], baseline=baseline).to_json())
     assert made["passed"] is False
     assert [row["rule"] for row in made["rows"]] == ["AP >= 0.5", "no significant drop in AP"]
@@ -114,7 +114,7 @@ def test_json_holds_plain_numbers():
     assert (made["test"], made["alpha"], made["correction"]) == ("t", 0.05, "holm")
 
 
-def test_the_same_input_gives_the_same_bytes():
+def test_same_input_gives_the_same_bytes():
     def written():
         result, baseline = pair(drop=0.02, n=40)
         gate = check(result, baseline=baseline, test="permutation", permutations=1_000)
@@ -123,7 +123,7 @@ def test_the_same_input_gives_the_same_bytes():
     assert written() == written()
 
 
-def test_a_reader_sees_rule_numbers_and_worst_queries():
+def test_text_has_rules_numbers_and_worst_queries():
     result, baseline = pair(drop=0.1)
     gate = check(result, baseline=baseline)
     text = gate.to_text()
@@ -140,50 +140,52 @@ def test_a_reader_sees_rule_numbers_and_worst_queries():
 
 
 def shifted(t, n=60):
-    """(result, baseline) whose differences have that t."""
+    """(result, baseline) whose differences have this t statistic."""
     noise = np.random.default_rng(5).normal(size=n)
     noise = (noise - noise.mean()) / noise.std(ddof=1)
-    return told((0.5 + 0.1 * (noise + t / n**0.5)).tolist()), told([0.5] * n)
+    return made_result((0.5 + 0.1 * (noise + t / n**0.5)).tolist()), made_result([0.5] * n)
 
 
-def test_an_interval_that_says_something_else_than_p_is_explained():
+def test_disagreement_of_interval_and_p_is_explained():
     result, baseline = shifted(-1.8)
     gate = check(result, baseline=baseline)
     row = gate.rows[0]
     assert not row.passed
     assert row.low < 0 < row.high
-    said = "Interval and p disagree on `no significant drop in AP` for mine: an interval is two-sided"
+    expected = (
+        "Interval and p-value disagree for `no significant drop in AP` for mine: the interval is two-sided"
+    )
     for form in (gate.method, repr(gate), gate.to_text(), gate._repr_html_()):
-        assert said in form
-    assert "p is one-sided. The rules go by p." in gate.method
-    assert "Interval and p disagree on" in gate.to_markdown()
+        assert expected in form
+    assert "p is one-sided. The rules follow p." in gate.method
+    assert "Interval and p-value disagree for" in gate.to_markdown()
 
 
 @pytest.mark.parametrize("t", [-6.0, -1.0, 6.0])
-def test_nothing_is_explained_where_interval_and_p_agree(t):
+def test_no_explanation_if_interval_and_p_agree(t):
     result, baseline = shifted(t)
     assert "disagree" not in check(result, baseline=baseline).method
 
 
-def test_a_rise_where_less_is_better_is_wrong_on_the_other_side():
+def test_disagreement_on_a_rise_if_lower_is_better():
     result, baseline = shifted(1.8)
     for made in (result, baseline):
         for values in made["runs"][0]["per_query"].values():
             values["Confusion@5"] = values.pop("AP")
     gate = check(result, baseline=baseline)
     assert gate.rows[0].rule.kind == "rise"
-    assert "disagree on `no significant rise in Confusion@5`" in gate.method
+    assert "disagree for `no significant rise in Confusion@5`" in gate.method
 
 
-def test_csv_holds_every_number_with_the_broken_rules_first():
+def test_csv_has_all_numbers_and_failed_rules_first():
     result, baseline = pair(drop=0.1)
     gate = check(result, ["AP >= 0.1", "no significant drop in AP"], baseline=baseline)
     rows = list(csv.DictReader(io.StringIO(gate.to_csv())))
     assert [row["verdict"] for row in rows] == ["FAILED", "passed"]
     assert [row[3] for row in gate.table.rows] == ["FAILED", "passed"]
-    broken = gate.rows[1]
+    failed = gate.rows[1]
     assert (float(rows[0]["difference"]), float(rows[0]["low"]), float(rows[0]["high"])) == (
-        broken.difference, broken.low, broken.high,
+        failed.difference, failed.low, failed.high,
     )  # fmt: skip
-    assert (float(rows[0]["p"]), float(rows[0]["p_adjusted"])) == (broken.p, broken.p_adjusted)
+    assert (float(rows[0]["p"]), float(rows[0]["p_adjusted"])) == (failed.p, failed.p_adjusted)
     assert rows[1]["p"] == ""

@@ -1,4 +1,4 @@
-"""What a gate is given: result folders, JSON of evaluate, baselines; whole, broken or hostile."""
+"""Inputs of a gate: result folders, JSON of evaluate, baselines; complete, broken or hostile."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import shutil
 
 import polars as pl
 import pytest
-from gate_inputs import told
+from gate_inputs import made_result
 
 import steelyard as sy
 from steelyard.bench import load_result
 from steelyard.cli import run as steelyard
 from steelyard.errors import InputError, PolicyError
 from steelyard.gate import check, save_baseline
-from steelyard.gate.inputs import measured
+from steelyard.gate.inputs import gate_input
 
 
 @pytest.fixture(scope="module", autouse=True)
 def without_pages():
-    """A gate does not look at report.html, and drawing it takes longer than all the rest."""
+    """A gate does not read report.html, which takes longer to write than everything else."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("steelyard.bench.result.write_page", lambda *given, **named: None)
+        patch.setattr("steelyard.bench.result.write_page", lambda *arguments, **keywords: None)
         yield
 
 
@@ -44,19 +44,19 @@ def folder(tmp_path_factory):
     return made
 
 
-def test_a_folder_holds_what_the_bench_measured(folder):
-    source = measured(folder)
+def test_folder_has_the_values_of_the_bench(folder):
+    source = gate_input(folder)
     board = load_result(folder).comparison.score_tables[0]
-    assert source.board.runs == board.runs
-    assert source.board.queries == board.queries
+    assert source.scores.runs == board.runs
+    assert source.scores.queries == board.queries
     assert source.keys == ["composite", "RR", "Hit@1", "Latency"]
-    assert source.board.values.tolist() == board.values.tolist()
+    assert source.scores.values.tolist() == board.values.tolist()
     assert source.definitions["composite"] == "composite of RR: 1, Hit@1: 1"
-    assert measured(folder / "result.json").board.values.tolist() == board.values.tolist()
-    assert measured(load_result(folder)).board.values.tolist() == board.values.tolist()
+    assert gate_input(folder / "result.json").scores.values.tolist() == board.values.tolist()
+    assert gate_input(load_result(folder)).scores.values.tolist() == board.values.tolist()
 
 
-def test_rules_of_the_bench_come_along_and_those_given_come_on_top(folder):
+def test_rules_of_the_bench_are_added_to_the_given_ones(folder):
     gate = check(folder, "Hit@1[kind=even] >= 0.9", run="bm25-okapi")
     assert [row.rule.text for row in gate.rows] == ["Hit@1[kind=even] >= 0.9", "RR >= 0.9"]
     assert gate.passed
@@ -66,7 +66,7 @@ def test_rules_of_the_bench_come_along_and_those_given_come_on_top(folder):
     assert check(folder, "RR[complexity=simple] >= 0.9", run="bm25-okapi").rows[0].queries == 12
 
 
-def test_a_wrong_rule_in_a_bench_is_told_before_anything_runs(tmp_path):
+def test_wrong_rule_in_a_bench_is_reported_before_anything_runs(tmp_path):
     path = tmp_path / "bench.yaml"
     path.write_text(
         "dataset: demo\nretrievers: [random]\nmeasures: [RR]\ngate:\n  - RR >= 0.1\n  - RR = 0.1\n"
@@ -75,12 +75,12 @@ def test_a_wrong_rule_in_a_bench_is_told_before_anything_runs(tmp_path):
         sy.bench(path)
 
 
-def test_a_baseline_is_small_the_same_bytes_and_read_back_to_the_bit(folder, tmp_path):
+def test_baseline_is_small_reproducible_and_exact(folder, tmp_path):
     save_baseline(folder, tmp_path / "one.json")
     save_baseline(folder, tmp_path / "two.json")
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
-    before, after = measured(folder), measured(tmp_path / "one.json")
-    assert after.board.values.tolist() == before.board.values.tolist()
+    before, after = gate_input(folder), gate_input(tmp_path / "one.json")
+    assert after.scores.values.tolist() == before.scores.values.tolist()
     assert (after.keys, after.definitions) == (before.keys, before.definitions)
     assert (after.judgments, after.policies, after.dataset) == (
         before.judgments,
@@ -90,7 +90,7 @@ def test_a_baseline_is_small_the_same_bytes_and_read_back_to_the_bit(folder, tmp
     save_baseline(tmp_path / "one.json", tmp_path / "again.json")
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "again.json").read_bytes()
     save_baseline(folder, tmp_path / "least.json", run="random")
-    assert measured(tmp_path / "least.json").board.runs == ("random",)
+    assert gate_input(tmp_path / "least.json").scores.runs == ("random",)
     assert (tmp_path / "least.json").stat().st_size < 2_500
     gate = check(folder, baseline=tmp_path / "one.json", run="random")
     assert [row.why for row in gate.rows if row.p] == ["the same on each of 12 queries"] * 3
@@ -98,15 +98,15 @@ def test_a_baseline_is_small_the_same_bytes_and_read_back_to_the_bit(folder, tmp
         save_baseline(folder, tmp_path / "least.json", run="none")
 
 
-def test_a_first_baseline_is_kept_whatever_the_rules_of_the_bench_say(folder, tmp_path, capsys):
+def test_first_baseline_is_written_without_checking_rules(folder, tmp_path, capsys):
     kept = str(tmp_path / "base.json")
     assert steelyard(["gate", str(folder)]) == 1
     assert steelyard(["gate", str(folder), "--save-baseline", kept]) == 0
-    assert "The rules under `gate:` are not checked" in capsys.readouterr().err
-    assert measured(kept).board.runs == ("bm25-okapi", "random")
+    assert "The rules of `gate:` are not checked" in capsys.readouterr().err
+    assert gate_input(kept).scores.runs == ("bm25-okapi", "random")
 
 
-def test_cutoffs_have_rows_of_their_own(tmp_path):
+def test_every_cutoff_has_its_own_row(tmp_path):
     corpus, qrels = {f"d{i}": f"word{i}" for i in range(5)}, {f"q{i}": {f"d{i}": 1} for i in range(5)}
     dataset = sy.Dataset.of(corpus, {f"q{i}": f"word{i}" for i in range(5)}, qrels)
     given = {"dataset": dataset, "retrievers": ["bm25-okapi"], "measures": ["P", "R"], "at": [1, 2]}
@@ -118,25 +118,25 @@ def test_cutoffs_have_rows_of_their_own(tmp_path):
         baseline=tmp_path / "base.json",
     )
     assert [row.passed for row in gate.rows] == [True, False, True]
-    assert measured(tmp_path / "base.json").definitions["P at 2"].startswith("P(")
+    assert gate_input(tmp_path / "base.json").definitions["P at 2"].startswith("P(")
 
 
-def test_failures_of_a_retriever_are_said(folder, tmp_path):
+def test_failed_queries_of_a_retriever_are_reported(folder, tmp_path):
     changed = shutil.copytree(folder, tmp_path / "result")
     record = json.loads((changed / "result.json").read_text())
     record["runs"][1]["errors"] = {"q3": "timed out"}
     record["runs"][1]["queries"] = 11
     (changed / "result.json").write_text(json.dumps(record))
     before = check(folder, baseline=changed, run="random")
-    assert (
-        "Run 'random' of the baseline: it failed on 1 of 12 queries (the first, q3: timed out)."
-        in before.warnings
+    assert "run 'random' of the baseline: it failed on 1 of 12 queries (the first, q3: timed out)" in map(
+        str, before.warnings
     )
     gate = check(changed, "RR >= 0")
     row = next(row for row in gate.rows if row.rule.kind == "failed")
     assert (row.run, row.passed, row.value, row.needed) == ("random", False, 1, "<= 0")
     assert row.why == (
-        "it failed on 1 of 12 queries (the first, q3: timed out); mend it, or allow it: allow_failed=1"
+        "it failed on 1 of 12 queries (the first, q3: timed out); fix the retriever, or allow it: "
+        "allow_failed=1 (--allow-failed 1)"
     )
     assert not gate.passed
     for text in (gate.to_text(), gate.to_markdown(), gate.to_junit(), gate.to_json()):
@@ -153,38 +153,38 @@ def test_failures_of_a_retriever_are_said(folder, tmp_path):
         check(changed, allow_failed=-1)
 
 
-def test_on_the_command_line_failures_do_not_pass_and_flags_are_named(folder, tmp_path, capsys):
+def test_failed_queries_do_not_pass_on_the_command_line(folder, tmp_path, capsys):
     changed = shutil.copytree(folder, tmp_path / "result")
     record = json.loads((changed / "result.json").read_text())
     record["runs"][0]["errors"] = {"q3": "timed out"}
     (changed / "result.json").write_text(json.dumps(record))
     given = ["gate", str(changed), "--run", "bm25-okapi"]
     assert steelyard(given) == 1
-    assert "allow it: --allow-failed 1" in capsys.readouterr().out
+    assert "allow it: allow_failed=1 (--allow-failed 1)" in capsys.readouterr().out
     assert steelyard([*given, "--allow-failed", "1"]) == 0
     capsys.readouterr()
     assert steelyard(["gate", str(changed), "--save-baseline", str(tmp_path / "kept.json")]) == 0
-    assert "Run 'bm25-okapi' is kept as it is: it failed on 1 of" in capsys.readouterr().err
+    assert "Run 'bm25-okapi' is written although it failed on 1 of" in capsys.readouterr().err
 
 
-def test_every_rule_says_where_it_comes_from(folder, tmp_path):
+def test_source_of_every_rule(folder, tmp_path):
     gate = check(folder, "Hit@1 >= 2", baseline=folder)
     sources = {row.rule.text: row.source for row in gate.rows}
     assert sources["Hit@1 >= 2"] == ""
     assert sources["RR >= 0.9"] == "`gate:` in bench.yaml"
-    assert sources["no significant drop in RR"] == "the default, as no rule speaks of the baseline"
-    assert "From `gate:` in bench.yaml: RR >= 0.9." in gate.warnings
+    assert sources["no significant drop in RR"] == "the default, because no rule compares with the baseline"
+    assert "from `gate:` in bench.yaml: RR >= 0.9" in map(str, gate.warnings)
     assert "  random: RR >= 0.9 (from `gate:` in bench.yaml)\n" in gate.to_text()
     assert "  random: Hit@1 >= 2\n" in gate.to_text()
     assert "RR &gt;= 0.9 (from `gate:` in bench.yaml)" in gate.to_junit()
 
 
-def test_a_folder_of_two_benches_is_refused(folder, tmp_path):
+def test_folder_of_two_benches_is_an_error(folder, tmp_path):
     changed = shutil.copytree(folder, tmp_path / "result")
     frame = pl.read_parquet(changed / "scores.parquet")
     frame.with_columns(pl.col("value") * 0.5).write_parquet(changed / "scores.parquet")
     with pytest.raises(
-        InputError, match=r"in result.json and .* in scores.parquet; the folder is half written"
+        InputError, match=r"in result.json and .* in scores.parquet: the folder is incomplete or was changed"
     ):
         check(changed)
     (changed / "scores.parquet").unlink()
@@ -219,7 +219,7 @@ def test_json_of_evaluate_is_a_result_and_a_baseline(tmp_path, capsys):
         )
         == 0
     )
-    with pytest.raises(InputError, match=r"1 of 9 queries is judged otherwise than in the baseline \(q0\)"):
+    with pytest.raises(InputError, match=r"1 of 9 queries has other judgments than in the baseline \(q0\)"):
         check(made, baseline=tmp_path / "good.json")
     made = str(tmp_path / "skip.json")
     assert (
@@ -253,31 +253,31 @@ def test_json_of_evaluate_is_a_result_and_a_baseline(tmp_path, capsys):
     ("text", "why"),
     [
         ("{", "cannot be read as JSON"),
-        ("[]", "holds no JSON object"),
+        ("[]", "is not a JSON object"),
         ("{}", "has no runs"),
         ('{"runs": []}', "has no runs"),
         ('{"runs": [1]}', "has no runs"),
-        ('{"runs": [{"name": "a", "per_query": {}}]}', "holds no value"),
-        ('{"runs": [{"name": "a", "per_query": {"q": 1}}]}', "is not a value for each measure"),
-        ('{"runs": [{"name": "a", "per_query": {"q": [1]}}]}', "is not a value for each measure"),
-        ('{"runs": [{"name": "a", "per_query": {"q": {"AP": "1"}}}]}', "holds '1'; expected a number or null"),
-        ('{"runs": [{"name": "a", "per_query": {"q": {"AP": true}}}]}', "holds True"),
-        ('{"runs": [{"name": "a", "per_query": {"q": {"AP": Infinity}}}]}', "holds inf"),
+        ('{"runs": [{"name": "a", "per_query": {}}]}', "has no value for any query"),
+        ('{"runs": [{"name": "a", "per_query": {"q": 1}}]}', "is not one value per measure"),
+        ('{"runs": [{"name": "a", "per_query": {"q": [1]}}]}', "is not one value per measure"),
+        ('{"runs": [{"name": "a", "per_query": {"q": {"AP": "1"}}}]}', "'1'; expected a number or null"),
+        ('{"runs": [{"name": "a", "per_query": {"q": {"AP": true}}}]}', "True; expected a number or null"),
+        ('{"runs": [{"name": "a", "per_query": {"q": {"AP": Infinity}}}]}', "inf; expected a number or null"),
         ('{"runs": [{"name": "a", "per_query": {"q": {"AP": 1' + "0" * 400 + "}}}]}", "expected a number or null"),
         ("[" * 100_000, "cannot be read as JSON"),
         ('{"dialect": "klingon", "runs": [{"name": "a", "per_query": {"q": {"AP": 1}}}]}', "no dialect 'klingon'"),
     ],
 )  # fmt: skip
-def test_broken_json_is_refused(tmp_path, text, why):
+def test_broken_json_is_an_error(tmp_path, text, why):
     path = tmp_path / "result.json"
     path.write_text(text)
     with pytest.raises(sy.SteelyardError, match=why):
         check(path, "AP > 0")
 
 
-def test_two_runs_of_one_name_and_files_that_are_not_there(tmp_path):
+def test_repeated_run_names_and_missing_files(tmp_path):
     with pytest.raises(InputError, match="two runs are called 'mine'"):
-        check({**told([1]), "runs": told([1])["runs"] * 2}, "AP > 0")
+        check({**made_result([1]), "runs": made_result([1])["runs"] * 2}, "AP > 0")
     with pytest.raises(InputError, match="nowhere does not exist; expected a result folder"):
         check(tmp_path / "nowhere", "AP > 0")
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00\x80")

@@ -1,4 +1,4 @@
-"""Rules as text: what they say, and how a mistake in one is told."""
+"""Rules as text: how they are parsed, and how mistakes are reported."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def test_each_form(text, kind, measure, operator, number, column, value):
         ("no significant change in AP", "has no >="),
     ],
 )
-def test_a_rule_that_cannot_be_understood_says_why_and_how_rules_are_written(text, why):
+def test_error_of_a_wrong_rule_shows_the_reason_and_the_forms(text, why):
     with pytest.raises(InputError, match="cannot be parsed") as error:
         parse_rule(text)
     assert why in str(error.value)
     assert "MEASURE >= baseline - NUMBER" in str(error.value)
 
 
-def test_equal_but_for_rounding_is_equal_and_nan_never_keeps():
+def test_values_equal_up_to_rounding_are_equal_and_nan_never_passes():
     at_least, above, at_most, below = (parse_rule(f"AP {sign} 0.3") for sign in (">=", ">", "<=", "<"))
     nearly = 0.1 + 0.2  # 0.30000000000000004
     assert at_least.kept(nearly - 1e-16, 0.3)
@@ -84,7 +84,7 @@ def test_equal_but_for_rounding_is_equal_and_nan_never_keeps():
 def test_rules_of_a_file(tmp_path):
     path = tmp_path / "rules.txt"
     path.write_text(
-        "# what must hold\n\nnDCG@10 >= 0.40  # the floor\nno significant drop in AP\nAP[tag=#1] >= 0\n"
+        "# quality\n\nnDCG@10 >= 0.40  # lowest value\nno significant drop in AP\nAP[tag=#1] >= 0\n"
     )
     assert [rule.text for rule in read_rules(path)] == [
         "nDCG@10 >= 0.40",
@@ -93,7 +93,7 @@ def test_rules_of_a_file(tmp_path):
     ]
 
 
-def test_a_file_of_rules_tells_every_mistake_with_its_line(tmp_path):
+def test_all_mistakes_of_a_rules_file_are_reported_with_their_lines(tmp_path):
     path = tmp_path / "rules.txt"
     path.write_text("nDCG@10 >= x\nAP >= 0.1\nnothing\n")
     with pytest.raises(InputError) as error:
@@ -108,7 +108,7 @@ def test_a_file_of_rules_tells_every_mistake_with_its_line(tmp_path):
         read_rules(tmp_path / "nowhere.txt")
 
 
-def test_every_rule_once_and_all_mistakes_together():
+def test_rules_are_unique_and_all_mistakes_are_reported():
     assert [rule.text for rule in parse_rules(["AP >= 1", "AP  >= 1", "RR > 0"])] == ["AP >= 1", "RR > 0"]
     with pytest.raises(InputError, match="2 cannot be parsed"):
         parse_rules(["AP", "RR"])

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from steelyard.judging.judgments import Judgments
 
 import steelyard as sy
 from needs import SHARED, needs_shared
 from steelyard.errors import InputError
 from steelyard.judging.agreement import Agreement, agreement
 from steelyard.judging.report import grades_verdict, ranking_verdict
+from steelyard.judgments import Judgments
 from steelyard.statistics.agreement import cohen_kappa
 
 DATA = SHARED / "dl2019"

@@ -20,7 +20,7 @@ VERBS = {
     "gate": "check rules and compare with a baseline; exit code 1 if one fails",
     "fuse": "fuse several runs into one, and tune the fusion",
     "pool": "choose documents to judge",
-    "judge": "judge the documents of a pool on a page in the browser, or by a model",
+    "judge": "judge the documents of a pool, in the browser or by a model",
     "agreement": "compare judges: do they agree, and do they rank runs alike?",
     "evidence": "make qrels for chunks from evidence: spans, facts, pages",
     "explain": "show the exact definition of a measure in a dialect",

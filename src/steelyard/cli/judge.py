@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from steelyard.cli.arguments import Argument, Option, UsageError
-from steelyard.cli.output import print_message
+from steelyard.cli.output import print_message, print_messages
 
 if TYPE_CHECKING:
     from steelyard.datasets import Dataset
@@ -48,13 +48,15 @@ def judge(
 
     Examples:
 
-    steelyard judge pool.jsonl --dataset data -o judgments.jsonl --judge ann
+      steelyard judge pool.jsonl --dataset data -o judgments.jsonl --judge ann
 
-    steelyard judge pool.jsonl --dataset data --judges ann,bob --judge bob --html for-bob.html
+      steelyard judge pool.jsonl --dataset data --judges ann,bob --judge bob \\
+          --html for-bob.html
 
-    The page is served on 127.0.0.1 until Ctrl-C. Every judgment is in the file before the next document is shown.
-    With --html the judgments are kept in the browser and exported as a judgments file; without --judge the page
-    asks for the name.
+    The page is served on 127.0.0.1 until Ctrl-C. Every judgment is written to the
+    file before the next document is shown. With --html the judgments are kept in
+    the browser and exported as a judgments file; without --judge the page asks for
+    the name.
     """
     from steelyard.datasets import Dataset
     from steelyard.judging.pool import Pool
@@ -120,8 +122,7 @@ def _serve(
     from steelyard.judging.server import JudgingServer, serve
 
     def ready(server: JudgingServer) -> None:
-        for note in server.session.judgments.notes:
-            print_message(str(note))
+        print_messages(map(str, server.session.judgments.notes))
         print_message(f"{server.session.summary()} Judge at {server.address}")
         print_message(f"Judgments are saved in {output}. Ctrl-C stops.")
         if browse:

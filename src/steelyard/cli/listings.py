@@ -57,7 +57,7 @@ def _rows(found: Explanation) -> list[list[Cell]]:
 
 
 def measures(format: TableFormat = Format.table, output: Output = None) -> None:
-    """List the measures: name, description, parameters with their defaults, other names.
+    """List the measures: name, description, parameters with defaults, other names.
 
     Example:
 

@@ -58,7 +58,7 @@ def reconcile(
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:
-    """Show the value of a metric in each dialect, and the clause that makes them differ.
+    """Show the value of a metric in each dialect, and why they differ.
 
     Examples:
 

@@ -68,7 +68,7 @@ class ListComparison:
 
     @property
     def verdict(self) -> str:
-        """What can be said without qrels."""
+        """What is known without qrels."""
         compared = [pair for pair in self.tested if pair.queries]
         if not compared:
             return NO_QRELS

@@ -18,10 +18,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "checks": ("validate_dataset",),
-        "corpus": (
-            "Corpus",
-            "Queries",
-        ),
+        "corpus": ("Corpus", "Queries"),
         "dataset": ("Dataset",),
         "duplicates": ("near_duplicates",),
         "findings": ("Finding",),

@@ -21,13 +21,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "evidence": ("Evidence",),
         "facts": ("text_hash",),
         "files": ("read_chunks",),
-        "rollup": (
-            "RollUp",
-            "roll_up",
-        ),
-        "spans": (
-            "SpanScores",
-            "span_scores",
-        ),
+        "rollup": ("RollUp", "roll_up"),
+        "spans": ("SpanScores", "span_scores"),
     },
 )

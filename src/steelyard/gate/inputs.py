@@ -311,10 +311,15 @@ def _value(value: Any, where: str, run: str, query: str) -> float:
 
 def _from_folder(path: Path, name: str) -> GateInput:
     """The recorded values of a result folder; nothing is evaluated again."""
-    from steelyard.bench.folder import read_frame, read_qrels, read_queries, read_record
+    from steelyard.bench.folder import pool_command, read_frame, read_qrels, read_queries, read_record
 
     record = read_record(path)
     settings = record["settings"]
+    if record["comparison"] is None:
+        raise InputError(
+            f"{path}: the dataset of this bench has no qrels, so there are no values to check. Add qrels "
+            f"(`{pool_command(path)}` selects documents to judge) and run the bench again."
+        )
     frame = read_frame(path / "scores.parquet")
     if frame is None or not {"run", "query_id", "measure", "value"} <= set(frame.columns):
         raise InputError(

@@ -96,7 +96,7 @@ class SparkScores:
             notes.insert(0, unknown_documents_note(tally.retrieved, tally.known))
         below = Levels.of(self.measures, self.plan.options.rel).note(counts["below_rel"], tally.lowest_grade)
         notes += [below] if below else []
-        notes += [*out_of_reach(tally.longest, self.measures), *tally.held.notes(self.measures)]
+        notes += [*out_of_reach(tally.longest, self.measures), *tally.traits.notes(self.measures)]
         return Coverage(**counts, policies=self.plan.options, notes=tuple(notes))
 
     def to_scores(self) -> Scores:

@@ -35,7 +35,7 @@ SHOWN_DOCUMENTS = 100
 class Tally:
     """Counts and examples of some queries. The tallies of two sets of queries add up to that of both.
 
-    counts: the counts of Coverage. longest: the length of the longest list. held: the contents of the qrels that
+    counts: the counts of Coverage. longest: the length of the longest list. traits: the properties of the qrels that
     measures need. lowest_grade: the lowest grade above 0. missing: the first queries that are not in the run.
     judged: the first judged queries. run_only: the first queries that only the run has. retrieved, known:
     retrieved and judged documents of queries without a judged document in their list. repeated: the first query
@@ -45,7 +45,7 @@ class Tally:
 
     counts: dict[str, int] = field(default_factory=dict)
     longest: int = 0
-    held: QrelsTraits = field(default_factory=QrelsTraits)
+    traits: QrelsTraits = field(default_factory=QrelsTraits)
     lowest_grade: float = math.inf
     faults: dict[Kind, Fault] = field(default_factory=dict)
     missing: list[tuple[int, str]] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Tally:
         return Tally(
             counts=counts,
             longest=max(self.longest, other.longest),
-            held=self.held + other.held,
+            traits=self.traits + other.traits,
             lowest_grade=min(self.lowest_grade, other.lowest_grade),
             faults=faults,
             missing=sorted([*self.missing, *other.missing])[:SHOWN_PROBLEMS],
@@ -88,7 +88,7 @@ class Tally:
         return cls(
             counts=read["counts"],
             longest=read["longest"],
-            held=QrelsTraits(**read["held"]),
+            traits=QrelsTraits(**read["traits"]),
             lowest_grade=read["lowest_grade"],
             faults={Kind(int(kind)): Fault(**fault) for kind, fault in read["faults"].items()},
             missing=[(place, query) for place, query in read["missing"]],
@@ -156,7 +156,7 @@ def evaluate_rows(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
         Tally(
             counts=coverage.counts(),
             longest=int(a.retrieved.max(initial=0)),
-            held=QrelsTraits.of(a, task.measures),
+            traits=QrelsTraits.of(a, task.measures),
             lowest_grade=lowest_positive_grade(a),
             missing=list(compress(queries_at, (~a.answered).tolist()))[:SHOWN_PROBLEMS],
             judged=queries_at[:SHOWN_QUERIES],
