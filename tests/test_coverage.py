@@ -107,6 +107,6 @@ def test_qrels_count_relevant_documents_as_measures_do(tmp_path):
     qrels = sy.Qrels({"q1": {"a": 0.5, "b": 1}, "q2": {"c": 0.25}})
     assert repr(qrels).endswith("1 relevant, 2 graded above 0 but below 1 (relevant with rel=0.25)")
     qrels.write(tmp_path / "qrels.json")
-    told = str(validate_file(tmp_path / "qrels.json", kind="qrels"))
-    assert "1 query with grades above 0, but all below 1: not relevant without rel (as q2)" in told
-    assert "without a relevant document" not in told
+    text = str(validate_file(tmp_path / "qrels.json", kind="qrels"))
+    assert "1 query with grades above 0, but all below 1: not relevant without rel (as q2)" in text
+    assert "without a relevant document" not in text

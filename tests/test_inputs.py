@@ -128,7 +128,7 @@ def test_the_name_of_an_output_file_chooses_the_format(files, tmp_path, capsys):
     """-o x.json is JSON and -o x.csv a whole table, whichever verb writes it."""
     for arguments in (["validate", files[0]], ["explain", "AP"], ["measures"], ["dialects"], ["retrievers", "random"],
                       ["reconcile", files[0], files[1], "-m", "AP", "--dialects", "ranx,autorag"]):  # fmt: skip
-        target = tmp_path / "told.json"
+        target = tmp_path / "explained.json"
         assert cli([*arguments, "-o", str(target)]) == 0
         assert json.loads(target.read_text())
     assert cli(["measures", "-o", str(tmp_path / "all.csv")]) == 0

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from steelyard.gate.check import check as gate
     from steelyard.gate.result import GateResult
     from steelyard.io import convert, formats
+    from steelyard.judging.agreement import Agreement, agreement
+    from steelyard.judging.model import judge
+    from steelyard.judging.pool import Pool, pool
+    from steelyard.judging.sampling import sampled_scores
+    from steelyard.judgments import Judgments
     from steelyard.measures import listing as measures
     from steelyard.measures.grammar import Measure, parse
     from steelyard.notes import Note
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from steelyard.scores import Scores
 
 __all__ = [
+    "Agreement",
     "Bench",
     "BenchResult",
     "Comparison",
@@ -56,12 +62,14 @@ __all__ = [
     "GateResult",
     "Identification",
     "InputError",
+    "Judgments",
     "ListComparison",
     "Measure",
     "MeasureError",
     "Note",
     "PackageError",
     "PolicyError",
+    "Pool",
     "Qrels",
     "Queries",
     "Reconciliation",
@@ -74,6 +82,7 @@ __all__ = [
     "SteelyardError",
     "Tuned",
     "__version__",
+    "agreement",
     "bench",
     "compare",
     "compare_scores",
@@ -85,11 +94,14 @@ __all__ = [
     "fuse",
     "gate",
     "identify",
+    "judge",
     "load_result",
     "measures",
     "parse",
+    "pool",
     "reconcile",
     "retrievers",
+    "sampled_scores",
     "save_baseline",
     "tune",
 ]
@@ -118,6 +130,11 @@ __getattr__, __dir__, _ = lazy_names(
         "gate.baseline": ("save_baseline",),
         "gate.result": ("GateResult",),
         "io": ("convert", "formats"),
+        "judging.agreement": ("Agreement", "agreement"),
+        "judging.model": ("judge",),
+        "judging.pool": ("Pool", "pool"),
+        "judging.sampling": ("sampled_scores",),
+        "judgments": ("Judgments",),
         "measures.grammar": ("Measure", "parse"),
         "notes": ("Note",),
         "qrels": ("Qrels",),

@@ -1,4 +1,4 @@
-"""What can go wrong, said so that a user can mend it.
+"""Errors: every mistake of a user is a SteelyardError whose message states how to fix it.
 
 Every error a user can cause is a `SteelyardError`: its text says what was wrong, where,
 what was expected and what to do. The command line prints it and exits with 2.
@@ -11,7 +11,7 @@ from os import PathLike
 
 
 class SteelyardError(Exception):
-    """A mistake in what the user gave: the message says how to mend it."""
+    """A mistake in the input: the message states how to fix it."""
 
 
 class InputError(SteelyardError):

@@ -62,8 +62,8 @@ OURS = {
 
 NUMBERS = [
     (tool, metric, case, value)
-    for tool, told in TOOLS.items()
-    for metric, values in told["values"].items()
+    for tool, known in TOOLS.items()
+    for metric, values in known["values"].items()
     for case, value in values.items()
 ]
 
@@ -446,8 +446,8 @@ def test_the_leaderboard_cuts_recall_precision_and_f1_alone(k):
 
 NAMES = [
     (name, pattern)
-    for name, told in dialects().items()
-    for pattern in told.names
+    for name, known in dialects().items()
+    for pattern in known.names
     if not name.startswith("trec_eval")
 ]
 

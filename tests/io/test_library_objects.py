@@ -36,8 +36,8 @@ def test_named_tuples_are_records():
 
 
 def test_an_iterator_is_read_once_also_where_nothing_is_judged():
-    told = str(sy.evaluate(QRELS, iter([ScoredDoc("q1", "A", 1.0)]), "AP").coverage)
-    assert "the run has 'A'" in told
+    text = str(sy.evaluate(QRELS, iter([ScoredDoc("q1", "A", 1.0)]), "AP").coverage)
+    assert "the run has 'A'" in text
 
 
 def test_tuples_without_known_names_are_refused():

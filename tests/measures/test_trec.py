@@ -229,10 +229,10 @@ class TestDialect:
         assert len(scores.means) == 3 + 11
 
     def test_every_name_of_every_set_has_a_meaning(self, version: str) -> None:
-        spoken = dialect(version)
-        for listed in spoken.sets.values():
+        dialect_ = dialect(version)
+        for listed in dialect_.sets.values():
             for name in listed:
-                assert str(spoken.measure(name))
+                assert str(dialect_.measure(name))
 
 
 def judged_runs(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:

@@ -71,8 +71,8 @@ def test_every_measure(spark, targets):
 def dialect_groups() -> list[list[str]]:
     """The dialects, grouped by their policies: one evaluation covers a group."""
     groups: dict[str, list[str]] = {}
-    for name, spoken in dialects().items():
-        groups.setdefault(str(resolve(spoken.policies, {})), []).append(name)
+    for name, dialect_ in dialects().items():
+        groups.setdefault(str(resolve(dialect_.policies, {})), []).append(name)
     return list(groups.values())
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import getpass
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from steelyard.cli.arguments import Argument, Option, UsageError
-from steelyard.cli.output import print_message, print_messages
+from steelyard.cli.output import print_message, print_messages, progress_bar
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.datasets import Dataset
+    from steelyard.judging.model import ModelJudge
     from steelyard.judging.pool import Pool
 
 
@@ -43,8 +46,30 @@ def judge(
     port: Annotated[int, Option("The port on 127.0.0.1; 0 is any free one.", "N")] = 0,
     seed: Annotated[int, Option("For the order of the documents and the split among judges.", "N")] = 0,
     no_open: Annotated[bool, Option("Do not open the browser.")] = False,
+    endpoint: Annotated[
+        str | None, Option("Let a model judge: the address of a chat-completions endpoint.", "URL")
+    ] = None,
+    model: Annotated[str | None, Option("--endpoint: the name of the model.", "NAME")] = None,
+    prompt: Annotated[
+        str, Option("--endpoint: graded, binary, or a file with {query} and {document}.", "NAME|FILE")
+    ] = "graded",
+    api_key_env: Annotated[
+        str, Option("--endpoint: the environment variable with the API key.", "NAME")
+    ] = "OPENAI_API_KEY",
+    cache: Annotated[Path, Option("--endpoint: every answer; nothing is asked twice.", "FILE")] = Path(
+        "judge.sqlite"
+    ),
+    max_requests: Annotated[int | None, Option("--endpoint: stop before more requests.", "N")] = None,
+    max_tokens: Annotated[int | None, Option("--endpoint: stop before more tokens.", "N")] = None,
+    concurrency: Annotated[int, Option("--endpoint: requests at a time.", "N")] = 4,
+    repeat: Annotated[
+        int, Option("--endpoint: ask every question this often, to see if the model agrees with itself.", "N")
+    ] = 1,
+    deadline: Annotated[float, Option("--endpoint: seconds that a request may take.", "S")] = 120.0,
+    plan: Annotated[bool, Option("--endpoint: print what it would take, and ask nothing.")] = False,
 ) -> None:
-    """Judge the documents of a pool in the browser, one at a time, in blind order.
+    """Judge the documents of a pool in the browser, one at a time, in blind order;
+    or by a language model.
 
     Examples:
 
@@ -52,6 +77,9 @@ def judge(
 
       steelyard judge pool.jsonl --dataset data --judges ann,bob --judge bob \\
           --html for-bob.html
+
+      steelyard judge pool.jsonl --dataset data -o gpt.jsonl --model llama3 \\
+          --endpoint http://127.0.0.1:11434/v1 --max-requests 500
 
     The page is served on 127.0.0.1 until Ctrl-C. Every judgment is written to the
     file before the next document is shown. With --html the judgments are kept in
@@ -61,6 +89,23 @@ def judge(
     from steelyard.datasets import Dataset
     from steelyard.judging.pool import Pool
 
+    if endpoint is not None:
+        if model is None:
+            raise UsageError("--endpoint needs --model, the name of the model.")
+        from steelyard.judging.chat import Endpoint
+        from steelyard.judging.model import ModelJudge
+
+        made = ModelJudge(
+            Endpoint(endpoint, model, os.environ.get(api_key_env, ""), deadline),
+            prompt,
+            name=judge,
+            cache=cache,
+            max_requests=max_requests,
+            max_tokens=max_tokens,
+            concurrency=concurrency,
+            repeat=repeat,
+        )
+        return _judge_by_model(made, Pool.read(pool), Dataset.read(dataset, judged=False), output, plan)
     names = None if judges is None else [name.strip() for name in judges.split(",")]
     share = share_of(overlap)
     if names is not None and judge is None:
@@ -86,6 +131,30 @@ def share_of(text: str) -> float:
     if not 0 <= share <= 1:
         raise UsageError(f"--overlap is {text!r}; expected a share, as in 10% or 0.1.")
     return share
+
+
+def _judge_by_model(made: ModelJudge, pool: Pool, dataset: Dataset, output: Path, plan: bool) -> None:
+    """Ask the model what is not answered yet, and report what it took."""
+    from steelyard.judging.model import open_judgments
+
+    tasks = made.tasks(pool, dataset)
+    print_message(f"{made.plan(tasks)}.")
+    if plan:
+        return
+    judgments = open_judgments(output)
+    print_messages(f"{each}." for each in judgments.notes)
+    with progress_bar() as progress:
+        stopped = made.run(
+            tasks, judgments, lambda done, total, tokens: progress(f"judging, {tokens:,} tokens", done, total)
+        )
+    none = sum(line.grade is None for line in judgments.current)
+    print_message(
+        f"{counted(len(judgments), 'judgment')} in {output}, {none:,} of them without a grade; "
+        f"{counted(made.requests, 'request')}, {made.tokens:,} tokens."
+    )
+    if stopped is not None:
+        print_message(f"Stopped: {stopped}. Run the command again to continue.")
+    print_message("These are the labels of a model: `steelyard agreement` compares them with human ones.")
 
 
 def _write(
