@@ -435,3 +435,13 @@ def test_runs_from_iterators_are_kept(qrels):
     result = sy.compare(qrels, {"once": iter(rows), "listed": rows}, ["RR"])
     assert len(result.source.run("once")) == len(qrels)
     assert result.coverage["once"] == result.coverage["listed"]
+
+
+def test_measures_that_need_whole_lists_have_no_condensed_difference():
+    qrels = {f"q{number}": {"a": 1, "b": 0} for number in range(20)}
+    texts = {doc: f"some words about {doc}" for doc in "abcde"}
+    lists = {"good": ["a", "c", "b"], "poor": ["c", "b", "d", "a"]}
+    runs = {name: sy.Run(dict.fromkeys(qrels, order), texts=texts) for name, order in lists.items()}
+    budget, rr = sy.compare(qrels, runs, ["R(budget=12)@3", "RR"]).tested_pairs
+    assert (budget.condensed, budget.imputed, budget.unjudged) == (None, None, 40)
+    assert rr.condensed == 0.5

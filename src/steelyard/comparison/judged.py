@@ -9,7 +9,7 @@ were made from the run that the difference favours (`provenance`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -25,6 +25,7 @@ from steelyard.comparison.provenance import Edge, find_edge
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.comparison.unjudged import DRAWS, PairedLists, combined_test, draw_grades, pooled
+from steelyard.errors import MeasureError
 from steelyard.measures.bounds import judged_share, rank_cutoff
 from steelyard.measures.compute import values
 from steelyard.measures.gradings import ABSENT, graded, is_fixed
@@ -130,28 +131,34 @@ class JudgedDocuments:
         if share_run is None or share_base is None or min(share_run, share_base) >= 1.0 or not whole:
             return Conventions(share_run, share_base)
         a, b = self.alignments[run], self.alignments[baseline]
-        condensed = combined_test((self._values(parts, a, True) - self._values(parts, b, True))[None, kept])
+        condensed, condensed_p = _if_computable(lambda: self._condensed(parts, a, b, kept))
         lists = self._lists_of(run, baseline)
         if lists is None:
-            return Conventions(share_run, share_base, condensed=condensed.difference, condensed_p=condensed.p)
+            return Conventions(share_run, share_base, condensed=condensed, condensed_p=condensed_p)
         depth = self._depth(parts)
-        imputed = self._imputed(parts, a, b, lists, depth, kept)
-        low, high = self._bounds(parts, a, b, lists, kept)
+        imputed, imputed_p = _if_computable(lambda: self._imputed(parts, a, b, lists, depth, kept))
+        low, high = _if_computable(lambda: self._bounds(parts, a, b, lists, kept))
         return Conventions(
             judged_run=share_run,
             judged_baseline=share_base,
             bound_low=low,
             bound_high=high,
-            condensed=condensed.difference,
-            condensed_p=condensed.p,
-            imputed=None if imputed is None else imputed[0],
-            imputed_p=None if imputed is None else imputed[1],
+            condensed=condensed,
+            condensed_p=condensed_p,
+            imputed=imputed,
+            imputed_p=imputed_p,
             unjudged=int(np.sum(lists.pair.unjudged & lists.pair.within(depth))),
         )
 
-    def _values(self, parts: Sequence[Part], a: Alignment, condensed: bool = False) -> Floats:
-        a = a.without_unjudged() if condensed and not a.judged_only else a
-        return _combined(parts, [values(part.measure, a) for part in parts])
+    def _condensed(
+        self, parts: Sequence[Part], a: Alignment, b: Alignment, kept: Bools
+    ) -> tuple[float, float]:
+        """The difference and the p-value with condensed lists."""
+        run, baseline = (
+            _combined(parts, [values(part.measure, _judged_only(x)) for part in parts]) for x in (a, b)
+        )
+        test = combined_test((run - baseline)[None, kept])
+        return test.difference, test.p
 
     def _depth(self, parts: Sequence[Part]) -> int:
         cutoffs = [rank_cutoff(part.measure) or MOST_RANKS for part in parts if not is_fixed(part.measure)]
@@ -274,6 +281,20 @@ def _graded_values(
     measure: Measure, a: Alignment, every: Ints, query: Ints, rank: Ints, grade: Floats
 ) -> Floats:
     return values(measure, a if is_fixed(measure) else graded(a, every, query, rank, grade))
+
+
+def _if_computable(
+    compute: Callable[[], tuple[float | None, float | None] | None],
+) -> tuple[float | None, float | None]:
+    """The two values; None for both where a measure needs more of the documents than their grades (a budget)."""
+    try:
+        return compute() or (None, None)
+    except MeasureError:
+        return None, None
+
+
+def _judged_only(a: Alignment) -> Alignment:
+    return a if a.judged_only else a.without_unjudged()
 
 
 def _combined(parts: Sequence[Part], found: Sequence[Floats]) -> Floats:
