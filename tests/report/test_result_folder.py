@@ -12,6 +12,7 @@ from needs import import_peer
 from steelyard.bench import load_result
 from steelyard.cli import run as command
 from steelyard.errors import InputError
+from steelyard.notes import sentence
 
 import_peer("altair")
 
@@ -77,7 +78,7 @@ def folder(made, tmp_path):
 def test_the_comparison_is_read_back(made):
     again = load_result(made.folder)
     assert again.comparison.to_dict() == made.comparison.to_dict()
-    assert again.absent == ()
+    assert again.notes == ()
     assert list(again.runs) == ["a/b", "a_b", "far"], "two names that make one file name stay apart"
     assert again.queries == {query: row["text"] for query, row in QUERIES.items()}
     assert again.documents["d3"] == ("Title 3", "alpha text number 3")
@@ -85,9 +86,8 @@ def test_the_comparison_is_read_back(made):
 
 def test_results_show_their_comparison_and_folder(made):
     read = load_result(made.folder)
-    assert repr(made) == "\n".join(
-        [repr(made.comparison), *made.remarks(), f"The result is in {made.folder}."]
-    )
+    notes = map(sentence, made.notes)
+    assert repr(made) == "\n".join([repr(made.comparison), *notes, f"The result is in {made.folder}."])
     assert repr(read) == f"{read.comparison!r}\nRead from {made.folder}."
     assert made._repr_html_() == read._repr_html_() == made.comparison.to_html()
 
@@ -115,7 +115,7 @@ def test_the_command_writes_the_page_and_the_charts(made, tmp_path, capsys):
     page, charts = tmp_path / "page.html", tmp_path / "charts"
     assert command(["report", str(made.folder), "-o", str(page), "--charts", str(charts)]) == 0
     assert page.read_text().startswith("<!doctype html>")
-    assert "is the page" in capsys.readouterr().err
+    assert "The report page is" in capsys.readouterr().err
     names = {path.name for path in charts.iterdir()}
     assert {"means.png", "means.svg", "cutoffs.png", "p-values.svg", "agreement.png", "slices.svg"} <= names
     assert (charts / "means.png").read_bytes().startswith(b"\x89PNG")
@@ -130,11 +130,11 @@ def test_a_path_to_the_record_is_accepted(made):
     ("name", "said"),
     [
         ("result.json", "stopped before the end. Run the bench again"),
-        ("qrels.parquet", "no qrels.parquet; the folder is half written"),
-        ("runs/far.parquet", "half written: 1 of its 3 runs"),
+        ("qrels.parquet", "has no qrels.parquet: the folder is incomplete"),
+        ("runs/far.parquet", "is incomplete: 1 of its 3 runs is missing"),
     ],
 )
-def test_a_half_written_folder_is_refused(folder, capsys, name, said):
+def test_an_incomplete_folder_is_refused(folder, capsys, name, said):
     (folder / name).unlink()
     assert command(["report", str(folder), "-o", str(folder / "new.html")]) == 2
     assert said in capsys.readouterr().err
@@ -173,7 +173,7 @@ def test_without_texts_the_page_states_what_is_absent(folder):
     record["settings"]["by"] = None
     (folder / "result.json").write_text(json.dumps(record))
     read = load_result(folder)
-    assert len(read.absent) == 2
+    assert len(read.notes) == 2
     read.to_html(folder / "new.html")
     page = (folder / "new.html").read_text()
     assert "no readable documents.parquet: documents are shown by their ids" in page
@@ -184,7 +184,7 @@ def test_without_texts_the_page_states_what_is_absent(folder):
 def test_without_its_column_a_result_has_no_slices(folder):
     (folder / "queries.parquet").unlink()
     read = load_result(folder)
-    assert any("'kind' is not in the folder" in line for line in read.absent)
+    assert any("'kind' of the queries is not in the folder" in str(note) for note in read.notes)
     assert read.comparison.slices == ()
 
 
@@ -192,7 +192,7 @@ def test_numbers_that_changed_are_reported(folder):
     record = json.loads((folder / "result.json").read_text())
     record["comparison"]["leaderboard"][0]["RR"] += 0.1
     (folder / "result.json").write_text(json.dumps(record))
-    assert any("1 mean differs" in line and "RR of" in line for line in load_result(folder).absent)
+    assert any("1 mean differs" in str(note) and "RR of" in str(note) for note in load_result(folder).notes)
 
 
 def test_errors_and_empty_lists_are_in_the_page(made):
