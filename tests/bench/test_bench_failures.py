@@ -126,7 +126,7 @@ def test_a_query_that_takes_too_long_is_given_up(folder):
     entry = {"python": {"target": "failing_engine:hangs", "timeout": 0.2, "name": "hangs"}}
     result = benched(folder, entry, warmup=0)
     assert list(result.rows[0].errors) == ["q2"]
-    assert "hangs: no answer within 0.2 s" in result.rows[0].errors["q2"]
+    assert "hangs: no result within 0.2 s" in result.rows[0].errors["q2"]
     assert result.comparison.leaderboard["RR"].to_list() == [0.75]
 
 
