@@ -187,16 +187,10 @@ def test_all_problems_of_a_config_are_reported_with_their_lines(tmp_path):
     report = str(caught.value)
     for part in (
         "line 1: there is no dataset 'demoo'. Did you mean demo",
-<<<<<<< HEAD
         "line 2: unknown key 'dept'. Did you mean depth",
-        "line 4: bm25-okapi: no setting 'k2'",
-        "line 5: no retriever 'bm25-okapy'. Did you mean bm25-okapi",
-=======
-        "line 2: there is no key 'dept'. Did you mean depth",
         "line 4: bm25-okapi: unknown setting 'k2'",
         "line 5: unknown retriever 'bm25-okapy'; expected one of ",
         "Did you mean bm25-okapi",
->>>>>>> s5
         "line 6: 7 is not a retriever",
         "line 7: there is no run file",
         "line 8: there is no measure 'nDGC'. Did you mean nDCG",
