@@ -127,7 +127,7 @@ def test_query_with_a_timeout_fails(folder):
     entry = {"python": {"target": "failing_engine:hangs", "timeout": 0.2, "name": "hangs"}}
     result = benched(folder, entry, warmup=0)
     assert list(result.rows[0].errors) == ["q2"]
-    assert "hangs: no answer within 0.2 s" in result.rows[0].errors["q2"]
+    assert "hangs: no result within 0.2 s" in result.rows[0].errors["q2"]
     assert result.comparison.leaderboard["RR"].to_list() == [0.75]
 
 
