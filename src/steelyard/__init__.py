@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from steelyard.fusion.fuse import fuse
     from steelyard.fusion.tune import Tuned, tune
     from steelyard.gate.baseline import save_baseline
-    from steelyard.gate.check import check as gate
+    from steelyard.gate.checking import check as gate
     from steelyard.gate.result import GateResult
     from steelyard.io import convert, formats
     from steelyard.judging.agreement import Agreement, agreement

@@ -12,11 +12,11 @@ import pytest
 import scipy.special
 from gate_inputs import pair
 
-import steelyard.gate.check
+import steelyard.gate.checking
 
 pytest_plugins = "pytester"
 
-LOADED = (scipy.special, steelyard.gate.check)
+LOADED = (scipy.special, steelyard.gate.checking)
 """Imported before pytester records the loaded modules; otherwise it would unload them after every test."""
 
 QUICK = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:hypothesispytest")

@@ -265,7 +265,7 @@ def test_json_of_evaluate_is_a_result_and_a_baseline(tmp_path, capsys):
         ('{"runs": [{"name": "a", "per_query": {"q": {"AP": Infinity}}}]}', "inf; expected a number or null"),
         ('{"runs": [{"name": "a", "per_query": {"q": {"AP": 1' + "0" * 400 + "}}}]}", "expected a number or null"),
         ("[" * 100_000, "cannot be read as JSON"),
-        ('{"dialect": "klingon", "runs": [{"name": "a", "per_query": {"q": {"AP": 1}}}]}', "no dialect 'klingon'"),
+        ('{"dialect": "klingon", "runs": [{"name": "a", "per_query": {"q": {"AP": 1}}}]}', "unknown dialect 'klingon'"),
     ],
 )  # fmt: skip
 def test_broken_json_is_an_error(tmp_path, text, why):

@@ -10,11 +10,10 @@ from steelyard.bench.config import write_starter
 from steelyard.bench.result import BenchResult
 from steelyard.bench.runner import bench as run_bench
 from steelyard.cli.arguments import RESULT_FOLDER, Argument, Fresh, Option, TableFormat
-from steelyard.cli.compare import print_lists
+from steelyard.cli.compare import print_comparison, print_lists
 from steelyard.cli.output import (
     Format,
     bench_progress,
-    print_comparison,
     print_message,
     print_messages,
     print_tables,

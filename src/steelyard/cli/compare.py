@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -25,8 +25,9 @@ from steelyard.cli.output import (
     Format,
     emit_tables,
     format_for,
-    print_comparison,
     print_message,
+    print_messages,
+    print_tables,
     with_progress,
     write,
 )
@@ -34,12 +35,15 @@ from steelyard.cli.report import page_line
 from steelyard.comparison.compare import compare as compare_runs
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.lists import ListComparison
+from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import TableOptions
 from steelyard.comparison.slices import column_values
 from steelyard.datasets.reading import dataset_named, queries_beside
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
 from steelyard.io.files import distinct_names
+from steelyard.report.comparison import comparison_tables
+from steelyard.report.rows import is_long, movers_lines, remarks
 from steelyard.run import Run
 
 
@@ -208,6 +212,39 @@ def compare(
     if report is not None:
         result.to_html(report, known)
         print_message(page_line(report, None))
+
+
+def print_comparison(
+    result: Comparison,
+    format: Format,
+    output: Path | None,
+    movers: int = 0,
+    texts: Mapping[str, object] | None = None,
+) -> None:
+    """Print a comparison: tables to stdout or a file, the verdict and the notes to stderr."""
+    format = format_for(format, output)
+    if format is Format.json:
+        write(result.to_json(movers), output)
+    elif format is Format.markdown:
+        write(result.to_markdown(movers, texts), output)
+    elif format is Format.latex:
+        write(result.to_latex(movers, texts), output)
+        print_message(result.verdict)
+    elif format is Format.csv:
+        write(result.to_csv(), output)
+        print_messages([result.verdict, *remarks(result, tables=False)])
+        if result.plan.baseline is None and result.tested_pairs:
+            print_message(
+                "The tests of all pairs are in the JSON; with --baseline NAME, the differences from it are columns here."
+            )
+    elif output is not None:
+        write(result.to_text(movers, texts), output)
+    else:
+        print_message(result.verdict)
+        print_tables(comparison_tables(result))
+        print_messages(remarks(result, short=is_long(result)))
+        if movers:
+            print("\n" + "\n".join(movers_lines(result, movers, texts)))
 
 
 def print_lists(lists: ListComparison, format: Format, output: Path | None) -> None:

@@ -10,7 +10,7 @@ from steelyard.cli.output import Format, emit, format_for, print_message, print_
 from steelyard.comparison.rules import Rule, read_rules
 from steelyard.errors import SteelyardError
 from steelyard.gate.baseline import save_baseline as write_baseline
-from steelyard.gate.check import check
+from steelyard.gate.checking import check
 from steelyard.gate.inputs import GateInput, gate_input
 from steelyard.gate.result import GateResult
 from steelyard.gate.writers import junit_error, markdown_error

@@ -6,16 +6,13 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from steelyard.comparison.result import Comparison
-from steelyard.report.comparison import comparison_tables
-from steelyard.report.rows import is_long, movers_lines, remarks
 from steelyard.report.tables import Table, comma_separated, fitted, latex, markdown, plain
 
 Item = TypeVar("Item")
@@ -122,39 +119,6 @@ def _print_to_terminal(tables: Sequence[Table]) -> None:
         if part.note:
             console.print(Text(part.note))
     console.print()
-
-
-def print_comparison(
-    result: Comparison,
-    format: Format,
-    output: Path | None,
-    movers: int = 0,
-    texts: Mapping[str, object] | None = None,
-) -> None:
-    """Print a comparison: tables to stdout or a file, the verdict and the notes to stderr."""
-    format = format_for(format, output)
-    if format is Format.json:
-        write(result.to_json(movers), output)
-    elif format is Format.markdown:
-        write(result.to_markdown(movers, texts), output)
-    elif format is Format.latex:
-        write(result.to_latex(movers, texts), output)
-        print_message(result.verdict)
-    elif format is Format.csv:
-        write(result.to_csv(), output)
-        print_messages([result.verdict, *remarks(result, tables=False)])
-        if result.plan.baseline is None and result.tested_pairs:
-            print_message(
-                "The tests of all pairs are in the JSON; with --baseline NAME, the differences from it are columns here."
-            )
-    elif output is not None:
-        write(result.to_text(movers, texts), output)
-    else:
-        print_message(result.verdict)
-        print_tables(comparison_tables(result))
-        print_messages(remarks(result, short=is_long(result)))
-        if movers:
-            print("\n" + "\n".join(movers_lines(result, movers, texts)))
 
 
 # Progress

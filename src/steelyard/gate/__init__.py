@@ -11,11 +11,11 @@ from steelyard.lazy import lazy_names, make_callable
 
 if TYPE_CHECKING:
     from steelyard.gate.baseline import save_baseline as save_baseline
-    from steelyard.gate.check import check as check
+    from steelyard.gate.checking import check as check
     from steelyard.gate.result import GateResult as GateResult
     from steelyard.gate.result import Row as Row
 
 __getattr__, __dir__, __all__ = lazy_names(
-    __name__, {"baseline": ("save_baseline",), "check": ("check",), "result": ("GateResult", "Row")}
+    __name__, {"baseline": ("save_baseline",), "checking": ("check",), "result": ("GateResult", "Row")}
 )
-make_callable(__name__, "steelyard.gate.check:check")
+make_callable(__name__, "steelyard.gate.checking:check")

@@ -35,7 +35,7 @@ def steelyard_gate(pytestconfig: pytest.Config) -> Callable[..., GateResult]:
     def gate(result: Any, rules: Any = (), *, baseline: Any = None, **options: Any) -> GateResult:
         __tracebackhide__ = True
         from steelyard.errors import SteelyardError
-        from steelyard.gate.check import check
+        from steelyard.gate.checking import check
 
         try:
             checked = check(located(result), rules, baseline=located(baseline), **options)
