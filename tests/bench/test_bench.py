@@ -189,12 +189,8 @@ def test_all_problems_of_a_config_are_reported_with_their_lines(tmp_path):
         "line 1: there is no dataset 'demoo'. Did you mean demo",
         "line 2: unknown key 'dept'. Did you mean depth",
         "line 4: bm25-okapi: unknown setting 'k2'",
-<<<<<<< HEAD
         "line 5: unknown retriever 'bm25-okapy'; expected one of ",
         "Did you mean bm25-okapi",
-=======
-        "line 5: unknown retriever 'bm25-okapy'; expected one of bm25-okapi",
->>>>>>> s4
         "line 6: 7 is not a retriever",
         "line 7: there is no run file",
         "line 8: unknown measure 'nDGC'. Did you mean nDCG",
