@@ -110,7 +110,7 @@ def test_same_note_on_every_chunking_is_reported_once() -> None:
     )
     evidence["q1"]["distractors"] = [{"fact": "Boats float"}]
     assert notes("RR", evidence=evidence) == (
-        "On whole: 1 chunk holds a distractor and what the same query needs; it counts as relevant.",
+        "On whole: 1 chunk holds a distractor and a target of the same query; it counts as relevant.",
     )
 
 
@@ -121,8 +121,8 @@ def test_fact_that_is_cut_and_fact_that_is_in_no_document() -> None:
         "On every chunking: this fact cannot be found by any retriever, being in no document: 'tin'"
     )
     assert found[1] == (
-        "On sentence-6: 1 fact is in a document and in no chunk: a chunk border cuts it; "
-        "2 targets are satisfied by no chunk; they stay in the judgments, under a stand-in, and count as not found."
+        "On sentence-6: 1 fact is in a document but in no chunk: a chunk boundary splits it; "
+        "2 targets are satisfied by no chunk; they stay in the qrels, under a placeholder, and count as not found."
     )
     assert found[2].startswith("On whole: 1 target is satisfied by no chunk")
 

@@ -204,7 +204,7 @@ def test_explain_measures_dialects_reconcile(files, capsys):
 
 def test_validate_and_convert(files, tmp_path, capsys):
     assert run(["validate", *files]) == 0
-    assert "judgments, format trec-qrels" in capsys.readouterr().out
+    assert "qrels, format trec-qrels" in capsys.readouterr().out
     junk = tmp_path / "junk"
     junk.write_bytes(bytes(range(256)))
     assert run(["validate", str(junk)]) == 2
@@ -309,14 +309,14 @@ def test_folder_in_the_place_of_a_file(files, tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("words")
     (tmp_path / "empty").mkdir()
     assert run(["evaluate", str(tmp_path), files[1]]) == 2
-    assert f"expected a file with judgments. Which of these was meant: {files[0]}?" in capsys.readouterr().err
+    assert f"expected a file with qrels. Did you mean one of these: {files[0]}?" in capsys.readouterr().err
     assert run(["evaluate", files[0], str(tmp_path)]) == 2
     assert (
-        f"expected a file with a run. Which of these was meant: {files[1]}, {files[2]}?"
+        f"expected a file with a run. Did you mean one of these: {files[1]}, {files[2]}?"
         in capsys.readouterr().err
     )
     assert run(["evaluate", files[0], str(tmp_path / "empty")]) == 2
-    assert "It is empty; nothing in it reads as a run." in capsys.readouterr().err
+    assert "It is empty; nothing in it can be read as a run." in capsys.readouterr().err
 
 
 def test_validate_continues_after_a_bad_path(files, tmp_path, capsys):
@@ -326,7 +326,7 @@ def test_validate_continues_after_a_bad_path(files, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert err == ""
     assert [line.rpartition(": ")[2] for line in out.splitlines() if line[0] != " "] == [
-        "judgments, format trec-qrels",
+        "qrels, format trec-qrels",
         "not readable",
         "not readable",
         "a run, format trec-run",

@@ -44,7 +44,7 @@ def test_run_with_fixed_columns_among_others(files, capsys):
     found, err = means(capsys)
     assert [part["AP"] for part in found] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
     assert (
-        "a TREC run has no 'query_id' to name a column for; its columns are fixed. --columns is used" in err
+        "a TREC run has no role 'query_id' to name a column for; its columns are fixed. --columns is used" in err
     )
     assert run(["evaluate", files[0], files[3], "-m", "AP", *NAMED_QRELS, *NAMED]) == 2
 
@@ -75,10 +75,10 @@ def test_compare_reconcile_and_fuse_with_named_columns(files, tmp_path, capsys):
         (["--columns", "query_id=question,doc_id=pasage"], "Did you mean passage?"),
         (
             ["--columns", "qid=question"],
-            "a run has no 'qid' to name a column for; expected query_id, doc_id, score",
+            "a run has no role 'qid' to name a column for; expected query_id, doc_id, score",
         ),
         (["--columns", "qid=question"], "Did you mean query_id?"),
-        (["--columns", "grade=how near"], "a run has no 'grade' to name a column for"),
+        (["--columns", "grade=how near"], "a run has no role 'grade' to name a column for"),
         (["--columns", "question"], "--columns is 'question'; expected a role and the name of a column"),
         (["--columns", "doc_id=a,doc_id=b"], "--columns names two columns for doc_id, 'a' and 'b'"),
         ([], "--columns query_id=...,doc_id=... for a run"),
@@ -104,20 +104,20 @@ def test_validate_with_named_columns(files, capsys):
     assert run(["validate", files[0], "--columns", "query_id=question,doc_id=passage,grade=worth"]) == 0
     assert "grades: 1 (2), 2 (1)" in capsys.readouterr().out
     assert run(["validate", files[0], "--columns", "query_id=question,doc_id=passages"]) == 2
-    assert "error: there is no column 'passages' for doc_id" in capsys.readouterr().out
+    assert "error: no column 'passages' for doc_id" in capsys.readouterr().out
 
 
 def test_convert_with_named_columns_and_drop_empty(files, tmp_path, capsys):
     target = tmp_path / "near.run"
     assert run(["convert", files[1], str(target), *NAMED]) == 2
     err = capsys.readouterr().err
-    assert "1 query holds no documents, which a trec-run file cannot say:\n  'q3'" in err
+    assert "1 query has no documents, which a trec-run file cannot express:\n  'q3'" in err
     assert "convert --drop-empty" in err
     assert not target.exists()
     assert run(["convert", files[1], str(target), *NAMED, "--drop-empty"]) == 0
     assert capsys.readouterr().err.splitlines() == [
         "run, csv to trec-run: 2 queries, 3 documents",
-        "  1 query that holds no documents was left out ('q3')",
+        "  1 query without documents was dropped ('q3')",
     ]
     assert target.read_text() == "q1 Q0 a 1 2.5 near\nq1 Q0 b 2 0.5 near\nq2 Q0 c 1 1.0 near\n"
 
