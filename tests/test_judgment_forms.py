@@ -44,7 +44,7 @@ def test_in_json_lines(given, tmp_path):
     assert sy.Qrels.read(path) == EXPECTED
 
 
-def test_forms_may_stand_side_by_side():
+def test_forms_can_be_mixed():
     mixed = {"q1": PARTS["q1"], "q2": {"d": 1, "y": 0, "x": -1}, "q3": ["e"], "q4": {"targets": []}}
     qrels = sy.Qrels(mixed)
     assert qrels.queries == ["q1", "q2", "q3", "q4"]
@@ -94,7 +94,7 @@ def test_records_with_names_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (
             {"q1": {"targets": [["a"]], "distractor": ["x"]}},
@@ -124,8 +124,8 @@ def test_records_with_names_of_their_own():
         ([{"query_id": "q1", "doc_id": "a", "grade": "high"}], "'grade'.*holds 'high'; expected numbers"),
     ],
 )
-def test_wrong_forms_say_what_is_expected(given, said):
-    with pytest.raises(InputError, match=said):
+def test_wrong_forms_are_reported_with_what_is_expected(given, message):
+    with pytest.raises(InputError, match=message):
         sy.Qrels(given)
 
 
