@@ -44,7 +44,7 @@ def test_in_json_lines(given, tmp_path):
     assert sy.Qrels.read(path) == EXPECTED
 
 
-def test_forms_may_stand_side_by_side():
+def test_forms_can_be_mixed():
     mixed = {"q1": PARTS["q1"], "q2": {"d": 1, "y": 0, "x": -1}, "q3": ["e"], "q4": {"targets": []}}
     qrels = sy.Qrels(mixed)
     assert qrels.queries == ["q1", "q2", "q3", "q4"]
@@ -94,7 +94,7 @@ def test_records_with_names_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (
             {"q1": {"targets": [["a"]], "distractor": ["x"]}},
@@ -103,6 +103,7 @@ def test_records_with_names_of_their_own():
         ({"q1": [{"a": 3}, {}]}, "target 2 is a dict; expected a non-empty list"),
         ({"q1": [{"a": 3}, {"c": -1}]}, "'c' has a grade below 0, and a distractor satisfies no target"),
         ({"q1": [{"a": "high"}]}, "document 'a': grade 'high' is not a finite number"),
+        ({"q1": {"a": 1 + 2j}}, "document 'a': grade .* is not a finite number"),
         ({"q1": [{"doc_id": "a", "grade": 3}]}, "target 1 has the names of a record"),
         ({"q1": [{"doc": 7, "grade": 3}]}, "target 1 has the names of a record"),
         ({"q1": {"targets": [["a"]], "distractors": "x"}}, "distractors is a str; expected a list"),
@@ -123,9 +124,15 @@ def test_records_with_names_of_their_own():
         ([{"query_id": "q1", "doc_id": "a", "grade": "high"}], "'grade'.*holds 'high'; expected numbers"),
     ],
 )
-def test_wrong_forms_say_what_is_expected(given, said):
-    with pytest.raises(InputError, match=said):
+def test_wrong_forms_are_reported_with_what_is_expected(given, message):
+    with pytest.raises(InputError, match=message):
         sy.Qrels(given)
+
+
+@pytest.mark.parametrize("score", [10**400, 1 + 2j, "high", None, float("nan"), [1.0]])
+def test_scores_that_are_not_finite_numbers(score):
+    with pytest.raises(InputError, match="score .* is not a finite number; score the document, or remove it"):
+        sy.Run({"q1": {"a": 1.0, "b": score}})
 
 
 def test_a_run_from_records():

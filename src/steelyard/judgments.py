@@ -210,8 +210,7 @@ class Judgments:
         for (query, doc), grades in self._graded(resolve).items():
             queries.setdefault(query, {})[doc] = resolved(grades, resolve)
         qrels = sy.Qrels(queries)
-        own = (*self.notes, self.resolution(resolve))
-        qrels.notes = (*qrels.notes, *(note("text", text=text) for text in own))
+        qrels.notes = (*qrels.notes, *self.notes, self.resolution(resolve))
         return qrels
 
     def resolution(self, resolve: str = "majority") -> Note:

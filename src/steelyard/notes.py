@@ -592,6 +592,11 @@ def _unanswerable_queries(count: int) -> str:
     return f"{counted(count, 'query', 'queries')} read as having no relevant document"
 
 
+@_wording("questions-numbered", "info")
+def _questions_numbered() -> str:
+    return "queries were numbered from 0, in the order of the file"
+
+
 @_wording("facts-are-corpus", "info")
 def _facts_are_corpus() -> str:
     return "no articles beside the questions: the evidence facts are the corpus"

@@ -341,8 +341,8 @@ class Qrels:
                 name = f"{judged.doc_ids[d]}\t{grade!r}\t{targets.name[t]}"
                 lines[judged.query_ids[targets.query[t]]].append(name)
         return {
-            query: hashlib.sha256("\n".join(sorted(held)).encode()).hexdigest()[:8]
-            for query, held in lines.items()
+            query: hashlib.sha256("\n".join(sorted(own)).encode()).hexdigest()[:8]
+            for query, own in lines.items()
         }
 
     def __len__(self) -> int:

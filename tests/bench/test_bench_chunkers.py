@@ -189,7 +189,7 @@ def test_spans_out_of_range_are_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({"chunkers": ["fixt"]}, "unknown chunker 'fixt'; .*Did you mean fixed"),
+        ({"chunkers": ["fixt"]}, "unknown chunker 'fixt'.*Did you mean fixed"),
         ({"chunkers": ["whole", "whole"]}, "two chunkers are called 'whole'"),
         ({"chunkers": []}, "evidence gives qrels for chunks"),
         ({"by": "complexity"}, "complexity counts relevant documents"),

@@ -83,7 +83,7 @@ def test_a_custom_tokenizer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         (
             "fixt",
@@ -102,8 +102,8 @@ def test_a_custom_tokenizer() -> None:
         (7, "7 is not a chunker"),
     ],
 )
-def test_unknown_chunkers_and_settings(spec: Any, said: str) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_unknown_chunkers_and_settings(spec: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
         chunker(spec)
 
 

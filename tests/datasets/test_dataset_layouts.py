@@ -42,7 +42,7 @@ def trio(tmp_path: Path) -> Path:
     return folder
 
 
-def test_records_keep_what_they_have(trio: Path) -> None:
+def test_records_keep_all_fields(trio: Path) -> None:
     (trio / "qrels.tsv").write_text(
         "query-id\tcorpus-id\tscore\ttarget\nq1\td1\t2\tx\nq2\t2\t1\t\nq2\td3\t-1\t\n"
     )

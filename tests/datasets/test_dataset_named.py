@@ -44,7 +44,7 @@ def test_a_folder_called_demo_is_not_the_demo(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "said"),
+    ("named", "message"),
     [
         (
             "{path: data, qrels: absent.tsv}",
@@ -57,6 +57,6 @@ def test_a_folder_called_demo_is_not_the_demo(folder: Path) -> None:
         ("absent", "there is no such folder or file"),
     ],
 )
-def test_wrong_names_are_reported(folder: Path, named: object, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_wrong_names_are_reported(folder: Path, named: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         dataset_named(named, folder)

@@ -63,7 +63,7 @@ def test_unanswerable_questions_are_judged_as_having_no_answer() -> None:
     assert {query for (query,) in finding.items} == {query for query in answerable if not answerable[query]}
 
 
-def test_what_to_do_with_unjudged_queries_is_a_setting() -> None:
+def test_policy_for_unjudged_queries() -> None:
     path = shared_data("multihop-rag")
     kept, dropped, unanswerable = (
         Dataset.read(path, unjudged=policy) for policy in ("keep", "drop", "unanswerable")
@@ -74,7 +74,7 @@ def test_what_to_do_with_unjudged_queries_is_a_setting() -> None:
     assert dropped.notes[-1] == note("unjudged-queries-dropped", count=71)
 
 
-def test_validation_finds_what_is_odd_in_cranfield() -> None:
+def test_findings_on_cranfield() -> None:
     found = {finding.kind: finding for finding in validate_dataset(Dataset.read(shared_data("cranfield")))}
     assert found["empty-document"].items == (("471",), ("995",))
     assert found["near-duplicates"].items == (("1274", "1319"),)

@@ -78,7 +78,7 @@ def test_unknown_documents_that_are_not_relevant_are_a_warning() -> None:
     assert (finding.severity, finding.kind) == ("warning", "unknown-document")
 
 
-def test_declared_duplicates_are_no_warning() -> None:
+def test_declared_duplicates_are_not_a_warning() -> None:
     corpus = {"a": {"text": LONG, "group": "lift"}, "b": {"text": LONG, "group": "lift"}}
     (finding,) = validate_dataset(Dataset.of(corpus, {"q1": "?"}, {"q1": ["a", "b"]}))
     assert (finding.severity, finding.kind, finding.items) == ("info", "declared-duplicates", (("a", "b"),))

@@ -16,7 +16,7 @@ SPAN = sy.Evidence({"q": [{"doc_id": "book", "start": 4, "end": 11}]})
 
 
 @pytest.mark.parametrize(
-    ("evidence", "said"),
+    ("evidence", "message"),
     [
         ({"q": []}, "query 'q': no evidence, and not marked null"),
         ({"q": [[]]}, "query 'q', target 1: [] is not a dict or a list of dicts"),
@@ -36,8 +36,8 @@ SPAN = sy.Evidence({"q": [{"doc_id": "book", "start": 4, "end": 11}]})
         ({"q": [{"grade": 2}]}, "a dict without a condition"),
     ],
 )
-def test_evidence_that_cannot_be_used(evidence: Any, said: str) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_evidence_that_cannot_be_used(evidence: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
         sy.Evidence(evidence)
 
 
@@ -55,7 +55,7 @@ def test_every_problem_is_reported_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chunk", "said"),
+    ("chunk", "message"),
     [
         ({"start": 0, "end": 20, "text": BOOK}, "characters 0 to 20 are 20, and its text has 24"),
         ({"start": 9, "end": 3}, "characters 9 to 3 are not a span"),
@@ -64,35 +64,35 @@ def test_every_problem_is_reported_at_once() -> None:
         ({"start": "x", "end": 3}, "not whole numbers"),
     ],
 )
-def test_chunk_offsets_that_do_not_match_the_text(chunk: Any, said: str) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_chunk_offsets_that_do_not_match_the_text(chunk: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
         SPAN.judge([{"chunk_id": "c", "doc_id": "book", **chunk}])
 
 
 @pytest.mark.parametrize(
-    ("chunk", "said"),
+    ("chunk", "message"),
     [
         ({"start": 1, "end": 4, "text": "The"}, "has 'he' there, not 'The'"),
         ({"start": 20, "end": 30}, "it ends at 30, and document 'book' at 24"),
         ({"doc_id": "other", "start": 0, "end": 3}, "'other' is not among the documents"),
     ],
 )
-def test_chunks_that_differ_from_their_documents(chunk: Any, said: str) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_chunks_that_differ_from_their_documents(chunk: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
         SPAN.judge([{"chunk_id": "c", "doc_id": "book", **chunk}], documents={"book": BOOK})
 
 
 @pytest.mark.parametrize(
-    ("span", "said"),
+    ("span", "message"),
     [
         ({"start": 4, "end": 99}, "is out of range: the document has 24"),
         ({"start": 4, "end": 11, "content": "boat"}, "is 'balance', but its content is 'boat'"),
         ({"doc_id": "z", "start": 4, "end": 11}, "there is no such document"),
     ],
 )
-def test_spans_that_differ_from_their_documents(span: Any, said: str) -> None:
+def test_spans_that_differ_from_their_documents(span: Any, message: str) -> None:
     ev = sy.Evidence({"q": [{"doc_id": "book", **span}]})
-    with pytest.raises(InputError, match=re.escape(said)):
+    with pytest.raises(InputError, match=re.escape(message)):
         ev.judge({"book": BOOK}, documents={"book": BOOK})
 
 

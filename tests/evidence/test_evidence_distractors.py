@@ -159,7 +159,7 @@ EVIDENCE = sy.Evidence(
 @pytest.mark.parametrize(
     "name", ["evidence.json", "evidence.jsonl", "evidence.csv", "evidence.tsv", "evidence.jsonl.gz"]
 )
-def test_what_is_written_reads_back(tmp_path: Path, name: str) -> None:
+def test_written_evidence_is_read_back(tmp_path: Path, name: str) -> None:
     EVIDENCE.write(tmp_path / name)
     assert sy.Evidence.read(tmp_path / name) == EVIDENCE
     other = "again.csv" if name == "evidence.json" else "again.json"
@@ -211,7 +211,7 @@ def test_rows_of_facts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("evidence", "said"),
+    ("evidence", "message"),
     [
         ({"q": [[SPAN, {**WRONG, "grade": -1}]]}, "target 1: a distractor among its alternatives"),
         ({"q": {"distractors": [{**WRONG, "grade": 1}]}}, "a distractor has a grade below 0"),
@@ -223,19 +223,19 @@ def test_rows_of_facts(tmp_path: Path) -> None:
         ({"q": [{**WRONG, "grade": float("nan")}]}, "grade is nan"),
     ],
 )
-def test_distractors_that_cannot_be_used(evidence: Any, said: str) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_distractors_that_cannot_be_used(evidence: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
         sy.Evidence(evidence)
 
 
 def test_rows_that_cannot_be_used(tmp_path: Path) -> None:
-    for text, said in (
+    for text, message in (
         ("query_id,doc_id,start,end,distractor\nq,a,1,2,perhaps\n", "row 1: distractor is 'perhaps'"),
         ("query_id,doc_id,start,end,grade\nq,a,1,2,high\n", "grade is 'high'"),
         ('query_id,doc_id,references\nq,a,"[{""end"": null}]"\n', "is not a span"),
     ):
         (tmp_path / "bad.csv").write_text(text, encoding="utf-8")
-        with pytest.raises(InputError, match=re.escape(said)):
+        with pytest.raises(InputError, match=re.escape(message)):
             sy.Evidence.read(tmp_path / "bad.csv")
 
 

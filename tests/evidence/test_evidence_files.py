@@ -33,7 +33,7 @@ def test_multihop_rag(tmp_path: Path) -> None:
     ]
     ev = sy.Evidence.read(written(tmp_path / "MultiHopRAG.json", questions))
     assert repr(ev) == "Evidence: 2 queries, 2 targets (2 facts), 1 null query"
-    assert ev.judge({"c": "It said: A  b."}).frame.row(0) == ("0", "c", 1, "1")
+    assert ev.judge({"c": "It message: A  b."}).frame.row(0) == ("0", "c", 1, "1")
     questions[1]["question_type"] = "inference_query"
     with pytest.raises(InputError, match="query '1': no evidence, and not marked null"):
         sy.Evidence.read(written(tmp_path / "bad.json", questions))

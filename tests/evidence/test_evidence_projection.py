@@ -79,7 +79,7 @@ def test_a_span_split_by_a_chunk_boundary(overlap: Any, held: set[str]) -> None:
     assert note("spans-split", count=1, overlap=overlap) in found.qrels.notes
 
 
-def test_half_a_span_is_no_majority() -> None:
+def test_half_a_span_is_not_a_majority() -> None:
     ev = sy.Evidence({"q": [{"doc_id": "book", "start": 10, "end": 30}]})
     assert rows(ev.judge(chunks_of(BOOK, 20), overlap="majority")) == {("q", "unfound:q:1", "1")}
 
@@ -112,7 +112,7 @@ def test_twelve_facts_that_no_retriever_can_find_are_listed() -> None:
     assert "'fact number 9 is nowhere' (query 'q'), and 2 more" in notes
 
 
-def test_white_space_and_unicode_forms_do_not_matter_and_case_does_unless_said() -> None:
+def test_white_space_and_unicode_forms_do_not_matter_and_case_does_by_default() -> None:
     ev = sy.Evidence({"q": [{"fact": "the ﬁrst\u00a0rule"}]})
     chunks = {"a": "By the first\n\trule", "b": "By The First rule", "c": "the firstrule"}
     assert rows(ev.judge(chunks)) == {("q", "a", "1")}

@@ -24,13 +24,13 @@ RUN = "".join(
 
 def refused(path: Path) -> str:
     """The error of both readers for a file that neither can read."""
-    said = []
+    message = []
     for read in (read_run, read_qrels):
         with pytest.raises(InputError) as caught:
             read(path, None, {})
-        said.append(str(caught.value))
-        assert str(path) in said[-1]
-    return said[0]
+        message.append(str(caught.value))
+        assert str(path) in message[-1]
+    return message[0]
 
 
 class TestCompression:
@@ -131,7 +131,7 @@ def test_binary_junk(file: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "not text: line 3 has a zero byte"),
         (b"PK\x03\x04rest", ": a zip archive; unpack it first"),
@@ -147,9 +147,9 @@ def test_binary_junk(file: Path, seed: int) -> None:
         (b"q1 d1 1 12.5\nq1 d2 2 11.5\n", "query document rank score"),
     ],
 )
-def test_not_a_format(file: Path, content: bytes, said: str) -> None:
+def test_not_a_format(file: Path, content: bytes, message: str) -> None:
     file.write_bytes(content)
-    assert said in refused(file)
+    assert message in refused(file)
 
 
 def test_mixed_encodings_name_line_and_byte(file: Path) -> None:
@@ -159,11 +159,11 @@ def test_mixed_encodings_name_line_and_byte(file: Path) -> None:
         b"q1 Q0 d 3 0.5 t\n",
     ] * 12
     file.write_bytes(b"".join(lines))
-    said = refused(file)
-    assert "12 lines are not as expected" in said
-    assert "line 2: byte 9 (0xef) is not UTF-8" in said
-    assert "... and 2 more" in said
-    assert "iconv -f LATIN1 -t UTF-8" in said
+    message = refused(file)
+    assert "12 lines are not as expected" in message
+    assert "line 2: byte 9 (0xef) is not UTF-8" in message
+    assert "... and 2 more" in message
+    assert "iconv -f LATIN1 -t UTF-8" in message
 
 
 def test_invalid_bytes_far_down(file: Path) -> None:
@@ -218,9 +218,7 @@ def test_columns_for_a_format_without_any(file: Path) -> None:
 
 @pytest.mark.parametrize("format", [entry.name for entry in formats() if "run" in entry.writes])
 @pytest.mark.parametrize("insist", [True, False])
-def test_no_format_takes_a_role_that_it_does_not_have_for_a_run(
-    file: Path, format: str, insist: bool
-) -> None:
+def test_unknown_role_for_a_run(file: Path, format: str, insist: bool) -> None:
     Run({"q1": {"a": 2.5, "b": 1.5}, "q2": {"c": 0.5}}).write(file, format)
     with pytest.raises(InputError, match="has no role 'nonsense' to name a column for"):
         Run.read(file, format=format if insist else None, nonsense=1)  # type: ignore[arg-type]
@@ -228,9 +226,7 @@ def test_no_format_takes_a_role_that_it_does_not_have_for_a_run(
 
 @pytest.mark.parametrize("format", [entry.name for entry in formats() if "qrels" in entry.writes])
 @pytest.mark.parametrize("insist", [True, False])
-def test_no_format_takes_a_role_that_it_does_not_have_for_judgments(
-    file: Path, format: str, insist: bool
-) -> None:
+def test_unknown_role_for_qrels(file: Path, format: str, insist: bool) -> None:
     judged = {"q1": {"a": 1, "b": 0}, "q2": {"c": 2}}
     Qrels.from_rows(
         [
@@ -246,7 +242,7 @@ def test_no_format_takes_a_role_that_it_does_not_have_for_judgments(
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         ({"score": "scors"}, r"no column 'scors' for score; .*Did you mean scores\?"),
         ({"query_id": "qd"}, r"no column 'qd' for query_id; .*Did you mean qid\?"),
@@ -255,13 +251,13 @@ def test_no_format_takes_a_role_that_it_does_not_have_for_judgments(
 )
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_wrong_names_for_the_columns_of_lists(
-    tmp_path: Path, suffix: str, columns: dict[str, str], said: str
+    tmp_path: Path, suffix: str, columns: dict[str, str], message: str
 ) -> None:
     rows = [{"qid": "q1", "hits": ["a", "b"], "scores": [2.0, 1.0]}, {"qid": "q2", "hits": [], "scores": []}]
     path = tmp_path / f"file.{suffix}"
     frame = pl.DataFrame(rows)
     frame.write_parquet(path) if suffix == "parquet" else frame.write_ndjson(path)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         Run.read(path, **columns)
 
 
@@ -279,7 +275,7 @@ def test_wrong_names_for_the_columns_of_lists(
         ('[{"query_id": "q", "doc_id": "d", "grade": 1}]', "qrels", "json"),
     ],
 )
-def test_what_a_file_is(file: Path, content: str, kind: str, format: str) -> None:
+def test_detected_format(file: Path, content: str, kind: str, format: str) -> None:
     misleading = file.with_suffix(".parquet")
     misleading.write_text(content)
     found = sniff(misleading)

@@ -139,12 +139,12 @@ def test_fields_by_name(file: Path) -> None:
         ({"q1": [["a", 0.5]]}, "run"),
     ],
 )
-def test_what_an_object_is_taken_for(file: Path, content: Any, format: str) -> None:
+def test_likely_kind_of_an_object(file: Path, content: Any, format: str) -> None:
     assert sniff(dump(file, content)).likely == format
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"q1": {"a": 1}, "q1": {"b": 2}}', "the name 'q1' occurs twice"),
         ('{"q1": {"a": 1.5, "a": 2}}', "the name 'a' occurs twice"),
@@ -162,11 +162,11 @@ def test_what_an_object_is_taken_for(file: Path, content: Any, format: str) -> N
         ("[" * 5000, "nested too deep"),
     ],
 )
-def test_wrong_json(file: Path, text: str, said: str) -> None:
+def test_wrong_json(file: Path, text: str, message: str) -> None:
     file.write_text(text)
     with pytest.raises(InputError) as caught:
         Run.read(file)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith(str(file))
 
 
@@ -181,7 +181,7 @@ def test_wrong_lines_are_listed(file: Path) -> None:
     assert "line 3: a list, not an object" in str(caught.value)
 
 
-def test_a_repeated_document_has_no_place_in_an_object(file: Path) -> None:
+def test_a_repeated_document_cannot_be_written_as_an_object(file: Path) -> None:
     import polars as pl
 
     run = Run(pl.DataFrame({"qid": ["q", "q"], "docid": ["a", "a"], "score": [1.0, 2.0]}))

@@ -84,7 +84,7 @@ def named_formats(error: InputError) -> list[str]:
 @example(qrels=Qrels({"q1": [["a", "b"], ["c"]]}))
 @example(qrels=Qrels({"[1]": {"{d}": 1}}))
 @fast
-def test_qrels_come_back(name: str, qrels: Qrels, tmp_path: Path) -> None:
+def test_qrels_round_trip(name: str, qrels: Qrels, tmp_path: Path) -> None:
     path = tmp_path / "judgments"
     refused = refusal(lambda: write_qrels(qrels, path, name))
     if refused is not None:
@@ -118,7 +118,7 @@ def _writes(qrels: Qrels, path: Path, name: str) -> bool:
 @example(run=Run({"q1": [("d1", 0.5), ("d2", 0.5)], "q2": []}))
 @example(run=Run({"q1": ["b", "a", "b"], "q2": ["c"]}))
 @fast
-def test_runs_come_back(name: str, run: Run, tmp_path: Path) -> None:
+def test_runs_round_trip(name: str, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "run"
     refused = refusal(lambda: write_run(run, path, name))
     if refused is not None:
@@ -167,13 +167,13 @@ def test_gzip_is_the_same_bytes_each_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["run.csv", "run.parquet", "run.jsonl"])
-def test_seconds_come_back(name: str, tmp_path: Path) -> None:
+def test_seconds_round_trip(name: str, tmp_path: Path) -> None:
     run = Run({"q1": ["d1", "d2"], "q2": []}, seconds={"q1": 0.25, "q2": 0.5})
     run.write(tmp_path / name)
     assert Run.read(tmp_path / name).seconds == {"q1": 0.25, "q2": 0.5}
 
 
-def test_tokens_come_back(tmp_path: Path) -> None:
+def test_tokens_round_trip(tmp_path: Path) -> None:
     run = Run({"q1": ["d1", "d2"]}, tokens={"d1": 12, "d2": 7})
     run.write(tmp_path / "run.parquet")
     assert Run.read(tmp_path / "run.parquet").table["tokens"].to_list() == [12, 7]

@@ -55,7 +55,7 @@ def test_columns_by_name(file: Path) -> None:
         Qrels.read(file, query_id="question;x", doc_id="passage", doc="passage")
 
 
-def test_a_table_without_grades_lists_what_is_relevant(file: Path) -> None:
+def test_a_table_without_grades_lists_relevant_documents(file: Path) -> None:
     qrels = Qrels.read(put(file, "qid,docid\nq1,d1\n"))
     assert qrels == Qrels({"q1": ["d1"]})
     assert qrels.notes[-1] == note("no-grades")
@@ -110,7 +110,7 @@ def test_an_empty_list_is_a_row_without_a_document(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ("q1,d1,1\nq2,d2\n", "line 3: 2 columns, and the header has 3"),
         ("q1,d1,1\nq2,d2,1,extra\n", "line 3: 4 columns, and the header has 3"),
@@ -122,11 +122,11 @@ def test_an_empty_list_is_a_row_without_a_document(file: Path) -> None:
         ("", "a header line and nothing else"),
     ],
 )
-def test_wrong_rows_of_a_run(file: Path, rows: str, said: str) -> None:
+def test_wrong_rows_of_a_run(file: Path, rows: str, message: str) -> None:
     put(file, "qid,docid,score\n" + rows)
     with pytest.raises(InputError) as caught:
         Run.read(file)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith(str(file))
 
 

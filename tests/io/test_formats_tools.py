@@ -91,7 +91,7 @@ class TestLlamaIndex:
         assert qrels == Qrels({"q1": ["n1"], "q2": ["n2", "n9"], "q3": []})
         assert qrels.notes == (note("relevant-not-in-corpus", count=1, document="n9"),)
 
-    def test_it_is_no_run(self, file: Path) -> None:
+    def test_it_is_not_a_run(self, file: Path) -> None:
         with pytest.raises(InputError, match="this file holds qrels"):
             Run.read(dump(file, self.DATASET))
 
@@ -159,20 +159,20 @@ class TestMultihopRag:
                 "question_type": "inference_query",
                 "retrieval_list": [
                     {"text": "Nothing here.", "score": 0.9},
-                    {"text": "It is said A did it. B saw it.", "score": 0.5},
+                    {"text": "It is message A did it. B saw it.", "score": 0.5},
                 ],
                 "gold_list": [{"fact": "A did  it."}, {"fact": "B saw it."}, {"fact": "C was away."}],
             }
         ]
         dump(file, results)
         run, qrels = Run.read(file), Qrels.read(file)
-        assert run == Run({"0": [("Nothing here.", 0.9), ("It is said A did it. B saw it.", 0.5)]})
-        found = "It is said A did it. B saw it."
+        assert run == Run({"0": [("Nothing here.", 0.9), ("It is message A did it. B saw it.", 0.5)]})
+        found = "It is message A did it. B saw it."
         assert qrels == Qrels.from_rows(
             [("0", found, 1, "1"), ("0", found, 1, "2"), ("0", "C was away.", 1, "3")]
         )
 
-    def test_questions_are_no_run(self, file: Path) -> None:
+    def test_questions_are_not_a_run(self, file: Path) -> None:
         with pytest.raises(InputError, match="this file holds qrels"):
             Run.read(dump(file, self.QUESTIONS))
 

@@ -73,7 +73,7 @@ class TestRuns:
         assert run.table.row(0)[:2] == ("q\u00a01", "d\u30001\x1f")
 
     @pytest.mark.parametrize(
-        ("line", "said"),
+        ("line", "message"),
         [
             ("q1 Q0 d1", "line 3: 3 columns"),
             ("q1 0 d1 1", "line 3: 4 columns, as in a line of qrels"),
@@ -92,11 +92,11 @@ class TestRuns:
             ("q1 Q0 d1 1 1_000 t", "line 3: score '1_000' is not a number"),
         ],
     )
-    def test_a_wrong_line(self, file: Path, line: str, said: str) -> None:
+    def test_a_wrong_line(self, file: Path, line: str, message: str) -> None:
         put(file, "q1 Q0 d1 1 12.5 bm25\n\n" + line + "\nq1 Q0 d2 2 9.25 bm25\n")
         with pytest.raises(InputError) as caught:
             Run.read(file, format="trec-run")
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert str(caught.value).startswith(f"{file}: 1 line is not as expected:")
 
     def test_ten_problems_and_a_count(self, file: Path) -> None:
@@ -136,7 +136,7 @@ class TestJudgments:
     def test_white_space_comments_and_ends(self, file: Path, content: str) -> None:
         assert Qrels.read(put(file, content)) == Qrels({"q1": {"d1": 2, "d2": 0}, "q2": {"d9": -1}})
 
-    def test_a_hash_inside_an_id_is_no_comment(self, file: Path) -> None:
+    def test_a_hash_inside_an_id_is_not_a_comment(self, file: Path) -> None:
         assert Qrels.read(put(file, "q1 0 d#1 1\n")) == Qrels({"q1": {"d#1": 1}})
 
     def test_float_grades(self, file: Path) -> None:
@@ -153,7 +153,7 @@ class TestJudgments:
         assert "line 5: query 'q1', document 'd1': graded 1, and before 2" in str(caught.value)
 
     @pytest.mark.parametrize(
-        ("line", "said"),
+        ("line", "message"),
         [
             ("q1 0 d1", "line 2: 3 columns"),
             ("q1 0 d1 1 extra", "line 2: 5 columns"),
@@ -164,13 +164,13 @@ class TestJudgments:
     )
     @pytest.mark.parametrize("batch", [1, 1 << 10])
     def test_a_wrong_line(
-        self, file: Path, line: str, said: str, batch: int, monkeypatch: pytest.MonkeyPatch
+        self, file: Path, line: str, message: str, batch: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(white_space, "BATCH", batch)
         put(file, "q1 0 d1 2\n" + line + "\n" + QRELS)
         with pytest.raises(InputError) as caught:
             Qrels.read(file, format="trec-qrels")
-        assert said in str(caught.value)
+        assert message in str(caught.value)
 
     @pytest.mark.parametrize("content", [QRELS, "# c\n" + QRELS + QRELS, QRELS.replace(" ", "\t ")])
     @pytest.mark.parametrize("batch", [1, 2])
@@ -211,7 +211,7 @@ class TestSubtopics:
         ]
         assert qrels == Qrels.from_rows(expected)
 
-    def test_rounds_of_judging_are_no_subtopics(self, file: Path) -> None:
+    def test_rounds_of_judging_are_not_subtopics(self, file: Path) -> None:
         put(file, "1 4.5 a 2\n1 5 b 0\n1 0.5 c 1\n")
         qrels = Qrels.read(file)
         assert not qrels.has_targets

@@ -56,7 +56,7 @@ class TestRuns:
             "scores increase within the order of the run in 1 query (as query 'q1', document 'b')"
         ]
 
-    def test_no_document_at_all(self, file: Path) -> None:
+    def test_no_documents(self, file: Path) -> None:
         file.write_text('{"q1": [], "q2": []}')
         assert "no documents" in [f.text for f in validate_file(file, "json", "run").findings]
 

@@ -84,13 +84,13 @@ def test_measures_of_ir_measures_give_its_numbers():
         assert sy.evaluate(QRELS, RUN, [measure])[measure] == pytest.approx(expected, abs=1e-12)
 
 
-def test_what_is_no_measure_is_said_to_be_none():
+def test_wrong_measures_are_refused():
     for wrong in (3, [3], [object]):
         with pytest.raises(MeasureError, match="is not a measure|there is no measure"):
             sy.evaluate(QRELS, RUN, wrong)
 
 
-def test_run_of_takes_what_run_takes(tmp_path):
+def test_run_of_accepts_the_arguments_of_run(tmp_path):
     frame = pl.DataFrame({"question": ["q1"], "doc_id": ["a"], "score": [1.0]})
     run = sy.Run.of(frame, "named", query_id="question", seconds={"q1": 0.5})
     assert (run.name, run.queries, run.seconds) == ("named", ["q1"], {"q1": 0.5})
@@ -102,6 +102,6 @@ def test_run_of_takes_what_run_takes(tmp_path):
     assert sy.Qrels.of(judged, query_id="question").queries == ["q1"]
 
 
-def test_a_parameter_that_is_a_policy_here_says_so():
+def test_a_parameter_that_is_a_policy_names_the_policy():
     with pytest.raises(MeasureError, match="unjudged=remove .--unjudged remove."):
         sy.evaluate(QRELS, RUN, "AP(judged_only=True)")

@@ -1,5 +1,5 @@
-"""The bundled demo data: the handbook of a railway that does not exist.
+"""The bundled demo data: the handbook of a fictional railway.
 
-The `data` folder beside this file is a JSONL trio (corpus, queries, judgments);
-its README says what is in it and how it was judged.
+The `data` folder beside this file has BEIR's layout (corpus, queries, qrels);
+its README describes the content and the judging.
 """

@@ -64,12 +64,12 @@ def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) ->
             raise InputError(unknown_name("evidence format", known, _READERS))
         module, _, name = _READERS[known].partition(":")
         reader: Callable[..., Evidence] = getattr(import_module(module), name)
-        taken = list(signature(reader).parameters)[1:]
+        known_options = list(signature(reader).parameters)[1:]
         for option in options:
-            if option not in taken:
+            if option not in known_options:
                 raise InputError(
-                    f"format {known} has no option {option!r}.{did_you_mean(option, taken)} "
-                    f"Its options: {', '.join(taken) or 'none'}."
+                    f"format {known} has no option {option!r}.{did_you_mean(option, known_options)} "
+                    f"Its options: {', '.join(known_options) or 'none'}."
                 )
         return reader(content, **options)
 

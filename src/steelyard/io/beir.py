@@ -67,14 +67,16 @@ def read_dataset(
     from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
     from steelyard.datasets.dataset import assemble
 
-    documents, asked = CorpusBuilder(), QueriesBuilder()
+    documents, query_builder = CorpusBuilder(), QueriesBuilder()
     without = not judged and qrels is None and split is None
     path, one_of_several, notes = (None, False, []) if without else _qrels_file(folder, split, qrels)
     _read_objects(required_file(folder, corpus or "corpus.jsonl"), documents.add_record, _EXPECTED_DOCUMENT)
-    _read_objects(required_file(folder, queries or "queries.jsonl"), asked.add_record, _EXPECTED_QUERY)
+    _read_objects(
+        required_file(folder, queries or "queries.jsonl"), query_builder.add_record, _EXPECTED_QUERY
+    )
     read, findings = (Qrels({}), ()) if path is None else _dataset_qrels(path)
     policy = unjudged or ("drop" if one_of_several else "keep")
-    return assemble(folder.resolve().name, documents, asked, read, policy, notes, findings)
+    return assemble(folder.resolve().name, documents, query_builder, read, policy, notes, findings)
 
 
 def _read_objects(path: Path, use: Callable[[dict[str, Any]], None], expected: str) -> None:

@@ -56,7 +56,7 @@ def sniff(path: Path) -> Detected:
 
 
 def detect(source: Source, columns: Mapping[str, str] | None = None, kind: Kind | None = None) -> Detected:
-    """The format of an opened file. `columns` named by role, and `kind`, tell what a table holds."""
+    """The format of an opened file. `columns` named by role, and `kind`, decide what a table holds."""
     with errors_name(source.path):
         if not columns:
             return _by_content(source)
@@ -121,7 +121,7 @@ def _by_content(source: Source) -> Detected:
 
 
 def _ranx(source: Source) -> Detected:
-    """LZ4 in LZ4 is how ranx compresses; whole numbers are taken for grades."""
+    """LZ4 in LZ4 is how ranx compresses; whole numbers are read as grades."""
     from steelyard.io.ranx import lz4_content
 
     values = [value for values in lz4_content(source).values() for value in values.values()]

@@ -72,16 +72,16 @@ def read_dataset(path: Path, *, unjudged: str = "keep") -> Dataset:
     if problems:
         headline = f"{counted(len(problems), 'entry is', 'entries are')} not as expected:"
         raise InputError(problem_report(headline, problems, _EXPECTED), path)
-    documents, asked = CorpusBuilder(), QueriesBuilder()
+    documents, query_builder = CorpusBuilder(), QueriesBuilder()
     try:
         for doc_id, text in corpus.items():
             documents.add(as_id(doc_id, "the id of a document"), text)
         for query_id, text in queries.items():
-            asked.add(as_id(query_id, "the id of a query"), text)
+            query_builder.add(as_id(query_id, "the id of a query"), text)
     except InputError as error:
         raise InputError(f"{error}. {_EXPECTED}", path) from None
     judged = {query: list(dict.fromkeys(docs)) for query, docs in relevant.items()}
-    return assemble(path.stem, documents, asked, Qrels(judged), unjudged)
+    return assemble(path.stem, documents, query_builder, Qrels(judged), unjudged)
 
 
 def _not_text(entries: Mapping[str, Any], what: str) -> list[str]:

@@ -142,12 +142,12 @@ def read_dataset(
     qrels_file = _of_split(folder, "qrels", split, qrels) if judged or qrels is not None else None
     split = split or (None if qrels_file is None else _split_of(qrels_file, "qrels"))
     queries_file = _of_split(folder, "queries", split, queries)
-    documents, asked = CorpusBuilder(), QueriesBuilder()
+    documents, query_builder = CorpusBuilder(), QueriesBuilder()
     _read_rows(passages, lambda fields: _add_document(documents, fields), _EXPECTED_PASSAGES)
-    _read_rows(queries_file, lambda fields: _add_query(asked, fields), _EXPECTED_QUERIES)
+    _read_rows(queries_file, lambda fields: _add_query(query_builder, fields), _EXPECTED_QUERIES)
     read = Qrels({}) if qrels_file is None else Qrels.read(qrels_file, format="msmarco")
     policy = unjudged or ("keep" if qrels_file is None else "drop")
-    return assemble(folder.resolve().name, documents, asked, read, policy)
+    return assemble(folder.resolve().name, documents, query_builder, read, policy)
 
 
 def _of_split(folder: Path, kind: str, split: str | None, named: str | None) -> Path:

@@ -147,22 +147,22 @@ def read_dataset(
 
     folder = path if path.is_dir() else path.parent
     source = path if path.is_file() else _questions_file(folder, questions)
-    asked = _records(source, "query", _EXPECTED_QUESTIONS)
+    entries = _records(source, "query", _EXPECTED_QUESTIONS)
     articles = required_file(folder, corpus) if corpus else find_file(folder, "corpus.json")
     documents = CorpusBuilder()
     if articles is None:
-        rows = _facts(asked, source, documents)
+        rows = _facts(entries, source, documents)
         notes = [note("facts-are-corpus")]
     else:
         ids = _add_articles(_records(articles, "body", _EXPECTED_ARTICLES), documents)
-        rows, notes = _evidence_rows(asked, ids)
+        rows, notes = _evidence_rows(entries, ids)
     builder = QueriesBuilder()
-    for number, question in enumerate(asked):
+    for number, question in enumerate(entries):
         rest = {name: value for name, value in question.items() if name not in ("query", "evidence_list")}
         builder.add(str(number), question["query"], rest)
-    qrels, findings = qrels_of_rows(rows, [str(number) for number in range(len(asked))])
+    qrels, findings = qrels_of_rows(rows, [str(number) for number in range(len(entries))])
     name = folder.resolve().name if path.is_dir() else bare_name(path).stem
-    notes.append(note("queries-numbered"))
+    notes.append(note("questions-numbered"))
     return assemble(name, documents, builder, qrels, unjudged, notes, findings)
 
 

@@ -142,7 +142,7 @@ def _rows_of_targets(query: str, groups: Iterable[Any], where: str) -> list[Row]
 
 
 def _graded_target(group: Mapping[Any, Any], place: str) -> tuple[list[str], list[float]]:
-    """The ids and grades of one target. A record is refused: its names would be taken for document ids."""
+    """The ids and grades of one target. A record is refused: its names would be read as document ids."""
     if is_record(group):
         raise InputError(
             f"{place} has the names of a record ({', '.join(map(str, group))}); expected grades by document id, "

@@ -116,14 +116,14 @@ class Source:
 def line_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
     """The file in blocks of whole lines, without a byte order mark; every block is UTF-8 text."""
     pending: list[bytes] = []
-    held, lines = 0, 0
+    size_read, lines = 0, 0
     for chunk in open_chunks(path, 1 << 24):
         pending.append(chunk)
-        held += len(chunk)
+        size_read += len(chunk)
         cut = chunk.rfind(b"\n") + 1
-        if held >= size and cut:
+        if size_read >= size and cut:
             block = b"".join([*pending[:-1], chunk[:cut]])
-            pending, held = [chunk[cut:]], len(chunk) - cut
+            pending, size_read = [chunk[cut:]], len(chunk) - cut
             yield checked(block, path, lines)
             lines += block.count(b"\n")
     block = b"".join(pending)
