@@ -15,7 +15,7 @@ def test_json_holds_every_piece(capsys):
     assert (found["measure"], found["dialect"]) == ("P@5", "autorag")
     assert found["means"] == "P(rel=1, denominator=retrieved)@5"
     assert "denominator=retrieved: divided by the number retrieved, at most k." in found["clauses"]
-    assert "missing=zero: a judged query that the run does not have counts as 0" in found["policies"]
+    assert "missing=zero: a query that is not in the run scores 0" in found["policies"]
 
 
 def test_the_file_name_chooses_the_format(tmp_path, capsys):

@@ -1,8 +1,7 @@
-"""Reading ahead: `evaluate` begins with the run before its command line is parsed, let alone numpy loaded.
+"""Reading ahead: `evaluate` starts to read the run before its command line is parsed and numpy is imported.
 
-The first two arguments that are files are taken for the judgments and the run. A wrong guess costs a
-little work and changes nothing: what was read is used only for the run, the judgments and the ordering that
-are asked for in the end.
+The first two arguments that are files are assumed to be the qrels and the run. A wrong guess costs a little work and
+changes nothing: the result is used only if the run, the qrels and the ordering are those of the evaluation.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from steelyard.native import kernel_options
 
 
 def begin(arguments: list[str]) -> None:
-    """Begin to read the run of an `evaluate` command."""
+    """Start to read the run of an `evaluate` command."""
     files = [argument for argument in arguments if os.path.isfile(argument)]
     options = _options(arguments) if len(files) > 1 else None
     if options is not None:
@@ -22,7 +21,7 @@ def begin(arguments: list[str]) -> None:
 
 
 def _options(arguments: list[str]) -> tuple[int, bool, bool] | None:
-    """The ordering that the arguments ask for, as the kernel takes it; None where they cannot be understood."""
+    """The ordering of the arguments, as the kernel takes it; None if they are invalid."""
     chosen = {name: _value(arguments, f"--{name}") for name in ("dialect", "ties", "duplicates")}
     if not any(chosen.values()):
         return kernel_options()
