@@ -21,6 +21,7 @@ from steelyard import Qrels
 from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Ordering
 from steelyard.errors import InputError, PolicyError
+from steelyard.notes import note
 
 JUDGED = judged_docs({"q1": ["a", "d1", "d10", "é"], "q2": ["x", "d2"], "q3": [], "q4": ["d1"]})
 SCORES = ["1", "1.0", "0.5", ".5", "5.", "-0.0", "0.0", "+3", "1e-5", "1E+10", "12.250000", "-1.5", "-1.50"]
@@ -492,4 +493,4 @@ def test_several_tags_are_reported(reader: str, name: str, compressed: bool, tmp
     with reader_named(reader):
         aligned = align(Qrels({"q1": {"a": 1}, "q2": {"x": 1}}), path, Ordering())
     assert aligned.name == "t"
-    assert list(map(str, aligned.notes)) == ["2 tags in one file (t, u, ...): named after the first"]
+    assert aligned.notes == (note("several-tags", count=2, tags=["t", "u"]),)

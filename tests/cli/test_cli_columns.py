@@ -44,7 +44,8 @@ def test_run_with_fixed_columns_among_others(files, capsys):
     found, err = means(capsys)
     assert [part["AP"] for part in found] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
     assert (
-        "a TREC run has no role 'query_id' to name a column for; its columns are fixed. --columns is used" in err
+        "a TREC run has no role 'query_id' to name a column for; its columns are fixed. --columns is used"
+        in err
     )
     assert run(["evaluate", files[0], files[3], "-m", "AP", *NAMED_QRELS, *NAMED]) == 2
 

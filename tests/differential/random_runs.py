@@ -1,4 +1,4 @@
-"""Random judgments and runs: graded, partly judged, with ties, empty lists and missing queries."""
+"""Random qrels and runs: graded, partly judged, with ties, empty lists and missing queries."""
 
 from __future__ import annotations
 

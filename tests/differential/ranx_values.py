@@ -1,4 +1,4 @@
-"""Run as a program: judgments, a run and metric names in as JSON, ranx's value of every query out.
+"""Run as a program: reads qrels, a run and metric names as JSON, writes the value of ranx for every query.
 
 A process of its own, so that numba's compiler can be switched off before it is imported: ranx then runs
 as the plain Python it is written in, which for small lists is far quicker than compiling it.

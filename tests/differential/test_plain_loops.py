@@ -1,4 +1,4 @@
-"""The everyday measures against loops over lists, written as one would write them without a library."""
+"""The common measures compared with loops over lists, as one would write them without a library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scikit-learn's ranking metrics: documents all returned and all judged, as they have it."""
+"""Comparison with the ranking metrics of scikit-learn, where all documents are retrieved and judged."""
 
 from __future__ import annotations
 

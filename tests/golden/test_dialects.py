@@ -1,4 +1,4 @@
-"""Numbers taken from other tools, and from the documents the definitions came from, under each dialect."""
+"""Numbers of other tools, and of the documents that define them, in each dialect."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_msmarco_counts_every_judged_query():
         )
 
 
-def test_haystack_takes_the_scores_of_the_ground_truth_as_gains():
+def test_haystack_uses_the_scores_of_the_ground_truth_as_gains():
     """haystack-ai 3.4.0, DocumentNDCGEvaluator."""
     found = sy.evaluate(
         {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}, {"q": ["c", "x", "a"]}, ["ndcg"], dialect="haystack"
@@ -477,7 +477,7 @@ def test_the_documentation_names_every_dialect():
     assert {name for name in dialects() if not name.startswith(("trec_eval", "steelyard"))} <= named
 
 
-def test_every_tool_of_the_definitions_has_a_dialect_that_says_what_was_looked_at():
+def test_every_tool_has_a_dialect_with_its_source():
     tools = {
         "ranx", "ir_measures", "beir", "mteb", "msmarco", "autorag", "multihop-rag", "leaderboard", "llama-index",
         "haystack", "mlflow", "ragas", "evidently", "trec_eval-9", "trec_eval-10",

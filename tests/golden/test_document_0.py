@@ -66,7 +66,7 @@ def test_the_six_rows_are_the_published_ones(result):
     ]
 
 
-def test_rows_stand_by_cutoff_and_then_composite(result):
+def test_rows_are_sorted_by_cutoff_and_then_composite(result):
     rows = [(row.k, -row.means["composite"]) for row in result.leaderboard_rows]
     assert rows == sorted(rows)
 

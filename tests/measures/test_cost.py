@@ -1,4 +1,4 @@
-"""Knowing when not to answer."""
+"""Abstain: empty lists for queries without a relevant document."""
 
 from __future__ import annotations
 

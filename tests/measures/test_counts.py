@@ -1,4 +1,4 @@
-"""Repeats: the same document again and, where the texts are known, nearly the same text."""
+"""Repeats: repeated documents and, if texts are known, nearly repeated texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures over subtopics: by hand, by a plain reading of their definitions, and as ndeval has them."""
+"""Measures over subtopics: by hand, by a plain implementation of their definitions, and as in ndeval."""
 
 from __future__ import annotations
 

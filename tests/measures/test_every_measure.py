@@ -1,4 +1,4 @@
-"""Laws that every measure in the registry keeps. A new measure is held to them by being registered."""
+"""Properties of every measure in the registry. A new measure is tested as soon as it is registered."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_unjudged_documents_below_do_not_matter_where_so_stated(case: tuple[Judg
 
 
 RAISED_BY_MORE = {"Accuracy", "Compat", "Composite", "Rndcg"}
-"""Where a list is compared with the rest of itself, or read at a depth that depends on its length."""
+"""Measures that compare a list with the rest of itself, or depend on its length."""
 
 
 @law
@@ -236,7 +236,7 @@ def test_text_reads_back(definition: Definition) -> None:
 
 
 @pytest.mark.parametrize("definition", EVERY, ids=lambda definition: definition.name)
-def test_the_definition_says_what_every_parameter_and_choice_is(definition: Definition) -> None:
+def test_the_definition_explains_every_parameter_and_choice(definition: Definition) -> None:
     assert definition.headline.rstrip().endswith((".", ":")), "the first line is a sentence"
     lines = [line.strip() for line in definition.doc.splitlines()]
     wanted = []

@@ -1,4 +1,4 @@
-"""The mean over all orders of tied documents, held to a count of every order."""
+"""The mean over all orders of tied documents, compared with an enumeration of every order."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_groups_of_several_queries_are_kept_apart() -> None:
     )
 
 
-def test_a_repeated_document_in_a_group_holds_a_rank_and_adds_nothing() -> None:
+def test_a_repeated_document_in_a_group_keeps_a_rank_and_adds_nothing() -> None:
     frame = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["a", "a", "b"], "score": [1.0, 1.0, 1.0]})
     means = sy.evaluate({"q": ["a"]}, sy.Run(frame), ["P@1", "R@3"], ties="expected").means
     assert means == pytest.approx({"P@1": 1 / 3, "R@3": 1.0})
@@ -167,7 +167,7 @@ def test_too_many_contents_are_refused_and_many_simple_ones_are_not() -> None:
     assert means["F(per=target)@20"] == pytest.approx(means["F@20"])
 
 
-def test_measures_without_a_mean_say_so() -> None:
+def test_measures_without_a_mean_are_refused() -> None:
     with pytest.raises(MeasureError, match="ties=expected is not defined for ERR"):
         sy.evaluate({"q": ["a"]}, {"q": {"a": 1.0}}, "ERR", ties="expected")
 

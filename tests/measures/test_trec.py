@@ -1,4 +1,4 @@
-"""trec_eval's measures and dialects: hand-computed cases, and version 9 itself beside us."""
+"""trec_eval's measures and dialects: hand-computed cases, and a comparison with version 9 itself."""
 
 from __future__ import annotations
 

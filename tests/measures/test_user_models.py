@@ -1,4 +1,4 @@
-"""Measures of user models: numbers worked out by hand, plain readers, and other tools' numbers."""
+"""Measures of user models: numbers computed by hand, by plain implementations and by other tools."""
 
 from __future__ import annotations
 

@@ -60,11 +60,10 @@ def check_every_query(queries: Iterable[str], written: Iterable[str], format: st
 
 def check_order(frame: pl.DataFrame, format: str) -> None:
     """Refuse a run whose own order differs from that of its scores, where only scores are kept."""
-    by_score = frame.sort("query_id", "score", "doc_id", descending=[False, True, True], maintain_order=True)
-    by_rank = frame.sort("query_id", "rank")
-    moved = by_rank.filter(
-        (by_rank["doc_id"] != by_score["doc_id"]) | (by_rank["score"] != by_score["score"])
-    )
+    from steelyard.alignment.ranking import ranked_rows
+
+    by_score = ranked_rows(frame, ordered=False)
+    moved = frame.filter((frame["doc_id"] != by_score["doc_id"]) | (frame["score"] != by_score["score"]))
     if moved.height:
         query, rank = moved.row(0, named=True)["query_id"], moved.row(0, named=True)["rank"]
         raise InputError(
