@@ -121,12 +121,7 @@ def test_version_9_raises_levels_of_recall(name: str, topic: str, value: str) ->
     assert f"{number:.4f}" == value
 
 
-<<<<<<< HEAD
-def test_version_9_differs_in_nothing_else_here() -> None:
-=======
-@pytest.mark.skipif(not DATA.is_dir(), reason=ABSENT)
 def test_version_9_differs_only_in_interpolated_precision() -> None:
->>>>>>> s2
     names = dialect("trec_eval-9").sets["all_trec"]
     nine = sy.evaluate(NIST / "qrels.test", NIST / "results.test", "all_trec", dialect="trec_eval-9").means
     ten = scores("out.test.a").means

@@ -99,14 +99,9 @@ def test_compare_explain_and_identify_support_it():
 
 
 @pytest.mark.parametrize("measure", ["nDCG@10", "AP", "P@10", "RR", "R@10", "Rprec"])
-<<<<<<< HEAD
-def test_as_ir_measures_has_it(measure):
+def test_equals_ir_measures(measure):
     import_peer("pytrec_eval")
     theirs = import_peer("ir_measures")
-=======
-def test_equals_ir_measures(measure):
-    theirs = pytest.importorskip("ir_measures")
->>>>>>> s2
     qrels = {"q1": {"a": 1, "b": 2, "c": 0}, "q2": {"d": 1, "e": 0}, "q3": {"f": 1}}
     run = {
         "q1": {f"u{n}": 20.0 - n for n in range(9)} | {"c": 30.5, "a": 15.5, "b": 1.5},

@@ -1,12 +1,7 @@
 """Reading ahead: `evaluate` starts to read the run before its command line is parsed and numpy is imported.
 
-<<<<<<< HEAD
 The first two arguments that are files are taken as the qrels and the run. A wrong guess costs a little work and
 changes nothing: the result is used only if the run, the qrels and the ordering are those of the parsed command.
-=======
-The first two arguments that are files are assumed to be the qrels and the run. A wrong guess costs a little work and
-changes nothing: the result is used only if the run, the qrels and the ordering are those of the evaluation.
->>>>>>> s2
 """
 
 from __future__ import annotations
@@ -17,11 +12,7 @@ from steelyard.alignment.ahead import read_ahead
 from steelyard.native import kernel_options
 
 
-<<<<<<< HEAD
 def start_reading(arguments: list[str]) -> None:
-=======
-def begin(arguments: list[str]) -> None:
->>>>>>> s2
     """Start to read the run of an `evaluate` command."""
     files = [argument for argument in arguments if os.path.isfile(argument)]
     options = _ordering(arguments) if len(files) > 1 else None
@@ -29,13 +20,8 @@ def begin(arguments: list[str]) -> None:
         read_ahead(files[0], files[1], options)
 
 
-<<<<<<< HEAD
 def _ordering(arguments: list[str]) -> tuple[int, bool, bool] | None:
     """The options of the kernel for the ordering that the arguments choose; None if they are wrong."""
-=======
-def _options(arguments: list[str]) -> tuple[int, bool, bool] | None:
-    """The ordering of the arguments, as the kernel takes it; None if they are invalid."""
->>>>>>> s2
     chosen = {name: _value(arguments, f"--{name}") for name in ("dialect", "ties", "duplicates")}
     if not any(chosen.values()):
         return kernel_options()
