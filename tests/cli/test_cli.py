@@ -316,7 +316,7 @@ def test_folder_in_the_place_of_a_file(files, tmp_path, capsys):
         in capsys.readouterr().err
     )
     assert run(["evaluate", files[0], str(tmp_path / "empty")]) == 2
-    assert "It is empty; nothing in it reads as a run." in capsys.readouterr().err
+    assert "It is empty; nothing in it can be read as a run." in capsys.readouterr().err
 
 
 def test_validate_continues_after_a_bad_path(files, tmp_path, capsys):

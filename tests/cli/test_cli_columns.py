@@ -112,13 +112,13 @@ def test_convert_with_named_columns_and_drop_empty(files, tmp_path, capsys):
     target = tmp_path / "near.run"
     assert run(["convert", files[1], str(target), *NAMED]) == 2
     err = capsys.readouterr().err
-    assert "1 query has no documents, which a trec-run file cannot store:\n  'q3'" in err
+    assert "1 query has no documents, which a trec-run file cannot express:\n  'q3'" in err
     assert "convert --drop-empty" in err
     assert not target.exists()
     assert run(["convert", files[1], str(target), *NAMED, "--drop-empty"]) == 0
     assert capsys.readouterr().err.splitlines() == [
         "run, csv to trec-run: 2 queries, 3 documents",
-        "  1 query that holds no documents was left out ('q3')",
+        "  1 query without documents was dropped ('q3')",
     ]
     assert target.read_text() == "q1 Q0 a 1 2.5 near\nq1 Q0 b 2 0.5 near\nq2 Q0 c 1 1.0 near\n"
 

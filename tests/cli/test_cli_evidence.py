@@ -49,7 +49,7 @@ def test_file_has_the_qrels_of_python(judged, capsys):
     assert found == sy.Evidence(EVIDENCE).judge(CHUNKS)
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "1 span is split by chunk borders" in printed.err
+    assert "1 span is split by chunk boundaries" in printed.err
     measure = "R(per=target)@5"
     lists = {"q1": ["c2", "c3"], "q2": ["c3"], "q3": []}
     assert sy.evaluate(found, lists, measure, no_relevant="skip")[measure] == 1 / 4
