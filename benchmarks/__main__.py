@@ -1,4 +1,4 @@
-"""make bench: every benchmark in turn, each a table of times and ratios taken in one run."""
+"""make bench: run every benchmark; each prints a table of times and ratios of one run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ BENCHMARKS = {
 
 
 def main(wanted: list[str]) -> None:
-    """Run the benchmarks named, or all of them."""
+    """Run the named benchmarks, or all of them."""
     unknown = [name for name in wanted if name not in BENCHMARKS]
     if unknown:
-        sys.exit(f"There is no benchmark {', '.join(unknown)}; expected {', '.join(BENCHMARKS)}.")
+        sys.exit(f"unknown benchmark {', '.join(unknown)}; expected one of {', '.join(BENCHMARKS)}.")
     for name in wanted or BENCHMARKS:
         print(f"\n## {name}: {BENCHMARKS[name]}\n", flush=True)
         import_module(f"benchmarks.{name}").main()

@@ -1,4 +1,4 @@
-"""BM25 against rank_bm25, bm25s and tantivy, as ratios taken in one run.
+"""BM25 compared with rank_bm25, bm25s and tantivy, as ratios of one run.
 
 The task: 100,000 documents of 60 tokens drawn by Zipf's law, 1,000 queries of 4 to 8 tokens drawn alike, the best
 10 documents, one thread. rank_bm25 takes a third of a second per query, so it answers a few of them. Times are
@@ -28,7 +28,7 @@ ROUNDS, RANK_BM25_QUERIES = 3, 5
 
 @dataclass
 class Engine:
-    """Something that indexes and searches: seconds to index, and the fewest seconds per query over the rounds."""
+    """An engine: seconds to index, and the lowest seconds per query over the rounds."""
 
     name: str
     search: Callable[[], Any]
@@ -44,14 +44,14 @@ class Engine:
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Processor seconds, and what came of them."""
+    """Processor seconds of a call, and its result."""
     start = time.process_time()
     found = work()
     return time.process_time() - start, found
 
 
 def indexed(build: Callable[[], Any]) -> tuple[float, Any]:
-    """The fewer seconds of two builds, and the second."""
+    """The lower time of two builds, and the second build."""
     first, _ = timed(build)
     second, built = timed(build)
     return min(first, second), built
@@ -70,7 +70,7 @@ def task(seed: int = 0) -> tuple[dict[str, str], list[str]]:
 
 
 def ours(name: str, native: bool, corpus: dict[str, str], queries: list[str]) -> Engine:
-    """One form of ours, from texts."""
+    """One of our two implementations, from texts."""
     os.environ["STEELYARD_NATIVE"] = "1" if native else "0"
     seconds, bm25 = indexed(lambda: BM25("okapi", tokenizer="whitespace").index(corpus))
 
@@ -82,7 +82,7 @@ def ours(name: str, native: bool, corpus: dict[str, str], queries: list[str]) ->
 
 
 def peers(corpus: dict[str, str], queries: list[str]) -> list[Engine]:
-    """Those that are installed."""
+    """The other engines that are installed."""
     asked = [query.split() for query in queries]
     found = []
     if find_spec("bm25s"):
@@ -94,7 +94,7 @@ def peers(corpus: dict[str, str], queries: list[str]) -> list[Engine]:
 
 
 def bm25s_engine(backend: str, corpus: dict[str, str], asked: list[list[str]]) -> Engine:
-    """bm25s, in the variant whose formula is nearest to okapi's."""
+    """bm25s, in the variant whose formula is closest to okapi."""
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     import bm25s
 
@@ -104,14 +104,14 @@ def bm25s_engine(backend: str, corpus: dict[str, str], asked: list[list[str]]) -
         return engine
 
     seconds, engine = indexed(build)
-    engine.retrieve(asked[:2], k=K, show_progress=False)  # numba compiles here, outside the clock
+    engine.retrieve(asked[:2], k=K, show_progress=False)  # numba compiles here, before the measurement
     return Engine(
         f"bm25s, {backend}", lambda: engine.retrieve(asked, k=K, show_progress=False), len(asked), seconds
     )
 
 
 def tantivy_engine(corpus: dict[str, str], asked: list[list[str]]) -> Engine:
-    """tantivy, in memory, by one writer thread."""
+    """tantivy, in memory, with one writer thread."""
     import tantivy
 
     schema = tantivy.SchemaBuilder().add_text_field("body", tokenizer_name="whitespace").build()
@@ -135,7 +135,7 @@ def tantivy_engine(corpus: dict[str, str], asked: list[list[str]]) -> Engine:
 
 
 def rank_bm25_engine(corpus: dict[str, str], queries: list[str]) -> tuple[Engine, Callable[[str], Any]]:
-    """rank_bm25, on a few of the queries, and its scores."""
+    """rank_bm25, on some of the queries, and its scores."""
     from rank_bm25 import BM25Okapi
 
     seconds, built = indexed(lambda: BM25Okapi([text.split() for text in corpus.values()]))
@@ -170,7 +170,9 @@ def main() -> None:
         print(f"| {engine.name} | {engine.index_seconds:.2f} | {against:.1f} | {speed:,.1f} | {ratio:,.0f} |")
     numba = next((engine for engine in engines if engine.name == "bm25s, numba"), None)
     if numba is not None:
-        print(f"\nnative against bm25s with numba: {numba.per_query / native.per_query:.2f} times as fast")
+        print(
+            f"\nnative compared with bm25s and numba: {numba.per_query / native.per_query:.2f} times as fast"
+        )
 
     same = answers[native.name] == answers[portable.name]
     equal = True
@@ -178,7 +180,7 @@ def main() -> None:
         expected = scores_of(query)
         order = np.argsort(-expected, kind="stable")[:K]
         equal &= found == [(f"d{place}", expected[place]) for place in order]
-    print(f"native and portable answers are {'the same' if same else 'DIFFERENT'};", end=" ")
+    print(f"native and portable results are {'the same' if same else 'DIFFERENT'};", end=" ")
     print(f"scores are {'bit for bit' if equal else 'NOT'} those of rank_bm25.")
 
 

@@ -1,4 +1,4 @@
-"""Evaluating runs from files and from memory, beside raw reads and other tools. Best of several, in one run."""
+"""Evaluating runs from files and from memory, compared with raw reads and other tools: the best times of one run."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def show(title: str, rows: list[tuple[str, float, str]], base: float, unit: str)
 
 
 def files(folder: Path, run: Path, qrels: Path) -> None:
-    """A whole `steelyard evaluate` process over a seven-million-line run, against `wc -l`."""
+    """A whole `steelyard evaluate` process on a run of seven million lines, compared with `wc -l`."""
     measures = [part for measure in MEASURES for part in ("-m", measure)]
     command = [
         sys.executable,
@@ -127,7 +127,7 @@ def _plain_count(folder: Path, run: Path) -> list[tuple[str, float, str]]:
 
 
 def frames(folder: Path, run: Path, qrels: Path) -> None:
-    """The same rows as Parquet and as frames in memory, against polars reading them and ranx."""
+    """The same rows as Parquet and as frames in memory, compared with polars and ranx."""
     import polars as pl
 
     import steelyard as sy
@@ -153,13 +153,13 @@ def frames(folder: Path, run: Path, qrels: Path) -> None:
 
 
 def _environment(native: str) -> dict[str, str]:
-    """The environment of a process: one path or the other, with compiled files kept as after any install."""
+    """The environment of a process: native or portable, with compiled files as after an installation."""
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "STEELYARD_NATIVE": native}
 
 
 def _peak(command: list[str], environment: dict[str, str]) -> float:
-    """The most memory a command held, in MB."""
+    """The peak memory of a command, in MB."""
     code = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     done = subprocess.run(
         [sys.executable, "-c", code, *command], check=True, capture_output=True, text=True, env=environment
@@ -219,7 +219,7 @@ def imports() -> None:
 
 
 def _in_fresh(kind: str, native: str) -> float:
-    """Steelyard's time in a process of its own, so that the path is the one asked for."""
+    """The time of Steelyard in a new process, with the chosen path (native or portable)."""
     code = f"from benchmarks.evaluation import timed; print(timed({kind!r}))"
     environment = _environment(native)
     done = subprocess.run(
@@ -254,7 +254,7 @@ def _lists() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
 
 
 def _loops(qrels: dict, run: dict) -> list[float]:
-    """The five measures as a script would have them."""
+    """The five measures in plain Python."""
     totals = [0.0] * 5
     for query, relevant in qrels.items():
         ranked = run.get(query, [])
@@ -308,7 +308,7 @@ def _ranx_frame(qrels: Path, frame: Any) -> float:
         truth.setdefault(query, {})[doc] = int(grade)
     from ranx import Qrels, Run, evaluate
 
-    # It takes ids as Python objects only, which pandas no longer has by itself.
+    # ranx accepts ids as Python objects only, which are no longer the default of pandas.
     ids = frame.astype({"query_id": object, "doc_id": object})
 
     def whole() -> None:

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from steelyard.bench.runner import PeakMemory
+from steelyard.bench.retrieval import PeakMemory
 from steelyard.evidence import Evidence
 
 WORDS = 50_000
 
 
 def fact_task(facts: int, chunks: int, seed: int = 0) -> tuple[Evidence, pl.DataFrame]:
-    """Facts of 20 to 30 words, half of them planted in chunks of 100 words drawn as words of a text are."""
+    """Facts of 20 to 30 words, half of them placed in chunks of 100 words, with the word frequencies of a text."""
     rng = np.random.default_rng(seed)
     letters = rng.integers(97, 123, (WORDS, 9), dtype=np.uint8)
     words = [bytes(row[: 2 + place % 8]).decode() for place, row in enumerate(letters)]
@@ -63,7 +63,7 @@ def span_task(spans: int, chunks: int, seed: int = 0) -> tuple[Evidence, pl.Data
 
 
 def report(what: str, key: Evidence, chunks: pl.DataFrame) -> None:
-    """Seconds of the projection, and the memory that it took at most above what its input takes."""
+    """Seconds to make the qrels, and the peak memory above that of the input."""
     start, worked = time.perf_counter(), time.process_time()
     with PeakMemory() as memory:
         found = key.project(chunks)
@@ -72,12 +72,12 @@ def report(what: str, key: Evidence, chunks: pl.DataFrame) -> None:
     print(
         f"{what}: {len(key):,} targets on {chunks.height:,} chunks in {taken:.1f} s ({worked:.1f} s of processor time), "
         f"{held:,} satisfied, {len(found.qrels):,} judgments, "
-        f"{(memory.bytes or 0) / 2**20:,.0f} MB of memory above the input's at most"
+        f"{(memory.bytes or 0) / 2**20:,.0f} MB of memory above that of the input"
     )
 
 
 def main(named: Sequence[str] = ("spans", "facts"), scale: int = 1) -> None:
-    """Run the tasks that were named, or both, at full size or a part of it."""
+    """Run the named tasks, or both, at full size or a part of it."""
     if "spans" in named:
         report("spans", *span_task(100_000 // scale, 1_000_000 // scale))
     if "facts" in named:

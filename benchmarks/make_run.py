@@ -1,4 +1,4 @@
-"""Makes a TREC run and its judgments to time readers with: `python benchmarks/make_run.py FOLDER`.
+"""Writes a TREC run and its qrels, to measure readers: `python benchmarks/make_run.py FOLDER`.
 
 The usual shape is 6,980 queries of 1,000 documents (279 MB), sorted by query and score. `--order`
 shuffles the lines within each query, or over the whole file; `--digits` is the precision of scores
@@ -18,7 +18,7 @@ COLLECTION = 8_841_823
 def write_run(
     folder: Path, queries: int, depth: int, order: str, digits: int, seed: int
 ) -> tuple[Path, Path]:
-    """The paths of the run and the judgments: one or two relevant documents a query, and one that is not returned."""
+    """The paths of the run and the qrels: one or two relevant documents per query, and one that is not retrieved."""
     folder.mkdir(parents=True, exist_ok=True)
     run, qrels = folder / f"{order}-{queries}x{depth}.run", folder / f"{order}-{queries}x{depth}.qrels"
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""The report page of a large result: how long it takes to make, how big it is, how soon it can be used.
+"""The report page of a large result: how long it takes to write, its size, and when it can be used.
 
 The task: 10 runs x 10,000 queries, 7 measures and a composite, 100 documents a list, 50,000 documents
 with texts. The page is opened in headless Chromium, offline; `usable` is when the scripts have set up
@@ -32,7 +32,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def subject(runs: int, queries: int, depth: int, documents: int) -> Subject:
-    """A made-up result of that size: runs of different quality over the same queries."""
+    """A synthetic result: runs of different quality on the same queries."""
     rng = np.random.default_rng(0)
     words = np.array([f"{'bcdfgklmnprst'[n % 13]}{'aeiou'[n % 5]}{n:x}" for n in range(WORDS)])
     texts = {f"d{n}": ("", " ".join(words[rng.integers(0, WORDS, 90)])) for n in range(documents)}
@@ -53,7 +53,7 @@ def subject(runs: int, queries: int, depth: int, documents: int) -> Subject:
 
 
 def _run(rng: np.random.Generator, name: str, gold: Any, depth: int, documents: int, spread: float) -> Run:
-    """Random lists with the gold documents put in at random ranks, near the top where `spread` is small."""
+    """Random lists with the relevant documents at random ranks, near the top if `spread` is small."""
     size = len(gold)
     lists = np.sort(rng.integers(0, documents - depth, (size, depth)), axis=1) + np.arange(depth)
     lists = rng.permuted(lists, axis=1)
@@ -73,7 +73,7 @@ def _run(rng: np.random.Generator, name: str, gold: Any, depth: int, documents: 
 
 
 def opened(page: Path, times: int) -> dict[str, float]:
-    """Seconds until each step is done, the least of several times."""
+    """Seconds of each step, the lowest of several times."""
     from playwright.sync_api import sync_playwright
 
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
@@ -125,7 +125,7 @@ def _once(browser: Any, page: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Make the page, open it, and print what it took."""
+    """Write the page, open it, and print the times."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--queries", type=int, default=10_000)
@@ -136,12 +136,12 @@ def main() -> None:
     start = time.perf_counter()
     made = subject(given.runs, given.queries, given.depth, given.documents)
     print(f"{given.runs} runs x {given.queries:,} queries x {given.depth} documents")
-    print(f"  compared         {time.perf_counter() - start:8.2f} s (with making up the data)")
+    print(f"  compared         {time.perf_counter() - start:8.2f} s (including the synthetic data)")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         start = time.perf_counter()
         write_page(made, page)
-        print(f"  page made        {time.perf_counter() - start:8.2f} s")
+        print(f"  page written     {time.perf_counter() - start:8.2f} s")
         print(f"  size             {page.stat().st_size / 1e6:8.2f} MB")
         for what, seconds in opened(page, given.times).items():
             print(f"  {what:<16} {seconds:8.2f} s")

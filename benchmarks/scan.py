@@ -1,4 +1,4 @@
-"""Times the readers of runs against `wc -l` and a raw read, as ratios of one run: `python benchmarks/scan.py RUN QRELS`.
+"""The times of readers of runs compared with `wc -l` and a raw read, as ratios of one run: `python benchmarks/scan.py RUN QRELS`.
 
 Every figure is the best of several, taken in turn, so that a busy moment falls on all of them alike.
 The readers are timed inside one process; what starting Python costs is not in them.
@@ -49,7 +49,7 @@ def with_native(used: bool, read: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def best_of(ways: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The shortest time of each, over rounds in which each has its turn."""
+    """The shortest time of each, over several rounds."""
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):
         for name, way in ways.items():

@@ -1,4 +1,4 @@
-"""Randomisation tests and bootstrap intervals against scipy and ranx, as ratios.
+"""Randomisation tests and bootstrap intervals compared with scipy and ranx, as ratios.
 
 The task: 5 runs x 5 measures x 6,980 queries, which is 50 paired tests, at 100,000 permutations each;
 and bootstrap intervals of the 25 series, 10,000 draws each. The peers take too long for the whole task,
@@ -26,7 +26,7 @@ SCIPY_PERMUTATIONS, RANX_PERMUTATIONS, SCIPY_DRAWS = 2_000, 1_000, 1_000
 
 @dataclass(frozen=True)
 class Timing:
-    """How long something took, for how many unit jobs (a test's permutation, a series' resample)."""
+    """A time, and the number of units (a permutation of a test, a resample of a series)."""
 
     what: str
     seconds: float
@@ -49,14 +49,14 @@ def best_of(repeats: int, work: Callable[[], object]) -> float:
 
 
 def reciprocal_rank_like(rng: np.random.Generator) -> np.ndarray:
-    """Scores runs x measures x queries: many zeros, the rest 1/rank, runs alike on a query."""
+    """Scores, runs x measures x queries: many zeros, otherwise 1/rank, with runs correlated by query."""
     ease = rng.random(QUERIES)
     ranks = np.ceil(rng.exponential(12.0 * ease, (RUNS, MEASURES, QUERIES)))
     return np.where(ranks > 10, 0.0, 1.0 / np.maximum(ranks, 1.0))
 
 
 def permutation_timings(scores: np.ndarray) -> tuple[Timing, list[Timing]]:
-    """Ours on the whole task, the peers on one test each."""
+    """Steelyard on the whole task, the others on one test each."""
     from ranx.statistical_tests import fisher_randomization_test
     from scipy.stats import permutation_test
 
@@ -93,7 +93,7 @@ def permutation_timings(scores: np.ndarray) -> tuple[Timing, list[Timing]]:
 
 
 def interval_timings(scores: np.ndarray) -> tuple[Timing, list[Timing]]:
-    """Ours for all 25 series, scipy's percentile bootstrap for one; and our default, which draws nothing."""
+    """Steelyard for all 25 series, the percentile bootstrap of scipy for one; and our default, in closed form."""
     from scipy.stats import bootstrap
 
     series = scores.reshape(RUNS * MEASURES, QUERIES)
@@ -110,7 +110,7 @@ def interval_timings(scores: np.ndarray) -> tuple[Timing, list[Timing]]:
 
 
 def print_table(title: str, ours: Timing, peers: list[Timing]) -> None:
-    """One row per contestant: seconds, time per unit, and how many times ours is faster."""
+    """One row per tool: seconds, time per unit, and the ratio to ours."""
     print(f"\n{title}")
     print(f"{'':58}{'seconds':>9}{'us/unit':>12}{'ratio':>10}")
     for timing in [ours, *peers]:
@@ -119,7 +119,7 @@ def print_table(title: str, ours: Timing, peers: list[Timing]) -> None:
 
 
 def main() -> None:
-    """Time everything once and print two tables and three single figures."""
+    """Measure everything once, and print two tables and three single figures."""
     print(f"{RUNS} runs x {MEASURES} measures x {QUERIES:,} queries, {os.cpu_count()} cores")
     scores = reciprocal_rank_like(np.random.default_rng(0))
     print_table("Randomisation test (unit: one permutation of one test)", *permutation_timings(scores))

@@ -1,4 +1,4 @@
-"""Twenty million rows in Parquet: Spark on this machine's cores, beside the same evaluation in memory."""
+"""Twenty million rows in Parquet: Spark on the cores of this machine, compared with the evaluation in memory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _write(folder: Path, qrels: Path, queries: int, depth: int, seed: int) -> None:
-    """A run in several files, its queries scattered over all of them, and two judgments a query."""
+    """A run in several files, its queries spread over all of them, and two judgments per query."""
     rng = np.random.default_rng(seed)
     folder.mkdir()
     judged = []
@@ -76,12 +76,12 @@ def _write(folder: Path, qrels: Path, queries: int, depth: int, seed: int) -> No
 
 
 def _in_fresh(way: str, run: Path, qrels: Path) -> float:
-    """The seconds of one way, in a process of its own."""
+    """The seconds of one method, in a new process."""
     return float(_said("timed", way, run, qrels))
 
 
 def _peak(run: Path, qrels: Path) -> float:
-    """The most memory that a worker's Python held, in MB."""
+    """The peak memory of the Python of a worker, in MB."""
     return float(_said("peak", "spark", run, qrels))
 
 
@@ -128,7 +128,7 @@ def timed(way: str, run: str, qrels: str) -> float:
 
 
 def peak(way: str, run: str, qrels: str) -> float:
-    """The most memory that a worker's Python held while Spark evaluated a run, in MB."""
+    """The peak memory of the Python of a worker while Spark evaluates a run, in MB."""
     import threading
 
     most, over = [0.0], threading.Event()

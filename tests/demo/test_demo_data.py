@@ -1,4 +1,4 @@
-"""The demo data keeps the promises its README makes."""
+"""The demo data are as their README describes them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def answerable(queries: list[dict[str, Any]]) -> list[str]:
     return [query["_id"] for query in queries if query["type"] != "unanswerable"]
 
 
-def test_counts_are_those_of_the_readme(
+def test_counts_match_the_readme(
     corpus: list[dict[str, Any]], queries: list[dict[str, Any]], judgments: list[Judgment]
 ) -> None:
     readme = (DATA / "README.md").read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def test_counts_are_those_of_the_readme(
     assert len(queries) >= 90
 
 
-def test_the_files_stay_small() -> None:
+def test_files_are_small() -> None:
     assert sum(path.stat().st_size for path in DATA.iterdir()) < 400_000
 
 
@@ -90,7 +90,7 @@ def test_passages_are_passage_sized(corpus: list[dict[str, Any]]) -> None:
     assert {name: n for name, n in lengths.items() if not 40 <= n <= 110} == {}
 
 
-def test_no_two_passages_or_questions_are_the_same(
+def test_passages_and_questions_are_distinct(
     corpus: list[dict[str, Any]], queries: list[dict[str, Any]]
 ) -> None:
     for texts in (
@@ -108,7 +108,7 @@ def test_every_judged_id_exists_and_every_query_is_judged(
     assert {judgment.query for judgment in judgments} == {query["_id"] for query in queries}
 
 
-def test_a_passage_is_judged_once_per_query(judgments: list[Judgment]) -> None:
+def test_passage_is_judged_once_per_query(judgments: list[Judgment]) -> None:
     pairs = Counter((judgment.query, judgment.passage) for judgment in judgments)
     assert [pair for pair, n in pairs.items() if n > 1] == []
 
@@ -129,7 +129,7 @@ def test_unanswerable_questions_have_look_alikes_only(
     assert len(set(best) - can_be_answered) >= 6
 
 
-def test_every_target_of_an_answerable_question_can_be_met(
+def test_every_target_of_an_answerable_question_has_a_relevant_passage(
     queries: list[dict[str, Any]], judgments: list[Judgment]
 ) -> None:
     best: dict[tuple[str, str], int] = defaultdict(lambda: -1)
@@ -181,7 +181,7 @@ def test_near_duplicates_share_targets(corpus: list[dict[str, Any]], judgments: 
         assert not any(judgment.grade < 0 for judgment in found), (query, group)
 
 
-def test_archived_pages_mislead_somewhere_and_answer_somewhere(judgments: list[Judgment]) -> None:
+def test_archived_pages_are_distractors_and_relevant(judgments: list[Judgment]) -> None:
     grades = {judgment.grade for judgment in judgments if judgment.passage.startswith("arch-")}
     assert -1 in grades
     assert 3 in grades
@@ -206,7 +206,7 @@ def test_every_passage_can_be_reached_from_the_first_page(corpus: list[dict[str,
     assert set(links) - reached == set()
 
 
-def test_the_graph_has_hubs(corpus: list[dict[str, Any]]) -> None:
+def test_graph_has_hubs(corpus: list[dict[str, Any]]) -> None:
     incoming = Counter(link for passage in corpus for link in passage["links"])
     assert incoming["news-01"] > 20
     assert incoming["sta-01"] > 15

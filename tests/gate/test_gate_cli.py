@@ -45,7 +45,7 @@ def test_table_goes_to_stdout_and_verdict_to_stderr(files, capsys):
     assert out.splitlines()[0].split() == ["rule", "value", "needed", "verdict", "why"]
     assert "FAILED" in out.splitlines()[1]
     assert "passed" in out.splitlines()[2]
-    assert err.splitlines()[0] == "The gate FAILED: 1 of 2 rules of run mine."
+    assert err.splitlines()[0] == "The gate FAILED: 1 of 2 rules of run mine failed."
     assert "one-sided, alpha 0.05" in err
 
 

@@ -81,14 +81,14 @@ def test_markdown_starts_with_the_verdict_and_ends_with_the_command():
     result, baseline = pair(drop=0.1)
     gate = check(result, baseline=baseline, alpha=0.01, run="mine")
     text = gate.to_markdown()
-    assert text.startswith("## The gate FAILED: 1 of 1 rule of run mine.\n\n| rule |")
+    assert text.startswith("## The gate FAILED: 1 of 1 rule of run mine failed.\n\n| rule |")
     assert "| **FAILED** |" in text
     assert "### Largest losses on `AP` in `mine`" in text
     assert text.count("| `q") == 5
     assert "one-sided, alpha 0.01" in text
     assert text.endswith("    steelyard gate 'the result' --baseline 'the baseline' --run mine --alpha 0.01")
     passed = check(baseline, baseline=result).to_markdown()
-    assert passed.startswith("## The gate passed: 1 rule of run mine.")
+    assert passed.startswith("## The gate passed: 1 rule of run mine passed.")
     assert "### Largest losses" in passed
 
 

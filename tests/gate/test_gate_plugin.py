@@ -63,7 +63,7 @@ def test_failing_gate_shows_rules_numbers_and_worst_queries(project):
     outcome.assert_outcomes(failed=2)
     outcome.stdout.fnmatch_lines(
         [
-            "The gate FAILED: 1 of 2 rules of run mine.",
+            "The gate FAILED: 1 of 2 rules of run mine failed.",
             "*mine: no significant drop in AP",
             "*AP is 0.*, needed no significant drop from 0.*: fell by 0.*; * of 60 queries worse, * better",
             "*q*: 0.* -> *",

@@ -122,8 +122,8 @@ class GateResult:
         of = f" of run {runs[0]}" if len(runs) == 1 else f" over {len(runs)} runs"
         rules = counted(len(self.rows), "rule")
         if self.passed:
-            return f"The gate passed: {rules}{of}."
-        return f"The gate FAILED: {len(self.failures)} of {rules}{of}."
+            return f"The gate passed: {rules}{of} passed."
+        return f"The gate FAILED: {len(self.failures)} of {rules}{of} failed."
 
     @property
     def method(self) -> str:
