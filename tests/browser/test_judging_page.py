@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.judging.assignment import assigned
 from steelyard.judging.guidelines import DEFAULT, Guidelines
 from steelyard.judging.page import html
@@ -593,9 +594,7 @@ VIEWS = {
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_serious(demo, demo_pool, visited, tmp_path, view):
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
-    )
+    axe = import_peer("axe_playwright_python.sync_playwright")
 
     def check(tab):
         found = axe.Axe().run(tab).response["violations"]

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from needs import needs_kernel
 from steelyard import Qrels
 from steelyard.errors import InputError
 from steelyard.io.trec import read_regular_qrels
-from steelyard.native import native_available
-
-needs_kernel = pytest.mark.skipif(not native_available(), reason="the native kernel was not built")
 
 FIELDS = {
     "query": st.sampled_from(["q1", "q2", "é", "#q", "7", "topic"]),

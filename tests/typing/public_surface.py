@@ -116,6 +116,38 @@ def files() -> None:
     sy.convert(Path("bm25.run"), Path("bm25.parquet"))
 
 
+def judging(a: sy.Run, b: sy.Run, dataset: sy.Dataset) -> None:
+    pool = sy.pool({"bm25": a, "dense": b}, qrels=None, depth=10)
+    pool = sy.pool([a, b], "qrels.trec", budget=500, strategy="pair")
+    assert_type(pool, sy.Pool)
+    assert_type(pool.frame, pl.DataFrame)
+    labels = sy.Judgments.read("judgments.jsonl")
+    labels = sy.judge(
+        pool,
+        dataset,
+        endpoint="http://127.0.0.1:8000/v1",
+        model="a-model",
+        prompt="graded",
+        cache="judge.sqlite",
+        max_requests=1000,
+    )
+    assert_type(labels, sy.Judgments)
+    assert_type(labels.qrels(resolve="majority"), sy.Qrels)
+    agreed = sy.agreement({"human": labels, "model": "model.jsonl"}, runs=[a, b], measures=["nDCG@10"])
+    assert_type(agreed, sy.Agreement)
+    assert_type(agreed.pairs, pl.DataFrame)
+    texts: list[str] = [agreed.to_text(), agreed.to_markdown(), agreed.to_json(), agreed.to_html()]
+    print(*texts, agreed.systems, agreed.confusion("human", "model"), sy.sampled_scores(a, pool, labels))
+    scores = sy.evaluate("human.trec", a, ["nDCG@10"], predicted=labels)
+    assert_type(scores.judged("nDCG@10"), float)
+    assert_type(scores.bounds("nDCG@10"), tuple[float, float])
+
+
+def runs_without_qrels(a: sy.Run, b: sy.Run) -> None:
+    lists = sy.compare(None, {"bm25": a, "dense": b})
+    assert_type(lists, sy.ListComparison)
+
+
 def fusion(qrels: sy.Qrels, a: sy.Run, b: sy.Run) -> sy.Run:
     tuned = sy.tune(qrels, [a, b], "wsum", "nDCG@10")
     assert_type(tuned, sy.Tuned)
