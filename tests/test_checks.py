@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from steelyard.evidence.span_scores import span_scores
 
 import steelyard as sy
 from steelyard import statistics
@@ -15,6 +14,7 @@ from steelyard.chunking import Fixed
 from steelyard.comparison.lists import compare_lists
 from steelyard.errors import InputError, PolicyError, SteelyardError
 from steelyard.evidence import Evidence
+from steelyard.evidence.spans import span_scores
 from steelyard.retrievers import BM25, Dense, GraphFlow, Hybrid, Random, Rerank, SwarmRerank
 from steelyard.retrievers.adapters import Python
 

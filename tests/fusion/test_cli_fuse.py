@@ -25,7 +25,7 @@ def test_fused_to_a_file(files, tmp_path, capsys):
     assert run(["fuse", first, second, "--method", "rrf", "--k", "10", "-o", str(target)]) == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert "run 'two' is missing 1 of 6 queries" in err
+    assert "Run 'two' is missing 1 of 6 queries" in err
     assert sy.Run.read(target) == sy.fuse([first, second], method="rrf", k=10)
     assert sy.Run.read(target).name == "rrf(one,two)"
 
@@ -113,13 +113,13 @@ def test_the_simplex_by_name(files, capsys):
     ("given", "message"),
     [
         (["--method", "rff"], "Did you mean rrf"),
-        (["--weights", "1;2"], "not numbers"),
+        (["--weights", "1;2"], "expected numbers separated by ','"),
         (["--weights", "1"], "1 weight for 2 runs"),
-        (["--grid", "k=1"], "give --tune QRELS"),
+        (["--grid", "k=1"], "--grid is for --tune; add --tune QRELS"),
         (["--tune", "QRELS", "--k", "60"], "--grid k=10,60"),
-        (["--tune", "QRELS", "--depth", "5"], "--depth does not go with --tune"),
-        (["--tune", "QRELS", "--grid", "k"], "names no values"),
-        (["--tune", "QRELS", "--grid", "k=a"], "not numbers"),
+        (["--tune", "QRELS", "--depth", "5"], "--depth cannot be used with --tune"),
+        (["--tune", "QRELS", "--grid", "k"], "'k' has no values"),
+        (["--tune", "QRELS", "--grid", "k=a"], "expected numbers separated by ','"),
     ],
 )
 def test_wrong_commands_exit_with_2(files, capsys, given, message):

@@ -153,7 +153,7 @@ def test_one_file_with_several_judges(tmp_path: Path) -> None:
         assert found.judges == ("ann", "bob")
         assert found.pairs["n"].item() == 3
     named = agreement({"people": path, "model": {"q": {"a": 0, "b": 1}}})
-    assert "people: 2 judges (ann, bob) resolved by majority" in named.notes[0]
+    assert "people: 2 judges (ann and bob) resolved by majority" in named.notes[0]
     assert found.systems.height == 0
     assert (
         found.verdict

@@ -184,7 +184,7 @@ def test_numbers_as_ids_become_text(form: str) -> None:
         ({"d1": None}, r"text of document 'd1' is nothing \(None\)"),
         ({"d1": 3}, "text of document 'd1' is a int"),
         ({None: "fox"}, "document id None"),
-        ({"7": "fox", 7: "wolf"}, "'7' comes as text and as a number"),
+        ({"7": "fox", 7: "wolf"}, "'7' occurs as text and as a number"),
     ],
 )
 def test_a_bad_corpus_is_refused(corpus: Any, message: str) -> None:
