@@ -91,7 +91,7 @@ CALLS = {
     ).to_dict(),
     "fuse depth": lambda n: sy.fuse(RUNS, depth=n).frame.to_dicts(),
     "tune": lambda n: sy.tune(QRELS, RUNS, folds=n, seed=n, grid={"k": [1, 60]}).to_dict(),
-    "chunker": lambda n: Fixed(tokens=n).stretches("one two three"),
+    "chunker": lambda n: Fixed(tokens=n).spans("one two three"),
     "span scores": lambda n: (
         span_scores(
             Evidence({"q": [[{"doc_id": "d", "start": 0, "end": 3}]]}),
