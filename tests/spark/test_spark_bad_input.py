@@ -38,7 +38,7 @@ def evaluated(spark: Any, qrels: Any = QRELS, run: Any = RUN, **chosen: Any) -> 
             "query 'q1', document 'd5', score nan", "query 'zz', document 'd6', score inf",
         ]),
         (QRELS, [*RUN, ("q1", "d5", None)], {}, ["1 row of the run has a score that is not a finite number"]),
-        (QRELS, [*RUN, ("q1", None, 2.0)], {}, ["has a score or rank and no document", "query 'q1'"]),
+        (QRELS, [*RUN, ("q1", None, 2.0)], {}, ["has a score or rank but no document", "query 'q1'"]),
         (QRELS, [*RUN, (None, "d5", 2.0)], {}, ["column 'query_id' (query_id) is empty in 1 row", "'d5'"]),
         (QRELS, [*RUN, ("q1", "d5", "high")], {"kind": "string"}, [
             "column 'score' (score) does not hold a number in 1 row:", "query 'q1', document 'd5': 'high'",
@@ -80,7 +80,8 @@ def test_no_frame_of_values_if_a_row_is_faulty(spark):
 def test_policies_that_raise_errors(spark):
     twice = [*RUN, ("q1", "d1", 2.0), ("q2", "d9", 0.5), ("q2", "d9", 0.25)]
     with pytest.raises(
-        PolicyError, match=r"3 documents come more than once .*first: query 'q1', document\s+'d1'"
+        PolicyError,
+        match=r"3 documents are repeated in the list of a query \(duplicates=error\):\s+query 'q1': document 'd1'",
     ):
         _ = evaluated(spark, run=twice, duplicates="error").means
     qrels = [*QRELS, ("q3", "d1", 1.0), ("q4", "d1", 1.0)]
@@ -106,12 +107,12 @@ def test_measure_error_that_depends_on_the_rows(spark):
     [
         ({"measures": "nDGC@10"}, MeasureError, "Did you mean"),
         ({"measures": []}, MeasureError, "no measure given"),
-        ({"measures": "Latency"}, MeasureError, "needs each query's time"),
-        ({"measures": "R(budget=100)"}, MeasureError, "needs each document's length"),
+        ({"measures": "Latency"}, MeasureError, "needs the time of each query"),
+        ({"measures": "R(budget=100)"}, MeasureError, "needs the length of each document"),
         ({"measures": "Repeats(near=True)"}, MeasureError, "texts"),
         ({"measures": "Counted(of=ERR, known=returned)"}, MeasureError, "max_grade"),
         ({"measures": "infAP", "ties": "expected"}, MeasureError, "ties=expected is not defined"),
-        ({"dialect": "trec"}, MeasureError, "there is no dialect 'trec'"),
+        ({"dialect": "trec"}, MeasureError, "unknown dialect 'trec'; expected one of steelyard"),
         ({"ties": "random"}, PolicyError, "ties='random' is not a policy"),
         ({"depth": 0}, PolicyError, "depth is 0"),
         ({"doc_id": "passage"}, InputError, "no column 'passage' for doc_id"),
