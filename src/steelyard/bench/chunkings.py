@@ -1,4 +1,4 @@
-"""The chunkings of a bench: every chunker cuts the documents, and evidence or qrels say which chunks are relevant.
+"""The chunkings of a bench: every chunker cuts the documents, and evidence or qrels define which chunks are relevant.
 
 Chunk ids are `label:document#number`, so that the chunkings can be in one result folder.
 """

@@ -74,7 +74,7 @@ def compare_chunkings(
 ) -> Comparison:
     """Compare runs on several chunkings, each evaluated with the qrels of its own chunking.
 
-    `options` are those of `compare` that say how to measure.
+    `options` are the options of `compare` for the evaluation.
     """
     parts = [
         compare(
