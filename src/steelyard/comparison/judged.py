@@ -217,7 +217,7 @@ class JudgedDocuments:
                 },
                 schema={"query_id": pl.String, "query": pl.Int64},
             )
-            joined = rows.drop_nulls("doc_id").join(numbers, on="query_id", maintain_order="left")
+            joined = rows.drop_nulls("doc_id").join(numbers, on="query_id").sort("query", "rank")
             first = joined.unique(["query", "doc_id"], keep="first", maintain_order=True)
             self._lists[run] = first.select("query", "doc_id", pl.col("rank").cast(pl.Int64))
         return self._lists[run]
