@@ -226,7 +226,7 @@ def _span(record: Any, document: Any, columns: Sequence[str], query: str) -> dic
 def _read_rows(content: Any, doc_id: str | None = None) -> Evidence:
     """One row per span, fact, page, parent, document or hash; rows with the same `target` are alternatives.
 
-    A grade below 0, or a true `distractor`, makes a row a distractor; a true `null` marks a null query.
+    A row with a grade below 0 or a true `distractor` is a distractor; a true `null` marks a null query.
     """
     columns = (doc_id,) if doc_id else _DOCUMENTS
     targets: dict[str, dict[str, list[dict[str, Any]]]] = {}
