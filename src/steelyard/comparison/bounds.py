@@ -9,7 +9,7 @@ How the bounds are found. Where nothing else is known, they are the lowest value
 of the other and the reverse, which contain every difference.
 
 SEPARATE    each document adds (weight in a - weight in b) x gain, whatever the other grades: it has the
-            highest grade where that raises (or lowers) the difference, else the lowest.
+            highest grade where that raises (or lowers) the difference, otherwise the lowest.
 RR, Hit     the value is the highest weight of a relevant document. Of the documents graded relevant only the
             one that sets the value of the run to be raised is needed; any other can only raise the other
             run's value. So the extremes are at one relevant document or none.
@@ -380,7 +380,7 @@ def _pair_sums(docs: Unjudged, k: int | None) -> tuple[Floats, Floats]:
 
 
 def _counted(measure: Measure, a: Alignment, b: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
-    """The bounds of the inner measure where Counted gives its value under every grading, else its range."""
+    """The bounds of the inner measure where Counted gives its value under every grading, otherwise its range."""
     low, high = value_range(measure)
     everything = replace(outer(low - high, high - low, a.size), undefined=np.ones(a.size, dtype=bool))
     plain = counts_plainly(measure, a) & counts_plainly(measure, b)

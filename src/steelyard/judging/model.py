@@ -253,7 +253,7 @@ class ModelJudge:
     def run(
         self, tasks: Sequence[Task], judgments: Judgments, progress: Progress | None = None
     ) -> str | None:
-        """Ask what is not answered yet and append every answer; the reason where a cap stopped it, else None."""
+        """Ask what is not answered yet and append every answer; the reason where a cap stopped it, otherwise None."""
         known = {line.key for line in judgments.current}
         todo = iter([task for task in tasks if (self._judge(task), task.query_id, task.doc_id) not in known])
         total = len(tasks)

@@ -18,7 +18,7 @@ FIRST_OR_LAST  the value is a function of the ranks r(1) < r(2) < ... of the rel
             does not grow with any r(i), nor with y. Of the ways to make m of the inside relevant, the first m
             make every r(i) smallest and the last m make it largest: the extremes are among these, for all m.
 nDCG, AP, Yaap, Rprec  formulas: see bound_formulas.
-others      all gradings are tried where these are few, else the range of the measure is the bound.
+others      all gradings are tried where these are few, otherwise the range of the measure is the bound.
 """
 
 from __future__ import annotations
@@ -386,7 +386,7 @@ def _budgeted(a: Alignment, docs: Unjudged, budget: int, inside: Bools) -> tuple
 
 
 def _counted_bounds(measure: Measure, a: Alignment, docs: Unjudged, levels: Floats) -> Bounds:
-    """The bounds of the inner measure where Counted gives its value under every grading, else its range."""
+    """The bounds of the inner measure where Counted gives its value under every grading, otherwise its range."""
     inner = counted_measure(measure)
     low, high = value_range(measure)
     everything = replace(outer(low, high, a.size), undefined=np.ones(a.size, dtype=bool))
