@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import steelyard as sy
+
 ROWS = "#queries-table tbody tr"
 
 
@@ -383,3 +385,30 @@ def test_how_it_was_measured(page, result, opened):
         for run in result.runs.values():
             assert run.fingerprint in method
         assert f"steelyard report {result.folder} -o report.html" in method
+
+
+def saved_pool(tab, button, path):
+    with tab.expect_download() as download:
+        button.click()
+    download.value.save_as(path)
+    return sy.Pool.read(path)
+
+
+def test_the_unjudged_documents_are_saved_as_a_pool(page, result, opened, tmp_path):
+    with opened(page) as tab:
+        made = saved_pool(tab, tab.locator("#pool"), tmp_path / "pool.jsonl")
+        expected = sy.pool(
+            {name: result.runs[name] for name in result.comparison.runs}, result.dataset.qrels, depth=10
+        )
+        assert made.frame.equals(expected.frame)
+        assert made.settings == expected.settings
+        said = tab.locator("#queries-said").inner_text()
+        assert said.startswith(f"Pool of {len(expected):,} documents of ")
+        tab.locator(f"{ROWS}:first-child button").click()
+        button = tab.locator(".to-judge button")
+        one = saved_pool(tab, button, tmp_path / "one.jsonl")
+        (query,) = one.frame["query_id"].unique()
+        assert one.frame["doc_id"].to_list() == [
+            doc for q, doc in expected.frame.select("query_id", "doc_id").iter_rows() if q == query
+        ]
+        assert button.inner_text() == f"Download a pool of {len(one)} unjudged documents"

@@ -133,6 +133,14 @@ def test_every_form_shows_the_verdict_and_the_figures(small: Agreement) -> None:
     assert made["systems"][0]["tau"] == small.systems["tau"][0]
 
 
+def test_the_scores_by_two_judges_are_drawn(small: Agreement) -> None:
+    made = small.to_html()
+    one, other, _ = small.scores(*small.judges, small.panel.measures[0])
+    assert made.count("<circle ") == len(small.panel.runs) * len(small.panel.measures)
+    for run, x, y in zip(small.panel.runs, one.mean(axis=1), other.mean(axis=1), strict=True):
+        assert f"<title>{run}: {x:.4f}, {y:.4f}</title>" in made
+
+
 def test_html_is_escaped_and_written(tmp_path: Path) -> None:
     found = agreement({"<b>": {"q": {"d": 1}}, "gpt": {"q": {"d": 1}}})
     made = found.to_html(tmp_path / "page.html")

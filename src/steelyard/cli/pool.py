@@ -112,7 +112,8 @@ def agreement(
     Prints kappa (plain, linear, quadratic), Krippendorff's alpha, AC1, the
     confusion matrix and the bias of each judge compared with the first; with runs
     also Kendall's tau, tau_AP and RBO of the two rankings, and which significant
-    differences are kept, lost or reversed.
+    differences are kept, lost or reversed. -o agreement.html adds a drawing: the
+    score of every run by both judges.
     """
     from steelyard.judging.agreement import agreement as compared
     from steelyard.judging.report import agreement_tables
@@ -124,7 +125,9 @@ def agreement(
         )
     found = compared(named, runs=runs, measures=measure or ["nDCG@10"], resolve=resolve, seed=seed)
     kind = format_for(format, output)
-    if kind is Format.table and output is None:
+    if kind is Format.table and output is not None and output.suffix in {".html", ".htm"}:
+        found.to_html(output)
+    elif kind is Format.table and output is None:
         print_message(found.verdict)
         print_tables(agreement_tables(found))
         print_messages(found.remarks)

@@ -169,7 +169,7 @@ class Agreement:
         return pl.DataFrame(rows, schema=_SYSTEMS, orient="row")
 
     def _system(self, a: str, b: str, measure: str) -> list[Any]:
-        one, other, queries = self._scores(a, b, measure)
+        one, other, queries = self.scores(a, b, measure)
         if not len(queries):
             return [a, b, measure, len(self.panel.runs), 0, *[None] * (len(_SYSTEMS) - 5)]
         found = statistics.rank_agreement(one, other, self.rbo_p, self.draws, self.seed)
@@ -193,7 +193,7 @@ class Agreement:
             tested.reversed,
         ]
 
-    def _scores(self, a: str, b: str, measure: str) -> tuple[Array, Array, list[str]]:
+    def scores(self, a: str, b: str, measure: str) -> tuple[Array, Array, list[str]]:
         """The scores of the runs by both judges, runs x queries, over the queries that both judged."""
         place = self.panel.measures.index(measure)
         positions = [{q: i for i, q in enumerate(self.panel.queries[name])} for name in (a, b)]
@@ -260,7 +260,7 @@ class Agreement:
         return pl.DataFrame(rows, schema=_FAVOURS, orient="row")
 
     def _favour(self, a: str, b: str, measure: str) -> list[list[Any]]:
-        one, other, queries = self._scores(a, b, measure)
+        one, other, queries = self.scores(a, b, measure)
         if not len(queries):
             return []
         bias = other - one
@@ -343,18 +343,23 @@ class Agreement:
         return "\n\n".join([self.verdict, *map(markdown, agreement_tables(self)), *self.remarks])
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """The verdict and the tables as an HTML fragment; written to `path` where one is given."""
+        """The verdict, the tables and the runs' scores by two judges, drawn, as an HTML fragment.
+
+        It is written to `path` where one is given.
+        """
         from html import escape
 
-        from steelyard.judging.report import agreement_tables
+        from steelyard.io.files import write_file
+        from steelyard.judging.report import agreement_tables, ranking_drawings
         from steelyard.report.tables import fragment, table_html
 
         parts = [f"<p><strong>{escape(self.verdict)}</strong></p>", *map(table_html, agreement_tables(self))]
+        parts += ranking_drawings(self)
         if self.remarks:
             parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in self.remarks) + "</ul>")
         made = fragment(parts)
         if path is not None:
-            Path(path).write_text(made, "utf-8")
+            write_file(Path(path), made.encode())
         return made
 
     def _repr_html_(self) -> str:

@@ -155,6 +155,67 @@ def _favours_table(found: Agreement) -> Table | None:
     return Table(titles, rows, title=title, keys=3, note=note)
 
 
+SIDE, MARGIN = 320, 44
+"""Width and height of a drawing and its margin, in pixels."""
+
+
+def ranking_drawings(found: Agreement) -> list[str]:
+    """For every judge compared with the first, and every measure: the runs' scores by both, as SVG.
+
+    A run above the diagonal is scored higher by the judge than by the reference; runs in another order are
+    ranked differently.
+    """
+    reference = found.judges[0]
+    made = []
+    for judge in found.judges[1:] if len(found.panel.runs) > 1 else ():
+        for measure in found.panel.measures:
+            one, other, queries = found.scores(reference, judge, measure)
+            if len(queries):
+                points = zip(
+                    found.panel.runs, one.mean(axis=1).tolist(), other.mean(axis=1).tolist(), strict=True
+                )
+                made.append(_scatter(list(points), f"{measure} by {reference}", f"{measure} by {judge}"))
+    return made
+
+
+def _scatter(points: list[tuple[str, float, float]], across: str, up: str) -> str:
+    """Points with names as SVG, on axes of the same scale, with the diagonal."""
+    from html import escape
+
+    values = [value for _, *both in points for value in both]
+    low, high = min(values), max(values)
+    low, width = low - 0.05 * (high - low or 1.0), 1.1 * (high - low or 1.0)
+    plot = SIDE - 2 * MARGIN
+
+    def place(x: float, y: float) -> tuple[str, str]:
+        return f"{MARGIN + plot * (x - low) / width:.1f}", f"{SIDE - MARGIN - plot * (y - low) / width:.1f}"
+
+    end, middle, edge = SIDE - MARGIN, SIDE / 2, MARGIN - 8
+    ticks = [low + width * part for part in (0.1, 0.5, 0.9)]
+    labels = "".join(
+        f'<text x="{place(tick, low)[0]}" y="{end + 16}" text-anchor="middle">{tick:.2f}</text>'
+        f'<text x="{edge}" y="{place(low, tick)[1]}" text-anchor="end" dominant-baseline="middle">{tick:.2f}</text>'
+        for tick in ticks
+    )
+    dots = "".join(
+        '<circle cx="{}" cy="{}" r="4" fill="#0072b2" fill-opacity="0.7">'
+        "<title>{}: {:.4f}, {:.4f}</title></circle>".format(*place(x, y), escape(run), x, y)
+        for run, x, y in points
+    )
+    return (
+        f'<svg viewBox="0 0 {SIDE} {SIDE}" width="{SIDE}" height="{SIDE}" role="img" '
+        f'aria-label="{escape(up)} and {escape(across)}, one point per run" '
+        'font-family="sans-serif" font-size="11" fill="currentColor">'
+        f'<rect x="{MARGIN}" y="{MARGIN}" width="{plot}" height="{plot}" fill="none" stroke="currentColor" '
+        'stroke-opacity="0.3"/>'
+        f'<line x1="{MARGIN}" y1="{end}" x2="{end}" y2="{MARGIN}" stroke="currentColor" stroke-opacity="0.4" '
+        'stroke-dasharray="4 4"/>'
+        f'{labels}{dots}<text x="{middle}" y="{SIDE - 6}" text-anchor="middle">{escape(across)}</text>'
+        f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">{escape(up)}</text>'
+        "</svg>"
+    )
+
+
 def _interval_text(row: Mapping[str, Any], name: str, form: str = ".4f") -> str:
     value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
     if value is None or value != value:

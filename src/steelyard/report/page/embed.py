@@ -25,6 +25,7 @@ SCRIPTS = (
     "theme.js",
     "leaderboard.js",
     "lists.js",
+    "pool.js",
     "moves.js",
     "query.js",
     "queries.js",

@@ -2,6 +2,7 @@
 
 import { chosenPair, measureNamed } from "./data.js";
 import { append, byId, make, option } from "./dom.js";
+import { savePool, unjudgedOf } from "./pool.js";
 import { failureTags } from "./query.js";
 import { FILTERS, choose, sliceOf, winner } from "./selection.js";
 import { counted, inUnits, signed, visible } from "./text.js";
@@ -33,7 +34,25 @@ export function setUpQueries(data, store) {
     if (opener) store.set({ query: data.queries[Number(opener.dataset.query)], lists: "" }, true);
   });
   render(store.get());
+  setUpPool(data, () => order);
   return () => order;
+}
+
+// The pool of the queries that are selected, where the page has their lists and there are judgments.
+function setUpPool(data, order) {
+  const button = byId("pool");
+  button.hidden = !data.judged || !data.listed.size;
+  button.addEventListener("click", () => {
+    const documents = unjudgedOf(data, byId("lists-data"), [...order()].sort((a, b) => a - b));
+    const said = byId("queries-said");
+    if (documents === null) said.textContent = "The runs have different chunks: judge with steelyard evidence.";
+    else if (!documents.length) said.textContent = `Every document in the first ${data.cutoff} of the runs is judged.`;
+    else {
+      savePool(data, documents, "pool");
+      const queries = new Set(documents.map((each) => each.query)).size;
+      said.textContent = `Pool of ${counted(documents.length, "document", "documents")} of ${counted(queries, "query", "queries")} saved. Judge it with steelyard judge.`;
+    }
+  });
 }
 
 function setUpControls(data, store) {

@@ -4,8 +4,9 @@ import { chosenPair, failureWords, measureNamed } from "./data.js";
 import { append, byId, make } from "./dom.js";
 import { LABELS, documentAt, labelled, listsOf, missing } from "./lists.js";
 import { drawMoves } from "./moves.js";
+import { savePool, unjudgedOf } from "./pool.js";
 import { sliceOf } from "./selection.js";
-import { excerpt, inUnits, partsOfLong, terms, visible } from "./text.js";
+import { counted, excerpt, inUnits, partsOfLong, terms, visible } from "./text.js";
 
 const SIDE_BY_SIDE = 3;
 const FIRST_SHOWN = 10;
@@ -73,8 +74,28 @@ function fill(dialog, data, state, store, query, element) {
   const entry = listsOf(element, query);
   if (entry === null) append(body, [make("p", { class: "absent" }, leftOut(data))]);
   else {
-    append(body, [errorsOf(data, entry), sideBySide(data, entry, shown, terms(text), data.cutoff), missed(data, entry, shown)]);
+    append(body, [
+      errorsOf(data, entry),
+      toJudge(data, query, element),
+      sideBySide(data, entry, shown, terms(text), data.cutoff),
+      missed(data, entry, shown),
+    ]);
   }
+}
+
+function toJudge(data, query, element) {
+  const documents = data.judged && unjudgedOf(data, element, [query]);
+  if (!documents?.length) return null;
+  const unjudged = counted(documents.length, "unjudged document", "unjudged documents");
+  const save = () => savePool(data, documents, `pool-${data.queries[query]}`);
+  return make(
+    "p",
+    { class: "to-judge" },
+    make("button", { type: "button", class: "quiet", onclick: save }, `Download a pool of ${unjudged}`),
+    ` in the first ${data.cutoff} of the runs. Judge it with `,
+    make("code", {}, "steelyard judge"),
+    ".",
+  );
 }
 
 function leftOut(data) {
