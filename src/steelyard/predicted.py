@@ -115,6 +115,10 @@ class PredictedScores(Scores):
             },
             "notes": [str(each) for each in self.about],
         }
+        if per_query:
+            assert self.human is not None
+            made["predicted"]["per_query"] = made["per_query"]
+            made["per_query"] = self.human.to_dict(per_query)["per_query"]
         return made
 
     def __repr__(self) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import steelyard as sy
+from steelyard.cli import run as steelyard
 from steelyard.judging.pool import pool
 from steelyard.predicted import PredictedScores
 
@@ -76,6 +79,9 @@ def test_per_query_has_both_values(data):
     assert frame.columns == ["query_id", "P@5", "P@5 predicted"]
     assert frame.height == 60
     assert frame["P@5"].null_count() == 52
+    made = scores.to_dict(per_query=True)
+    assert len(made["per_query"]) == 8
+    assert len(made["predicted"]["per_query"]) == 60
 
 
 def test_useless_predictions_leave_the_human_estimate(data):
@@ -94,3 +100,31 @@ def test_predictions_for_other_queries_only_are_refused(data):
         sy.evaluate(
             {"q0": truth["q0"]}, run, ["P@5"], predicted={q: predicted[q] for q in list(predicted)[5:]}
         )
+
+
+def test_the_command_line_reports_estimates_and_both_values(data, tmp_path, capsys):
+    truth, predicted, run = data
+    drawn = pool({"run": run}, queries=20, seed=1)
+    human = {query: truth[query] for query in drawn.settings.sampled_queries}
+    paths = {name: tmp_path / name for name in ("human.trec", "model.jsonl", "pool.jsonl", "a.run")}
+    sy.Qrels(human).write(paths["human.trec"])
+    sy.Run(run).write(paths["a.run"])
+    drawn.write(paths["pool.jsonl"])
+    labels = [
+        {"query_id": query, "doc_id": doc, "grade": grade, "judge": "gpt"}
+        for query, grades in predicted.items()
+        for doc, grade in grades.items()
+    ]
+    paths["model.jsonl"].write_text("".join(f"{json.dumps(each)}\n" for each in labels))
+    command = ["evaluate", str(paths["human.trec"]), str(paths["a.run"]), "-m", "P@5"]
+    options = ["--predicted", str(paths["model.jsonl"]), "--pool", str(paths["pool.jsonl"])]
+    assert steelyard([*command, *options]) == 0
+    printed = capsys.readouterr()
+    scores = sy.evaluate(human, run, ["P@5"], predicted=predicted)
+    assert f"{scores['P@5']:.4f}" in printed.out
+    assert "predicted by gpt" in printed.err
+    assert "drawn at random" not in printed.err
+    assert steelyard([*command, *options, "--per-query"]) == 0
+    assert capsys.readouterr().out.split()[:5] == ["run", "query_id", "P@5", "P@5", "predicted"]
+    assert steelyard([*command, "--pool", str(paths["pool.jsonl"])]) == 2
+    assert "--predicted" in capsys.readouterr().err

@@ -192,6 +192,18 @@ DialectName = Annotated[
 Output = Annotated[
     Path | None, Option("Write to this file instead of the terminal.", "FILE", names=("--output", "-o"))
 ]
+Predicted = Annotated[
+    Path | None,
+    Option(
+        "Judgments predicted by a model, for the queries of QRELS and for others: means and differences are "
+        "then prediction-powered estimates.",
+        "FILE",
+    ),
+]
+SampledPool = Annotated[
+    Path | None,
+    Option("With --predicted: the pool whose queries were drawn at random and judged as QRELS.", "FILE"),
+]
 Rel = Annotated[float | None, Option(help_text("rel"), "GRADE")]
 RESULT_FOLDER = Option("The result folder.", "DIR", names=("--output", "-o"))
 Fresh = Annotated[bool, Option("Run every query again, without the cache.")]
@@ -232,6 +244,19 @@ def read_run(path: Path, columns: dict[str, str], runs: int) -> Run:
             raise
         print_message(f"{error} --columns is used for the other runs.")
         return Run.read(path)
+
+
+def read_predicted(predicted: Path | None, pool: Path | None) -> dict[str, Any]:
+    """The arguments `predicted` and `pool` of evaluate and compare; judgments with the names of their judges."""
+    if predicted is None:
+        if pool is not None:
+            raise UsageError("--pool records which queries were drawn at random; it needs --predicted.")
+        return {}
+    from steelyard.judging.pool import Pool
+    from steelyard.judgments import Judgments, is_judgments_file
+
+    labels = Judgments.read(predicted) if is_judgments_file(predicted) else predicted
+    return {"predicted": labels, "pool": None if pool is None else Pool.read(pool)}
 
 
 def read_qrels(path: Path, columns: list[str] | None, format: str | None) -> Qrels:

@@ -13,15 +13,18 @@ from steelyard.cli.arguments import (
     Measures,
     Option,
     Output,
+    Predicted,
     QrelsColumns,
     QrelsFormat,
     RunColumns,
+    SampledPool,
     TableFormat,
     column_names,
+    read_predicted,
     read_qrels,
     read_run,
 )
-from steelyard.cli.output import Format, emit, format_for, print_message, with_progress
+from steelyard.cli.output import Format, emit, format_for, print_message, print_messages, with_progress
 from steelyard.coverage import refuse_unmatched
 from steelyard.evaluation import evaluate as evaluate_run
 from steelyard.measures.grammar import Measure
@@ -50,6 +53,8 @@ def evaluate(
             "DIR",
         ),
     ] = None,
+    predicted: Predicted = None,
+    pool: SampledPool = None,
     format: TableFormat = Format.table,
     output: Output = None,
     **options: Any,
@@ -69,6 +74,7 @@ def evaluate(
     judged = read_qrels(qrels, qrels_columns, qrels_format)
     run_columns = column_names(columns, "--columns")
     texts = None if dataset is None else _texts(dataset)
+    labels = read_predicted(predicted, pool)
     scores = [
         replace(
             evaluate_run(
@@ -76,6 +82,7 @@ def evaluate(
                 _with_texts(read_run(run, run_columns, len(runs)) if run_columns else run, texts),
                 measure or None,
                 dialect=dialect,
+                **labels,
                 **options,
             ),
             inputs=Inputs.of(qrels, judged, run),
@@ -97,6 +104,7 @@ def evaluate(
         print_message(f"Measured with {scores[0].settings}.")
     for name, each in zip(names, scores, strict=True):
         print_message(f"{name}: {each.coverage}")
+        print_messages(f"{name}: {about}." for about in getattr(each, "about", ()))
     refuse_unmatched({name: each.coverage for name, each in zip(names, scores, strict=True)})
 
 
@@ -126,6 +134,12 @@ def _table(scores: list[Scores], names: list[str], per_query: bool, format: Form
     first = scores[0]
     labels = first.labels
     settings = f"Measured with {first.settings}." if first.settings else ""
+    if per_query and hasattr(first, "about"):
+        # Few human values and many predicted ones: both are shown.
+        both = [
+            [name, *row] for name, each in zip(names, scores, strict=True) for row in each.per_query.rows()
+        ]
+        return Table(["run", *first.per_query.columns], both, note=settings)
     if per_query:
         rows: list[list[Cell]] = [
             [name, query, *values]
