@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from steelyard.errors import InputError, problem_report
 from steelyard.judging.assignment import DEFAULT_OVERLAP, Pair, assigned
 from steelyard.judging.guidelines import Guidelines
-from steelyard.report.page.embed import embedded_json, script_hash
+from steelyard.report.page.embed import embedded_json, joined_modules, script_hash
 from steelyard.version import __version__
 from steelyard.wording import counted
 
@@ -32,8 +32,6 @@ SHARED_SCRIPTS = ("dom.js", "text.js")
 SCRIPTS = ("log.js", "spans.js", "store.js", "page.js")
 """The page's own scripts, each after those it imports."""
 
-_IMPORT = re.compile(r"^import \{[^}]*\} from \"[^\"]*\";\n", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(?:async )?function |const |class )", re.MULTILINE)
 _PLACE = re.compile(r"\{\{ (\w+) \}\}")
 
 ANYONE = ""
@@ -133,7 +131,7 @@ def _script() -> str:
     parts = [
         (files(package) / "scripts" / name).read_text("utf-8") for package, names in folders for name in names
     ]
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", part)) for part in parts)
+    return joined_modules(parts)
 
 
 @cache

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ SCRIPTS = (
 )
 """The page's modules, each after the ones that it imports."""
 
-_IMPORT = re.compile(r"^import \{[^}]*\} from \"\./[a-z-]+\.js\";\n", re.MULTILINE)
+_IMPORT = re.compile(r"^import \{[^}]*\} from \"[^\"]*\";\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?function |const |class )", re.MULTILINE)
 _UNSAFE = {
     "<": "\\u003c",
@@ -79,8 +80,12 @@ def visible(text: str) -> str:
 def page_script() -> str:
     """The page's modules as one script, without the imports: they only import each other."""
     folder = files("steelyard.report.page") / "scripts"
-    parts = [(folder / name).read_text("utf-8") for name in SCRIPTS]
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", part)) for part in parts)
+    return joined_modules((folder / name).read_text("utf-8") for name in SCRIPTS)
+
+
+def joined_modules(modules: Iterable[str]) -> str:
+    """Modules as one script, each after the ones that it imports, without imports and exports."""
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", module)) for module in modules)
 
 
 def page_style() -> str:
