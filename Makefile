@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(wildcard src/kernel/*)
 PYTEST := $(BIN)/python -m pytest
+# The tests use all cores: threads of their own would only wait for each other.
+test test-all test-lowest coverage: export OPENBLAS_NUM_THREADS := 1
 FAST := -m "not slow and not browser and not adapters and not spark" --ignore tests/spark
 
 .PHONY: help demo test test-all test-lowest lint wheel coverage bench clean
@@ -28,7 +30,7 @@ test: $(VENV)/.tested lint
 	@echo "Slow tests and those of the browser, the adapters and Spark are run by make test-all."
 
 test-all: $(VENV)/.tested-all
-	$(PYTEST) -n auto -m "slow or browser or adapters"
+	$(PYTEST) -n auto --dist loadfile -m "slow or browser or adapters"
 	$(PYTEST) -m spark tests/spark
 	$(PYTEST) --doctest-modules src/steelyard/spark
 	$(MAKE) test-lowest

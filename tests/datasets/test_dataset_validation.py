@@ -121,7 +121,7 @@ def test_groups_are_those_that_comparing_every_pair_gives() -> None:
     generator = np.random.default_rng(7)
     words = [f"w{n}" for n in range(300)]
     corpus: dict[str, str] = {}
-    for number in range(150):
+    for number in range(60):
         text = list(generator.choice(words, 60))
         corpus[f"d{number}"] = " ".join(text)
         for copy in range(number % 3):
@@ -130,7 +130,7 @@ def test_groups_are_those_that_comparing_every_pair_gives() -> None:
                 text[place] = "changed"
             corpus[f"d{number}-{copy}"] = " ".join(text)
     close = [pair for pair in combinations(corpus, 2) if overlap(corpus[pair[0]], corpus[pair[1]]) >= 0.8]
-    assert len(close) > 100
+    assert len(close) > 30
     leader = {doc: doc for doc in corpus}
     for one, other in close:
         old, new = leader[other], leader[one]

@@ -67,7 +67,7 @@ def test_real_collections_score_as_rank_bm25(
     texts = [text.lower() for text in data.corpus.values()]
     peer = reference(variant, [text.split() for text in texts])
     bm25 = BM25(variant, tokenizer="whitespace").index(numbered(texts))
-    queries = [query.lower() for query in data.queries.values()]
+    queries = [query.lower() for query in data.queries.values()][:: 4 if name == "scifact" else 1]
     for query, found in zip(queries, bm25.retrieve(queries, k=len(texts)), strict=True):
         expected = peer.get_scores(query.split())
         order = np.argsort(-expected, kind="stable")
