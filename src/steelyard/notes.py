@@ -377,6 +377,15 @@ def _measures_with_own_cutoff(measures: tuple[str, ...]) -> str:
     return f"{listed(measures)} {has} the same in every row of a run"
 
 
+@_wording("geometric-means-tested", "info")
+def _geometric_means_tested(measures: tuple[str, ...]) -> str:
+    is_a = worded(len(measures), "is a geometric mean", "are geometric means")
+    return (
+        f"{listed(measures, SHOWN_NAMES)} {is_a}: the logarithms are tested, so p, d and the interval are of the ratio "
+        "of the means, and the interval is shown as a difference from the value of the other run"
+    )
+
+
 @_wording("not-tested", "warning")
 def _not_tested(pairs: tuple[str, ...], measures: tuple[str, ...], reason: str) -> str:
     which = listed(pairs, SHOWN_NAMES) if pairs else "the pairs of runs"

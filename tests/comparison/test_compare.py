@@ -445,3 +445,54 @@ def test_measures_that_need_whole_lists_have_no_condensed_difference():
     budget, rr = sy.compare(qrels, runs, ["R(budget=12)@3", "RR"]).tested_pairs
     assert (budget.condensed, budget.imputed, budget.unjudged) == (None, None, 40)
     assert rr.condensed == 0.5
+
+
+def gmap_case():
+    """Two runs: `steady` is better on every hard query, `spiky` by much on one easy query: the means disagree."""
+    qrels = {f"q{i}": ["r"] for i in range(40)}
+    lists = {
+        "steady": {q: [f"x{n}" for n in range(9)] + ["r"] for q in qrels},
+        "spiky": {q: [f"x{n}" for n in range(3 * (i % 10) + 20)] + ["r"] for i, q in enumerate(qrels)},
+    }
+    for i in range(6):
+        lists["spiky"][f"q{i}"] = ["r"]
+    return qrels, lists
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "permutation", "max-t"])
+def test_geometric_means_are_tested_by_their_logarithms(test):
+    from scipy import stats
+
+    qrels, lists = gmap_case()
+    result = sy.compare(qrels, lists, ["GMAP", "AP"], test=test, correction="none")
+    gmap, mean = result.tested_pairs
+    logs = [
+        np.log(sy.evaluate(qrels, lists[name], ["AP"]).values("AP")) for name in (gmap.run, gmap.baseline)
+    ]
+    values = {
+        name: float(np.exp(log.mean())) for name, log in zip((gmap.run, gmap.baseline), logs, strict=True)
+    }
+    assert mean.difference < 0 < gmap.difference == pytest.approx(values["steady"] - values["spiky"])
+    assert gmap.verdict != "different"
+    assert np.sign(gmap.low) == np.sign(gmap.high) or gmap.low < 0 < gmap.high
+    assert gmap.low < gmap.difference < gmap.high
+    if test == "t":
+        assert gmap.p == pytest.approx(stats.ttest_rel(*logs).pvalue)
+        ratio = sy.statistics.difference_interval(*logs)
+        assert (gmap.low, gmap.high) == pytest.approx(tuple(values["spiky"] * np.expm1(ratio)))
+    assert "GMAP is a geometric mean: the logarithms are tested" in str(result.notes[0])
+    row = result.leaderboard_rows[0]
+    assert row.run == "steady"
+    assert row.intervals["GMAP"] is not None
+    assert row.intervals["GMAP"][0] <= row.means["GMAP"] <= row.intervals["GMAP"][1]
+
+
+def test_the_interval_of_a_geometric_mean_is_of_the_logarithms():
+    qrels, lists = gmap_case()
+    scores = sy.evaluate(qrels, lists["spiky"], ["GMAP", "AP"])
+    low, high = scores.interval("GMAP")
+    assert (low, high) == pytest.approx(
+        tuple(np.exp(sy.statistics.mean_interval(np.log(scores.values("AP")))))
+    )
+    assert low < scores["GMAP"] < high
+    assert scores.intervals()["GMAP"] == (low, high)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.pairs import Pair, adjusted_p_matrix
+from steelyard.comparison.pairs import Pair, adjusted_p_matrix, power_of
 from steelyard.comparison.scores import COMPOSITE, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.statistics import groups_of, mean_intervals, power_analysis, rank_intervals
+from steelyard.statistics import groups_of, mean_intervals, rank_intervals
 from steelyard.wording import SHOWN_NAMES, listed
 
 
@@ -58,10 +58,11 @@ def leaderboard_rows(
 ) -> list[LeaderboardRow]:
     """The rows of one score table, best first. Groups agree with the p-values of the pairs."""
     first = table.columns[0]
-    places = rank_intervals(first.worth(table.of(first.key)), seed=plan.seed)
+    places = rank_intervals(first.worth(first.tested(table.of(first.key))), seed=plan.seed)
     means = table.means()
     groups = groups_of(first.worth(means[:, 0]), adjusted_p_matrix(table, plan, pairs), plan.alpha)
-    flat = table.values.reshape(-1, len(table.queries))
+    tested = np.stack([column.tested(table.of(column.key)) for column in table.columns], axis=1)
+    flat = tested.reshape(-1, len(table.queries))
     ends = np.array(mean_intervals(flat, seed=plan.seed)).reshape(len(table.runs), len(table.columns), 2)
     return [
         LeaderboardRow(
@@ -73,8 +74,8 @@ def leaderboard_rows(
             rank_high=places[run][1],
             means={column.key: float(m) for column, m in zip(table.columns, means[run], strict=True)},
             intervals={
-                column.key: (float(low), float(high)) if column.averaged else None
-                for column, (low, high) in zip(table.columns, ends[run], strict=True)
+                column.key: (column.mean_of(low), column.mean_of(high)) if column.averaged else None
+                for column, (low, high) in zip(table.columns, ends[run].tolist(), strict=True)
             },
         )
         for rank, run in enumerate(order, start=1)
@@ -140,8 +141,9 @@ def verdict_of(
     if second.run in undecided:
         outcome = "undecided, since it depends on unjudged documents"
     elif second.run in tied:
-        gap = values[top.run] - values[second.run]
-        outcome = power_analysis(gap, alpha=plan.alpha, significant=False).clause
+        column = table.columns[0]
+        gap = column.tested(values[top.run]) - column.tested(values[second.run])
+        outcome = power_of(column, gap, second.means[key], plan.alpha, significant=False).clause
     details = []
     if tied:
         details.append(f"Tied for first: {listed([*equal, *tied], SHOWN_NAMES)}.")

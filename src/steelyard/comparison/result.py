@@ -25,7 +25,7 @@ from steelyard.comparison.slices import Slice, reversal_notes, slices_of
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError, did_you_mean
-from steelyard.notes import Note
+from steelyard.notes import Note, note
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -128,6 +128,7 @@ class Comparison:
             input_notes=notes,
             notes=(
                 *notes,
+                *_geometric_notes(score_tables, pairs),
                 *disagreement_notes(pairs, plan),
                 *reversal_notes(slices, first.columns[0].key, len(first.runs)),
                 *untested_notes(pairs),
@@ -356,6 +357,14 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+
+def _geometric_notes(tables: Sequence[ScoreTable], pairs: Sequence[Pair]) -> list[Note]:
+    """A note on how geometric means are tested."""
+    measures = [
+        label(column.key, table.k) for table in tables for column in table.columns if column.geometric
+    ]
+    return [note("geometric-means-tested", measures=measures)] if measures and pairs else []
 
 
 def _judged_documents(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -13,7 +14,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
-from steelyard.measures.compute import averaged, summary
+from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
 from steelyard.wording import counted
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 COMPOSITE = "composite"
+
+_LARGEST_EXPONENT = 700.0
+"""exp of a larger number is not finite."""
 
 
 def label(key: str, k: int | None) -> str:
@@ -50,8 +54,30 @@ class Column:
 
     @property
     def averaged(self) -> bool:
-        """Whether `mean` is the mean over queries, so that an interval of the mean is its interval."""
-        return self.measure is None or averaged(self.measure)
+        """Whether `mean` follows from the mean of the `tested` values, so that it has an interval."""
+        return self.measure is None or averaged(self.measure) or self.geometric
+
+    @property
+    def geometric(self) -> bool:
+        """Whether `mean` is a geometric mean."""
+        return self.measure is not None and geometric(self.measure)
+
+    def tested(self, values: Floats) -> Floats:
+        """The values whose mean is tested: the values themselves, or the logarithms of a geometric mean."""
+        return logarithms(values) if self.geometric else values
+
+    def mean_of(self, tested: float) -> float:
+        """`mean` from the mean of the tested values."""
+        return math.exp(tested) if self.geometric else tested
+
+    def change(self, tested: float, reference: float) -> float:
+        """The difference from a reference that a mean difference of the tested values stands for.
+
+        Geometric means are tested by their ratio: the change of the reference by that ratio.
+        """
+        if not self.geometric:
+            return tested
+        return reference * math.expm1(tested) if tested < _LARGEST_EXPONENT else math.inf
 
     def worth(self, values: Floats) -> Floats:
         """The values, negated where lower is better."""
