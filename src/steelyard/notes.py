@@ -363,11 +363,15 @@ SHOWN_PAIRS = 10
 """Pairs that a note names; it counts the others."""
 
 
-@_wording("run-lacks-queries", "warning")
-def _run_lacks_queries(run: str, count: int, queries: int, examples: tuple[str, ...]) -> str:
+@_wording("compared-on-shared-queries", "warning")
+def _compared_on_shared_queries(
+    measures: tuple[str, ...], shared: int, queries: int, runs: tuple[tuple[str, int, tuple[str, ...]], ...]
+) -> str:
+    where = f" by {listed(measures, SHOWN_NAMES)}" if measures else ""
+    lacks = [f"{run} has none for {count:,} ({_examples(count, examples)})" for run, count, examples in runs]
     return (
-        f"run {run!r} has no value for {count:,} of {counted(queries, 'query', 'queries')} ({_examples(count, examples)}); "
-        f"comparisons with it leave {worded(count, 'that query', 'those queries')} out"
+        f"the runs are compared{where} on the {shared:,} of {counted(queries, 'query', 'queries')} that every run has a "
+        f"value for: {listed(lacks, SHOWN_NAMES)}"
     )
 
 
@@ -442,7 +446,7 @@ def _missing_values(count: int, policy: str, first: str) -> str:
     effect = (
         worded(count, "scores 0", "score 0")
         if policy == "zero"
-        else worded(count, "is left out", "are left out") + " pair by pair"
+        else worded(count, "is left out", "are left out")
     )
     return f"{counted(count, 'value is', 'values are')} missing from the score table and {effect} (the first: {first})"
 

@@ -153,7 +153,7 @@ def compare(
     if unmatched == "error":
         refuse_unmatched(coverage)
     scores = [each.scores for each in evaluated]
-    query_ids, values, notes = _on_the_same_queries(names, judged.queries, scores)
+    query_ids, values = _by_query(judged.queries, scores)
     tables, components = [], []
     for block, values_at_k in zip(cutoffs, np.split(values, len(cutoffs), axis=1), strict=True):
         columns = (Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
@@ -168,7 +168,7 @@ def compare(
         components=components,
         sliced=None if by is None else (by, _slice_values(queries, qrels, by, judged)),
         coverage=coverage,
-        notes=(*notes, *_own_cutoffs(shown, parsed)),
+        notes=tuple(_own_cutoffs(shown, parsed)),
         dialect=dialect.name,
         source=Source(
             judged,
@@ -319,23 +319,15 @@ def _own_cutoffs(shown: Iterable[str], parsed: Mapping[tuple[int | None, str], M
     return [note("measures-with-own-cutoff", measures=own)] if own else []
 
 
-def _on_the_same_queries(
-    names: Sequence[str], judged: Sequence[str], scores: Sequence[Scores]
-) -> tuple[tuple[str, ...], Floats, list[Note]]:
-    """The values of all runs on the queries that any of them has, NaN where a run lacks one; and notes on those."""
+def _by_query(judged: Sequence[str], scores: Sequence[Scores]) -> tuple[tuple[str, ...], Floats]:
+    """The values of all runs on the queries that any of them has, NaN where a run lacks one."""
     present = set().union(*(each.queries for each in scores))
     queries = tuple(query for query in judged if query in present)
     place = {query: number for number, query in enumerate(queries)}
-    values = np.full((len(names), len(scores[0].matrix), len(queries)), np.nan)
-    notes: list[Note] = []
-    for number, (name, each) in enumerate(zip(names, scores, strict=True)):
+    values = np.full((len(scores), len(scores[0].matrix), len(queries)), np.nan)
+    for number, each in enumerate(scores):
         values[number][:, [place[query] for query in each.queries]] = each.matrix
-        own = set(each.queries)
-        absent = [query for query in queries if query not in own]
-        if absent:
-            lacks = {"run": name, "count": len(absent), "queries": len(queries), "examples": absent[:3]}
-            notes.append(note("run-lacks-queries", **lacks))
-    return queries, values, notes
+    return queries, values
 
 
 def _with_composite(

@@ -356,7 +356,7 @@ def with_conventions(
         if not found:
             made.append(pair)
             continue
-        values = table.of(pair.measure)
+        values = table.compared(pair.measure)
         both = ~np.isnan(values[table.runs.index(pair.run)] - values[table.runs.index(pair.baseline)])
         kept = np.zeros(len(place), dtype=bool)
         kept[[place[query] for query, there in zip(table.queries, both.tolist(), strict=True) if there]] = (

@@ -48,7 +48,7 @@ class LeaderboardRow:
 def order_of(table: ScoreTable) -> list[int]:
     """The runs best first, by the first measure; equal runs in the order given."""
     first = table.columns[0]
-    means = first.worth(np.array([first.mean(row) for row in table.of(first.key)]))
+    means = first.worth(table.only([first.key]).means()[:, 0])
     worth = np.where(np.isnan(means), -np.inf, means).tolist()
     return sorted(range(len(table.runs)), key=lambda run: -worth[run])
 
@@ -58,10 +58,10 @@ def leaderboard_rows(
 ) -> list[LeaderboardRow]:
     """The rows of one score table, best first. Groups agree with the p-values of the pairs."""
     first = table.columns[0]
-    places = rank_intervals(first.worth(first.tested(table.of(first.key))), seed=plan.seed)
+    places = rank_intervals(first.worth(first.tested(table.compared(first.key))), seed=plan.seed)
     means = table.means()
     groups = groups_of(first.worth(means[:, 0]), adjusted_p_matrix(table, plan, pairs), plan.alpha)
-    tested = np.stack([column.tested(table.of(column.key)) for column in table.columns], axis=1)
+    tested = np.stack([column.tested(table.compared(column.key)) for column in table.columns], axis=1)
     flat = tested.reshape(-1, len(table.queries))
     ends = np.array(mean_intervals(flat, seed=plan.seed)).reshape(len(table.runs), len(table.columns), 2)
     return [
@@ -112,7 +112,7 @@ def verdict_of(
     score = f"{top.means[key]:.4f}"
     if len(rows) == 1:
         return Verdict(f"{top.run} scores {score} on {what}; no other run to compare with.", "", [top.run])
-    values: dict[str, Floats] = dict(zip(table.runs, table.of(key), strict=True))
+    values: dict[str, Floats] = dict(zip(table.runs, table.compared(key), strict=True))
     equal = [row.run for row in rows if np.array_equal(values[row.run], values[top.run], equal_nan=True)]
     rest = [row for row in rows if row.run not in equal]
     if not rest:

@@ -35,7 +35,7 @@ from steelyard.statistics.paired import PairedTest
 
 @dataclass(frozen=True)
 class Pair:
-    """One run compared with another on one measure, on the queries that both have a value for.
+    """One run compared with another on one measure, on the queries that every run has a value for.
 
     `k` is the cutoff of the row, where there are rows for several. `p_adjusted` is corrected for the pairs tested
     on the measure, and `verdict` follows from it at the comparison's alpha: better, worse, not significant,
@@ -165,7 +165,7 @@ class _Test:
 
     @property
     def values(self) -> tuple[Floats, Floats]:
-        values = self.table.of(self.column.key)
+        values = self.table.compared(self.column.key)
         return values[self.run], values[self.baseline]
 
     @property
@@ -211,7 +211,7 @@ def _family_tests(
     for numbers in measures:
         first = tests[numbers[0]]
         couples = [(tests[n].run, tests[n].baseline) for n in numbers]
-        values = first.column.tested(first.table.of(first.column.key))
+        values = first.column.tested(first.table.compared(first.column.key))
         result = joint_test(values, seed=plan.seed, pairs=couples)
         p_values[numbers] = result.p
         for number in numbers:

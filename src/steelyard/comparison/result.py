@@ -20,7 +20,7 @@ from steelyard.comparison.leaderboard import (
 )
 from steelyard.comparison.movers import Mover, RankedLists, RunMovers, movers, movers_by_run
 from steelyard.comparison.pairs import Pair, disagreement_notes, pairs_of, untested_notes
-from steelyard.comparison.scores import ScoreTable, label
+from steelyard.comparison.scores import ScoreTable, label, shared_query_notes
 from steelyard.comparison.slices import Slice, reversal_notes, slices_of
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import Coverage
@@ -98,6 +98,7 @@ class Comparison:
     ) -> Comparison:
         """Rank, test and slice the values. `sliced` is a column's name and its value for every query."""
         first = score_tables[0]
+        about_queries = shared_query_notes(score_tables)
         orders = [order_of(table) for table in score_tables]
         pairs = pairs_of(score_tables, plan, orders)
         about_judged: list[Note] = []
@@ -128,6 +129,7 @@ class Comparison:
             input_notes=notes,
             notes=(
                 *notes,
+                *about_queries,
                 *_geometric_notes(score_tables, pairs),
                 *disagreement_notes(pairs, plan),
                 *reversal_notes(slices, first.columns[0].key, len(first.runs)),

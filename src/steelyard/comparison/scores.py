@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -105,13 +106,42 @@ class ScoreTable:
         )
 
     def of(self, key: str) -> Floats:
-        """One measure's values, runs x queries."""
+        """One measure's values, runs x queries, on all queries."""
         return self.values[:, self.column(key), :]
 
+    def compared(self, key: str) -> Floats:
+        """One measure's values on the queries that every run has, runs x queries; NaN on the others.
+
+        A run without any value of the measure does not count. Means, ranks, tests and intervals of a comparison
+        all use these values, so that they are over the same queries.
+        """
+        return self._compared[:, self.column(key), :]
+
+    @cached_property
+    def _compared(self) -> Floats:
+        absent = np.isnan(self.values)
+        if not absent.any():
+            return self.values
+        known = ~absent.all(axis=2, keepdims=True)
+        return np.where((absent & known).any(axis=0), np.nan, self.values)
+
+    def lacking(self, key: str) -> dict[str, tuple[str, ...]]:
+        """The queries that a run has no value for and another run has, for runs that have any value of the measure."""
+        absent = np.isnan(self.of(key))
+        some = ~absent.all(axis=0)
+        return {
+            run: tuple(compress(self.queries, (gone & some).tolist()))
+            for run, gone in zip(self.runs, absent, strict=True)
+            if not gone.all() and (gone & some).any()
+        }
+
     def means(self) -> Floats:
-        """Every run's summary of every measure, runs x measures."""
+        """Every run's summary of every measure over the compared queries, runs x measures."""
         return np.array(
-            [[column.mean(row) for column, row in zip(self.columns, run, strict=True)] for run in self.values]
+            [
+                [column.mean(row) for column, row in zip(self.columns, run, strict=True)]
+                for run in self._compared
+            ]
         ).reshape(len(self.runs), len(self.columns))
 
     def where(self, chosen: Bools) -> ScoreTable:
@@ -135,6 +165,34 @@ class ScoreTable:
         """The table of some of the measures, in the order given."""
         places = [self.column(key) for key in keys]
         return replace(self, columns=tuple(self.columns[p] for p in places), values=self.values[:, places, :])
+
+
+def shared_query_notes(tables: Sequence[ScoreTable]) -> list[Note]:
+    """Notes on queries that some runs have no value for; an error if no query is left on the first measure."""
+    groups: dict[tuple[tuple[str, tuple[str, ...]], ...], list[tuple[ScoreTable, str]]] = {}
+    every = [(table, column.key) for table in tables for column in table.columns]
+    for table, key in every:
+        lacking = table.lacking(key)
+        if lacking:
+            groups.setdefault(tuple(lacking.items()), []).append((table, key))
+    notes = []
+    for lacks, where in groups.items():
+        table, key = where[0]
+        shared = int((~np.isnan(table.compared(key))).any(axis=0).sum())
+        queries = int((~np.isnan(table.of(key))).any(axis=0).sum())
+        counts = [(run, len(gone), gone[:4]) for run, gone in lacks]
+        if not shared and where[0] == every[0]:
+            missing = ", ".join(f"{run} has none for {gone:,}" for run, gone, _ in counts)
+            raise InputError(
+                f"no query has a value of {key} in every run, so the runs cannot be compared: of "
+                f"{counted(queries, 'query', 'queries')} {missing}. Leave a run out, or choose missing=zero "
+                "(--missing zero), which counts a missing query as 0."
+            )
+        measures = [label(key, table.k) for table, key in where] if len(where) < len(every) else []
+        notes.append(
+            note("compared-on-shared-queries", measures=measures, shared=shared, queries=queries, runs=counts)
+        )
+    return notes
 
 
 def column_named(key: str) -> Column:

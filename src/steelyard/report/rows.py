@@ -67,8 +67,8 @@ class ShownMeasure:
 
     @property
     def values(self) -> Floats:
-        """Runs x queries."""
-        return self.scores.of(self.column.key)
+        """Runs x queries, on the compared queries."""
+        return self.scores.compared(self.column.key)
 
     @property
     def means(self) -> Floats:
