@@ -454,7 +454,8 @@ def _missing_values(count: int, policy: str, first: str) -> str:
 @_wording("repetitions", "info")
 def _repetitions(count: int, column: str, averaged: bool) -> str:
     what = f"{counted(count, 'repetition')} of each query (column {column!r})"
-    return f"{what}: averaged before testing" if averaged else f"{what}: each is a block of its own"
+    how = "averaged" if averaged else "paired by repetition and averaged"
+    return f"{what}: {how} before testing"
 
 
 # io: files and frames of runs and qrels

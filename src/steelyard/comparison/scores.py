@@ -279,6 +279,9 @@ def _read_weights_file(path: Path) -> Mapping[str, Any]:
     return weights
 
 
+BLOCK = "query and repetition"
+"""The column of the blocks: a query in one repetition."""
+
 _REPEATS = ("seed", "repetition", "repeat", "trial", "fold", "iteration")
 _RUNS = ("run", "method", "system", "retriever", "model", "name")
 _QUERIES = ("query_id", "qid", "query", "query-id", "q_id", "topic")
@@ -286,7 +289,12 @@ _QUERIES = ("query_id", "qid", "query", "query-id", "q_id", "topic")
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The columns of a score table: run, query, repetition and, in the long form, measure and value."""
+    """The columns of a score table: run, query, repetition and, in the long form, measure and value.
+
+    `repeats`: "average" takes the mean of each run's repetitions of a query; "blocks" pairs the runs by query and
+    repetition first, so that a repetition that one run lacks counts for none (missing="skip") or as 0. Repetitions of
+    a query are not independent, so in both cases the query is what is tested.
+    """
 
     run_column: str | None = None
     query_column: str | None = None
@@ -318,7 +326,11 @@ def read_score_table(
             means = [pl.col(key).mean() for key in keys]
             frame = frame.group_by([run, query], maintain_order=True).agg(means)
         else:
-            frame = frame.with_columns(_block(query, repeat))
+            frame = frame.with_columns(_block(query, repeat).alias(BLOCK))
+            _refuse_repeats(frame, [run, BLOCK])
+            blocks = _filled(frame, run, BLOCK, keys, missing, notes)
+            query_of = dict(frame.select(BLOCK, query).iter_rows())
+            return _by_query(blocks, [query_of[block] for block in blocks.queries]), notes
     _refuse_repeats(frame, [run, query])
     return _filled(frame, run, query, keys, missing, notes), notes
 
@@ -337,10 +349,7 @@ def query_column(source: Any, column: str, options: TableOptions) -> dict[str, o
             f"{', '.join(frame.columns)}, or the queries' columns (queries=..., --queries FILE)."
             f"{did_you_mean(column, frame.columns)}"
         )
-    repeat = _repeat_column(frame, options)
     frame = frame.with_columns(pl.col(query).cast(pl.String))
-    if repeat and options.repeats == "blocks":
-        frame = frame.with_columns(_block(query, repeat))
     values = frame.select(query, column).unique(maintain_order=True)
     repeated = values.filter(pl.col(query).is_duplicated())
     if repeated.height:
@@ -454,7 +463,22 @@ def _block(query: str, repeat: str) -> pl.Expr:
     """The name of a query in one repetition."""
     import polars as pl
 
-    return pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)]).alias(query)
+    return pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)])
+
+
+def _by_query(blocks: ScoreTable, query_of: Sequence[str]) -> ScoreTable:
+    """The mean of every query over the repetitions that are compared: the repetitions of a query are one cluster."""
+    queries = tuple(dict.fromkeys(query_of))
+    place = {query: number for number, query in enumerate(queries)}
+    places = np.array([place[query] for query in query_of])
+    order = np.argsort(places, kind="stable")
+    starts = np.searchsorted(places[order], np.arange(len(queries)))
+    values = np.stack([blocks.compared(column.key) for column in blocks.columns], axis=1)[:, :, order]
+    known = ~np.isnan(values)
+    counts = np.add.reduceat(known, starts, axis=2, dtype=np.int64)
+    sums = np.add.reduceat(np.where(known, values, 0.0), starts, axis=2)
+    means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return replace(blocks, queries=queries, values=means)
 
 
 def _refuse_repeats(frame: pl.DataFrame, ids: list[str]) -> None:
