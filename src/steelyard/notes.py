@@ -375,6 +375,16 @@ def _compared_on_shared_queries(
     )
 
 
+@_wording("run-not-measured", "error")
+def _run_not_measured(run: str, reason: str) -> str:
+    return f"run {run!r} was not measured and is not ranked or tested: {reason}"
+
+
+@_wording("baseline-not-measured", "error")
+def _baseline_not_measured(run: str) -> str:
+    return f"the baseline {run!r} was not measured, so every two runs are compared instead"
+
+
 @_wording("measures-with-own-cutoff", "info")
 def _measures_with_own_cutoff(measures: tuple[str, ...]) -> str:
     has = worded(len(measures), "has its own cutoff and is", "have their own cutoffs and are")

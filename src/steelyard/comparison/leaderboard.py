@@ -21,15 +21,15 @@ class LeaderboardRow:
     """A run (at a cutoff): its rank, the 95% interval of its rank, its groups, its means and their intervals.
 
     Each letter of `group` is a group of runs that are not significantly different from each other. Measures that
-    are not averaged over queries have no interval.
+    are not averaged over queries have no interval. A run that was not measured has no rank, and its means are NaN.
     """
 
-    rank: int
+    rank: int | None
     run: str
     k: int | None
     group: str
-    rank_low: int
-    rank_high: int
+    rank_low: int | None
+    rank_high: int | None
     means: dict[str, float]
     intervals: dict[str, tuple[float, float] | None]
 
@@ -82,6 +82,14 @@ def leaderboard_rows(
     ]
 
 
+def unmeasured_row(run: str, table: ScoreTable) -> LeaderboardRow:
+    """The row of a run that was not measured."""
+    keys = [column.key for column in table.columns]
+    return LeaderboardRow(
+        None, run, table.k, "", None, None, dict.fromkeys(keys, np.nan), dict.fromkeys(keys)
+    )
+
+
 class Verdict(str):
     """The verdict of a comparison: which run leads, on what, by how much, and whether that is significant.
 
@@ -100,6 +108,13 @@ class Verdict(str):
     def detail(self) -> str:
         """What follows the first sentence."""
         return self[len(self.headline) :].lstrip()
+
+    def with_unmeasured(self, runs: Sequence[str]) -> Verdict:
+        """The verdict with a sentence on the runs that were not measured."""
+        if not runs:
+            return self
+        names = listed(runs, SHOWN_NAMES)
+        return Verdict(self.headline, f"{self.detail} Not measured: {names}.".lstrip(), self.tied)
 
 
 def verdict_of(
