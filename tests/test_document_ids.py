@@ -66,6 +66,10 @@ def test_a_poor_run_is_measured_and_one_with_other_ids_is_refused(tmp_path, caps
         InputError, match="run 'one': no retrieved document is judged: .* differ only in upper"
     ):
         sy.compare(QRELS, {"one": LISTS}, ["AP"])
+    noted = sy.compare(QRELS, {"one": LISTS, "other": {"q1": ["doc1"]}}, ["AP"], unmatched="note")
+    assert (noted.runs, list(noted.unmeasured)) == (("other",), ["one"])
+    with pytest.raises(InputError, match="no run was measured"):
+        sy.compare(QRELS, {"one": {}}, ["AP"])
     (tmp_path / "qrels.trec").write_text("q1 0 doc1 1\n")
     (tmp_path / "one.run").write_text("q1 Q0 DOC1 1 2.0 one\n")
     assert cli(["evaluate", str(tmp_path / "qrels.trec"), str(tmp_path / "one.run"), "-m", "AP"]) == 2

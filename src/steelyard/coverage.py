@@ -262,6 +262,18 @@ def refuse_unmatched(coverage: Mapping[str, Coverage]) -> None:
                 raise InputError(f"run {name!r}: {problem}.")
 
 
+def not_measured(covered: Coverage) -> str | None:
+    """Why the values of a run mean nothing; None if they mean something."""
+    codes = {each.code for each in covered.notes}
+    if "no-shared-query" in codes:
+        return "none of its queries is in the qrels"
+    if "document-ids-differ" in codes:
+        return "its document ids differ from those of the qrels"
+    if covered.queries and not covered.answered:
+        return "it answered no query"
+    return None
+
+
 def without_relevant(a: Alignment, rel: float | None) -> Bools:
     """The queries without a relevant document."""
     relevant = a.judged.grade > 0 if rel is None else a.judged.grade >= rel

@@ -363,18 +363,41 @@ SHOWN_PAIRS = 10
 """Pairs that a note names; it counts the others."""
 
 
-@_wording("run-lacks-queries", "warning")
-def _run_lacks_queries(run: str, count: int, queries: int, examples: tuple[str, ...]) -> str:
+@_wording("compared-on-shared-queries", "warning")
+def _compared_on_shared_queries(
+    measures: tuple[str, ...], shared: int, queries: int, runs: tuple[tuple[str, int, tuple[str, ...]], ...]
+) -> str:
+    where = f" by {listed(measures, SHOWN_NAMES)}" if measures else ""
+    lacks = [f"{run} has none for {count:,} ({_examples(count, examples)})" for run, count, examples in runs]
     return (
-        f"run {run!r} has no value for {count:,} of {counted(queries, 'query', 'queries')} ({_examples(count, examples)}); "
-        f"comparisons with it leave {worded(count, 'that query', 'those queries')} out"
+        f"the runs are compared{where} on the {shared:,} of {counted(queries, 'query', 'queries')} that every run has a "
+        f"value for: {listed(lacks, SHOWN_NAMES)}"
     )
+
+
+@_wording("run-not-measured", "error")
+def _run_not_measured(run: str, reason: str) -> str:
+    return f"run {run!r} was not measured and is not ranked or tested: {reason}"
+
+
+@_wording("baseline-not-measured", "error")
+def _baseline_not_measured(run: str) -> str:
+    return f"the baseline {run!r} was not measured, so every two runs are compared instead"
 
 
 @_wording("measures-with-own-cutoff", "info")
 def _measures_with_own_cutoff(measures: tuple[str, ...]) -> str:
     has = worded(len(measures), "has its own cutoff and is", "have their own cutoffs and are")
     return f"{listed(measures)} {has} the same in every row of a run"
+
+
+@_wording("geometric-means-tested", "info")
+def _geometric_means_tested(measures: tuple[str, ...]) -> str:
+    is_a = worded(len(measures), "is a geometric mean", "are geometric means")
+    return (
+        f"{listed(measures, SHOWN_NAMES)} {is_a}: the logarithms are tested, so p, d and the interval are of the ratio "
+        "of the means, and the interval is shown as a difference from the value of the other run"
+    )
 
 
 @_wording("not-tested", "warning")
@@ -433,7 +456,7 @@ def _missing_values(count: int, policy: str, first: str) -> str:
     effect = (
         worded(count, "scores 0", "score 0")
         if policy == "zero"
-        else worded(count, "is left out", "are left out") + " pair by pair"
+        else worded(count, "is left out", "are left out")
     )
     return f"{counted(count, 'value is', 'values are')} missing from the score table and {effect} (the first: {first})"
 
@@ -441,7 +464,8 @@ def _missing_values(count: int, policy: str, first: str) -> str:
 @_wording("repetitions", "info")
 def _repetitions(count: int, column: str, averaged: bool) -> str:
     what = f"{counted(count, 'repetition')} of each query (column {column!r})"
-    return f"{what}: averaged before testing" if averaged else f"{what}: each is a block of its own"
+    how = "averaged" if averaged else "paired by repetition and averaged"
+    return f"{what}: {how} before testing"
 
 
 # io: files and frames of runs and qrels

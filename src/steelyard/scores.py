@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.coverage import Coverage
 from steelyard.errors import MeasureError, did_you_mean
-from steelyard.measures.compute import averaged, summary
+from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, by_severity
 from steelyard.options import Options
@@ -203,20 +204,29 @@ class Scores:
     def interval(
         self, measure: str | Measure, level: float = 0.95, draws: int | None = None, seed: int = 0
     ) -> tuple[float, float]:
-        """An interval of the mean over queries: low and high, by bootstrap, the same for the same seed."""
+        """An interval of the mean over queries: low and high, by bootstrap, the same for the same seed.
+
+        For a geometric mean it is that of the mean of the logarithms.
+        """
         from steelyard.statistics.intervals import mean_interval
 
-        low, high = mean_interval(self.values(measure), level=level, draws=draws, seed=seed)
-        return low, high
+        values = self.values(measure)
+        if geometric(self.measures[key_of(measure, self.measures)]):
+            low, high = mean_interval(logarithms(values), level=level, draws=draws, seed=seed)
+            return math.exp(low), math.exp(high)
+        return mean_interval(values, level=level, draws=draws, seed=seed)
 
     def intervals(self, level: float = 0.95, seed: int = 0) -> dict[str, tuple[float, float] | None]:
-        """The interval of every measure that is a mean; None for the ones that are not."""
+        """The interval of every measure that is a mean or a geometric mean; None for the ones that are not."""
         from steelyard.statistics.intervals import mean_intervals
 
         means = [key for key, m in self.measures.items() if averaged(m)]
         rows = [list(self.measures).index(key) for key in means]
         ends = mean_intervals(self.matrix[rows], level=level, seed=seed) if rows else []
         known = {key: (float(low), float(high)) for key, (low, high) in zip(means, ends, strict=True)}
+        known |= {
+            key: self.interval(key, level, seed=seed) for key, m in self.measures.items() if geometric(m)
+        }
         return {key: known.get(key) for key in self.measures}
 
     @cached_property

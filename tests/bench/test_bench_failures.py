@@ -252,9 +252,83 @@ def test_retriever_with_other_ids_does_not_stop_the_others(folder):
         MODULE + "\ndef upper(query, k):\n    return [right(query, k)[0].upper()]\n"
     )
     result = benched(folder, "right", "upper")
-    assert {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows} == {
-        "right": 1.0,
-        "upper": 0.0,
-    }
+    assert {row.run: row.means["RR"] for row in result.comparison.leaderboard_rows} == {"right": 1.0}
+    assert result.comparison.unmeasured == {"upper": "none of its documents is in the corpus"}
     assert any("upper returned 4 documents that are not" in str(note) for note in result.notes)
     assert load_result(folder / "out").runs.keys() == {"right", "upper"}
+
+
+def not_measured_everywhere(comparison, name):
+    """Check that a run is shown as not measured in every output, and neither ranked nor tested."""
+    assert name not in comparison.runs
+    assert all(name not in (pair.run, pair.baseline) for pair in comparison.tested_pairs)
+    last = comparison.leaderboard.tail(1).to_dicts()[0]
+    assert (last["run"], last["rank"], last["RR"], bool(last["not_measured"])) == (name, None, None, True)
+    row = next(row for row in comparison.to_dict()["leaderboard"] if row["run"] == name)
+    assert (row["rank"], row["RR"]) == (None, None)
+    assert name in comparison.to_dict()["not_measured"]
+    assert comparison.verdict.endswith(f"Not measured: {name}.")
+    assert f"Run '{name}' was not measured and is not ranked or tested" in comparison.to_text()
+    assert f"| {name} (not measured) |" in comparison.to_markdown()
+    assert f"{name} (not measured)" in comparison.to_latex()
+    assert [line for line in comparison.to_csv().splitlines() if f",{name}," in line][0].startswith(
+        f",{name},,"
+    )
+    assert "not measured" in comparison.to_html()
+
+
+@pytest.mark.parametrize("name", ["broken", "documents", "upper"])
+def test_a_run_that_was_not_measured_is_shown_and_not_ranked_or_tested(folder, name):
+    (folder / "failing_engine.py").write_text(
+        MODULE + "\ndef upper(query, k):\n    return [right(query, k)[0].upper()]\n"
+    )
+    second = {"random": {"seed": 3}}
+    result = benched(folder, name, "right", second)
+    alone = benched(folder / "alone", "right", second)
+    for comparison in (result.comparison, load_result(folder / "out").comparison):
+        not_measured_everywhere(comparison, name)
+        assert [pair.p_adjusted for pair in comparison.tested_pairs] == [
+            pair.p_adjusted for pair in alone.comparison.tested_pairs
+        ]
+        assert [(row.rank, row.run, row.rank_low, row.rank_high) for row in comparison.leaderboard_rows] == [
+            (row.rank, row.run, row.rank_low, row.rank_high) for row in alone.comparison.leaderboard_rows
+        ]
+    page = (folder / "out" / "report.html").read_text()
+    assert "not measured: " in page
+    assert f"| {name} (not measured) |" in (folder / "out" / "leaderboard.md").read_text()
+    gate = sy.gate(folder / "out", "RR >= 0", allow_failed=4)
+    assert {row.run: row.passed for row in gate.rows if row.rule.text == "the run was measured"} == {
+        name: False
+    }
+    assert not gate.passed
+    with pytest.raises(InputError, match=f"run '{name}' of .* was not measured"):
+        sy.save_baseline(result, folder / "baseline.json", name)
+    with pytest.raises(InputError, match=f"run '{name}' of .* was not measured"):
+        sy.gate(folder / "out", run="right", baseline=folder / "out", baseline_run=name)
+    sy.save_baseline(alone, folder / "alone.json")
+    sy.save_baseline(result, folder / "baseline.json")
+    assert (folder / "alone.json").read_bytes() == (folder / "baseline.json").read_bytes()
+    gate = sy.gate(folder / "out", baseline=folder / "baseline.json")
+    assert not gate.passed
+    assert {row.run for row in gate.failures} == {name}
+
+
+def test_a_baseline_that_was_not_measured_is_reported(folder):
+    comparison = benched(folder, "broken", "right", {"random": {"seed": 3}}, baseline="broken").comparison
+    assert comparison.plan.baseline is None
+    assert len(comparison.tested_pairs) == 2
+    assert any(note.code == "baseline-not-measured" for note in comparison.notes)
+
+
+def test_a_bench_whose_retrievers_all_fail_gives_their_errors(folder, capsys):
+    assert command(written(folder, "broken")) == 2
+    assert "every retriever failed on every query:\n  broken: ValueError: no index" in capsys.readouterr().err
+
+
+def test_chunkings_with_a_run_that_was_not_measured(folder):
+    entries = {"chunkers": ["whole", {"sentence": {"tokens": 2}}], "evidence": "evidence.jsonl"}
+    facts = [json.dumps({"query_id": f"q{n}", "fact": f"number {n}"}) for n in range(4)]
+    (folder / "evidence.jsonl").write_text("\n".join(facts))
+    result = benched(folder, "broken", {"bm25-okapi": {}}, **entries)
+    assert len(result.comparison.unmeasured) == 2
+    assert len(result.comparison.runs) == 2

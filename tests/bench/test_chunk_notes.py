@@ -10,8 +10,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.bench.chunkings import chunkings_of
-from steelyard.bench.comparison import chunking_notes, compare_chunkings
-from steelyard.comparison.testing import ComparisonPlan
+from steelyard.bench.comparison import chunking_notes, compare_runs
 from steelyard.notes import sentence
 
 TEXTS = {
@@ -36,7 +35,7 @@ def notes(
             runs[label] = sy.Run(dict.fromkeys(QUERIES, listed), name=label, texts=dict(chunking.corpus))
             chunking_of[label] = str(chunking.label)
     qrels = {str(chunking.label): chunking.qrels for chunking in chunkings}
-    comparison = compare_chunkings(qrels, runs, chunking_of, measures, ComparisonPlan(), composite=composite)
+    comparison = compare_runs({"measures": measures}, composite, qrels, runs, chunking_of, {}, {})
     return tuple(map(sentence, chunking_notes(dataset, chunkings, comparison, chunking_of, runs)))
 
 

@@ -309,9 +309,58 @@ def test_runs_over_different_queries_are_reported():
     assert "part: 2 queries are missing from the run and score 0." in zero.to_markdown()
     skip = sy.compare(qrels, {"whole": whole, "part": part}, ["RR"], missing="skip")
     assert [str(note) for note in skip.notes] == [
-        "run 'part' has no value for 2 of 6 queries (q4, q5); comparisons with it leave those queries out"
+        "the runs are compared on the 4 of 6 queries that every run has a value for: part has none for 2 (q4, q5)"
     ]
     assert skip.tested_pairs[0].queries == 4
+
+
+@pytest.mark.parametrize("dialect", ["trec_eval-9", "trec_eval-10", "beir", "mteb"])
+def test_a_run_does_not_lead_by_leaving_hard_queries_out(dialect):
+    """With missing=skip a run that answers only easy queries has the highest mean of its own, and is worse."""
+    from steelyard.dialects import dialect as dialect_of
+
+    hard, easy = [f"h{i}" for i in range(30)], [f"e{i}" for i in range(30)]
+    qrels = {q: ["r"] for q in [*hard, *easy]}
+    full = {**{q: ["x", "y", "z", "r"] for q in hard}, **{q: ["r"] for q in easy}, "h0": ["x", "y", "z"]}
+    picky = {q: ["r"] if i % 3 else ["x", "r"] for i, q in enumerate(easy)}
+    measure = {"beir": "MRR@10", "mteb": "mrr_at_10"}.get(dialect, "recip_rank")
+    assert dialect_of(dialect).policies["missing"] == "skip"
+    own = {
+        name: sy.evaluate(qrels, run, [measure], dialect=dialect)
+        for name, run in (("full", full), ("picky", picky))
+    }
+    assert own["picky"][measure] > own["full"][measure]
+    result = sy.compare(qrels, {"picky": picky, "full": full}, [measure], dialect=dialect)
+    assert result.verdict.headline.startswith("full leads picky")
+    assert [row.run for row in result.leaderboard_rows] == ["full", "picky"]
+    assert result.leaderboard_rows[0].means[measure] == 1.0
+    pair = result.tested_pairs[0]
+    rows = {row.run: row.means[measure] for row in result.leaderboard_rows}
+    assert (pair.run, pair.verdict, pair.queries) == ("full", "better", 30)
+    assert pair.difference == pytest.approx(rows["full"] - rows["picky"])
+    assert result.leaderboard_rows[0].intervals[measure] == (1.0, 1.0)
+    assert r"\textbf{1.0000}" in result.to_latex()
+    assert "on the 30 of 60 queries that every run has a value for" in result.to_markdown()
+
+
+def test_three_runs_are_all_compared_on_the_same_queries(qrels, runs):
+    some = {**runs, "part": {q: runs["fair"][q] for q in list(runs["fair"])[:20]}}
+    result = sy.compare(qrels, some, ["nDCG@10"], missing="skip")
+    whole = sy.compare({q: qrels[q] for q in list(qrels)[:20]}, some, ["nDCG@10"])
+    assert {row.run: row.means for row in result.leaderboard_rows} == {
+        row.run: row.means for row in whole.leaderboard_rows
+    }
+    assert [(p.run, p.p_adjusted, p.queries) for p in result.tested_pairs] == [
+        (p.run, p.p_adjusted, p.queries) for p in whole.tested_pairs
+    ]
+
+
+def test_runs_without_a_shared_query_cannot_be_compared():
+    qrels = {f"q{i}": ["a"] for i in range(4)}
+    parts = [{q: ["a"] for q in list(qrels)[:2]}, {q: ["a"] for q in list(qrels)[2:]}]
+    with pytest.raises(InputError, match=r"no query has a value of RR in every run.*missing=zero"):
+        sy.compare(qrels, dict(zip("xy", parts, strict=True)), ["RR"], missing="skip")
+    assert sy.compare(qrels, dict(zip("xy", parts, strict=True)), ["RR"]).tested_pairs[0].queries == 4
 
 
 def test_json_has_the_promised_keys(qrels, runs):
@@ -445,3 +494,54 @@ def test_measures_that_need_whole_lists_have_no_condensed_difference():
     budget, rr = sy.compare(qrels, runs, ["R(budget=12)@3", "RR"]).tested_pairs
     assert (budget.condensed, budget.imputed, budget.unjudged) == (None, None, 40)
     assert rr.condensed == 0.5
+
+
+def gmap_case():
+    """Two runs: `steady` is better on every hard query, `spiky` by much on one easy query: the means disagree."""
+    qrels = {f"q{i}": ["r"] for i in range(40)}
+    lists = {
+        "steady": {q: [f"x{n}" for n in range(9)] + ["r"] for q in qrels},
+        "spiky": {q: [f"x{n}" for n in range(3 * (i % 10) + 20)] + ["r"] for i, q in enumerate(qrels)},
+    }
+    for i in range(6):
+        lists["spiky"][f"q{i}"] = ["r"]
+    return qrels, lists
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "permutation", "max-t"])
+def test_geometric_means_are_tested_by_their_logarithms(test):
+    from scipy import stats
+
+    qrels, lists = gmap_case()
+    result = sy.compare(qrels, lists, ["GMAP", "AP"], test=test, correction="none")
+    gmap, mean = result.tested_pairs
+    logs = [
+        np.log(sy.evaluate(qrels, lists[name], ["AP"]).values("AP")) for name in (gmap.run, gmap.baseline)
+    ]
+    values = {
+        name: float(np.exp(log.mean())) for name, log in zip((gmap.run, gmap.baseline), logs, strict=True)
+    }
+    assert mean.difference < 0 < gmap.difference == pytest.approx(values["steady"] - values["spiky"])
+    assert gmap.verdict != "different"
+    assert np.sign(gmap.low) == np.sign(gmap.high) or gmap.low < 0 < gmap.high
+    assert gmap.low < gmap.difference < gmap.high
+    if test == "t":
+        assert gmap.p == pytest.approx(stats.ttest_rel(*logs).pvalue)
+        ratio = sy.statistics.difference_interval(*logs)
+        assert (gmap.low, gmap.high) == pytest.approx(tuple(values["spiky"] * np.expm1(ratio)))
+    assert "GMAP is a geometric mean: the logarithms are tested" in str(result.notes[0])
+    row = result.leaderboard_rows[0]
+    assert row.run == "steady"
+    assert row.intervals["GMAP"] is not None
+    assert row.intervals["GMAP"][0] <= row.means["GMAP"] <= row.intervals["GMAP"][1]
+
+
+def test_the_interval_of_a_geometric_mean_is_of_the_logarithms():
+    qrels, lists = gmap_case()
+    scores = sy.evaluate(qrels, lists["spiky"], ["GMAP", "AP"])
+    low, high = scores.interval("GMAP")
+    assert (low, high) == pytest.approx(
+        tuple(np.exp(sy.statistics.mean_interval(np.log(scores.values("AP")))))
+    )
+    assert low < scores["GMAP"] < high
+    assert scores.intervals()["GMAP"] == (low, high)

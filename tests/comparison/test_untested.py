@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
+
 import steelyard as sy
 
 
@@ -20,17 +22,20 @@ def test_a_measure_without_values_is_named() -> None:
     ]
 
 
-def test_a_single_pair_is_named() -> None:
-    judged = {f"q{n}": ["a"] for n in range(6)}
-    whole = {query: ["a"] for query in judged}
-    late = {query: [f"x{at}" for at in range(n % 3)] + ["a"] for n, query in enumerate(judged)}
-    runs = {
-        "early": {query: whole[query] for query in ("q0", "q1", "q2")},
-        "end": {query: late[query] for query in ("q3", "q4", "q5")},
-        "all": late,
-    }
-    found = notes(judged, runs, ["RR"], missing="skip")
-    assert found == ["no test of early vs end on RR: no query has a value in both runs"]
+def test_single_pairs_are_named() -> None:
+    """A run without any value of a measure is not tested on it; the other runs are."""
+    frame = pl.DataFrame(
+        {
+            "run": ["a"] * 3 + ["b"] * 3 + ["c"] * 3,
+            "query": ["1", "2", "3"] * 3,
+            "MRR": [0.1, 0.5, 1.0, 0.2, 0.5, 0.9, 0.3, 0.1, 0.4],
+            "cost": [1.0, 2.0, 4.0, 2.0, 2.5, 3.5, None, None, None],
+        }
+    )
+    result = sy.compare_scores(frame, missing="skip")
+    found = [str(note) for note in result.notes if note.code == "not-tested"]
+    assert found == ["no test of a vs c and b vs c on cost: no query has a value in both runs"]
+    assert [pair.queries for pair in result.tested_pairs if pair.measure == "cost"] == [3, 0, 0]
 
 
 def test_two_runs_that_cannot_be_tested() -> None:

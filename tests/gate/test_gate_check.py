@@ -434,3 +434,18 @@ def test_baseline_with_one_run_checks_that_run():
     named = check(result, ["AP >= 0.1"], baseline=baseline, run=["mine", "random"])
     assert {row.run for row in named.rows} == {"mine", "random"}
     assert not named.passed
+
+
+def test_a_geometric_mean_is_tested_by_its_logarithms():
+    """The mean of the values rises and their geometric mean drops: GMAP must not hide the hard queries."""
+    random = np.random.default_rng(3)
+    before = random.uniform(0.2, 0.3, 60)
+    after = np.where(np.arange(60) < 40, before / 20, before + 0.5)
+    now, base = (made_result(values.tolist(), measure="GMAP") for values in (after, before))
+    (row,) = check(now, ["no significant drop in GMAP"], baseline=base).rows
+    assert after.mean() > before.mean()
+    assert not row.passed
+    assert row.low < row.difference < row.high < 0
+    (margin,) = check(now, ["GMAP not worse than baseline by 0.01"], baseline=base).rows
+    assert (margin.low, margin.high) == (row.low, row.high)
+    assert not margin.passed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import floor, log10
 from typing import Any
@@ -11,10 +11,14 @@ import numpy as np
 
 from steelyard.bench.chunkings import Chunking, merged_qrels
 from steelyard.chunking import token_counts
-from steelyard.comparison.compare import compare
+from steelyard.comparison.compare import (
+    EvaluatedRuns,
+    compare_evaluated,
+    evaluate_runs,
+    slice_values,
+)
 from steelyard.comparison.result import Comparison, Source
 from steelyard.comparison.scores import COMPOSITE, ScoreTable
-from steelyard.comparison.slices import column_values
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.datasets import Dataset
 from steelyard.measures.grammar import Measure, parse
@@ -27,7 +31,7 @@ from steelyard.wording import notes_by_names
 EXAMPLES = 4
 """Example queries that a note keeps; it shows three, and "..." if there are more."""
 
-_TEST_SETTINGS = ("baseline", "test", "correction", "seed")
+_TEST_SETTINGS = ("test", "correction", "seed")
 _MEASURE_SETTINGS = ("at", "dialect", *POLICIES)
 
 
@@ -38,78 +42,72 @@ def compare_runs(
     runs: Mapping[str, Run],
     chunking_of: Mapping[str, str],
     columns: Mapping[str, Mapping[str, Any]],
+    unmeasured: Mapping[str, str],
 ) -> Comparison:
     """Compare the runs of a bench by its settings, which have their names in bench.yaml.
 
-    qrels: with chunkers, those of every chunking by its label. chunking_of: the chunking of each run. columns: of the
-    queries. A run with document ids that differ from those of the qrels is noted and is no error: the other runs
-    still have their result.
+    qrels: with chunkers, those of every chunking by its label; each run is evaluated with those of its own chunking.
+    chunking_of: the chunking of each run. columns: of the queries. unmeasured: see `unmeasured_runs`. A run with
+    document ids that differ from those of the qrels is no error: the other runs still have their result.
     """
     chosen = {name: value for name, value in settings.items() if value is not None}
     tested = {name: chosen[name] for name in _TEST_SETTINGS if name in chosen}
-    by = chosen.get("by")
     options: dict[str, Any] = {
         "composite": composite,
-        "by": by,
-        "queries": columns if by in columns else None,
         "unmatched": "note",
+        "unmeasured": unmeasured,
         **{name: chosen[name] for name in _MEASURE_SETTINGS if name in chosen},
     }
     measures = chosen.get("measures") or None
+    notes: tuple[Note, ...] = ()
     if isinstance(qrels, Mapping):
-        return compare_chunkings(qrels, runs, chunking_of, measures, ComparisonPlan(**tested), **options)
-    return compare(qrels, runs, measures, **tested, **options)
+        parts = [
+            evaluate_runs(
+                _without_notes(own),
+                {name: run for name, run in runs.items() if chunking_of[name] == label},
+                measures,
+                **options,
+            )
+            for label, own in qrels.items()
+        ]
+        evaluated = _merged(parts, merged_qrels(list(qrels.values())), runs)
+        notes = (note("chunkings-have-own-qrels"),)
+    else:
+        evaluated = evaluate_runs(qrels, runs, measures, **options)
+    by, judged = chosen.get("by"), evaluated.source.qrels
+    sliced = None if by is None else (by, slice_values(columns if by in columns else None, None, by, judged))
+    return compare_evaluated(
+        evaluated, ComparisonPlan(**tested).checked(), chosen.get("baseline"), sliced, notes
+    )
 
 
-def compare_chunkings(
-    qrels: Mapping[str, Qrels],
-    runs: Mapping[str, Run],
-    chunking_of: Mapping[str, str],
-    measures: Sequence[str] | None,
-    plan: ComparisonPlan,
-    *,
-    by: str | None = None,
-    queries: Any = None,
-    **options: Any,
-) -> Comparison:
-    """Compare runs on several chunkings, each evaluated with the qrels of its own chunking.
+def unmeasured_runs(rows: Iterable[tuple[str, Run, int]]) -> dict[str, str]:
+    """The runs that returned only documents that are not in the corpus; of (run, its lists, number of such documents)."""
+    reason = "none of its documents is in the corpus"
+    return {name: reason for name, run, unknown in rows if unknown and unknown == len(run)}
 
-    `options` are the options of `compare` for the evaluation.
-    """
-    parts = [
-        compare(
-            _without_notes(own),
-            {name: run for name, run in runs.items() if chunking_of[name] == label},
-            measures,
-            **options,
-        )
-        for label, own in qrels.items()
-    ]
-    all_queries = tuple(dict.fromkeys(query for part in parts for query in part.score_tables[0].queries))
-    cutoffs = range(len(parts[0].score_tables))
-    tables = [_stacked([part.score_tables[at] for part in parts], all_queries) for at in cutoffs]
-    components = [
-        None
-        if parts[0].components[at] is None
-        else _stacked([part.components[at] for part in parts], all_queries)
-        for at in cutoffs
-    ]
-    return Comparison.of(
-        score_tables=tables,
-        plan=plan.checked().with_baseline(plan.baseline, tables[0].runs),
-        weights=parts[0].weights,
-        components=components,
-        sliced=None if by is None else (by, column_values(queries, by)),
-        coverage={name: covered for part in parts for name, covered in part.coverage.items()},
-        notes=(
-            note("chunkings-have-own-qrels"),
-            *dict.fromkeys(found for part in parts for found in part.input_notes),
+
+def _merged(parts: Sequence[EvaluatedRuns], qrels: Qrels, runs: Mapping[str, Run]) -> EvaluatedRuns:
+    """The evaluated runs of several chunkings as one; the queries are those of all of them."""
+    queries = tuple(dict.fromkeys(query for part in parts for query in part.tables[0].queries))
+    cutoffs = range(len(parts[0].tables))
+    return EvaluatedRuns(
+        tables=tuple(_stacked([part.tables[at] for part in parts], queries) for at in cutoffs),
+        components=tuple(
+            None
+            if parts[0].components[at] is None
+            else _stacked([part.components[at] for part in parts], queries)
+            for at in cutoffs
         ),
+        weights=parts[0].weights,
+        unmeasured={run: reason for part in parts for run, reason in part.unmeasured.items()},
+        coverage={name: covered for part in parts for name, covered in part.coverage.items()},
+        notes=tuple(dict.fromkeys(found for part in parts for found in part.notes)),
         dialect=parts[0].dialect,
         source=Source(
-            merged_qrels(list(qrels.values())),
+            qrels,
             runs,
-            {name: a for part in parts if part.source for name, a in part.source.alignments.items()},
+            {name: a for part in parts for name, a in part.source.alignments.items()},
             chunked=True,
         ),
     )
@@ -200,6 +198,8 @@ def _text_read_note(
     first = comparison.score_tables[0]
     order = [row.run for row in comparison.leaderboard_rows if row.k == first.k]
     others = [run for run in order if chunking_of[run] != chunking_of[order[0]]]
+    if not others:
+        return None
     places = {others[0]: "the best on another chunking", order[1]: "second", order[0]: "first"}
     tokens = {str(chunking.label): token_counts(chunking.corpus) for chunking in chunkings}
     read = {run: _tokens_read(runs[run], tokens[chunking_of[run]], deepest) for run in places}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.bench.cache import is_cache_file
 from steelyard.bench.chunkings import chunking_qrels
-from steelyard.bench.comparison import compare_runs, with_notes
+from steelyard.bench.comparison import compare_runs, unmeasured_runs, with_notes
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
@@ -249,8 +249,13 @@ def _compare_again(
     chunkers = settings.get("chunkers")
     own = {label: chunking_qrels(qrels, label) for label in chunkers} if chunkers else qrels
     chunking_of = {str(row["run"]): str(row.get("chunker")) for row in record["runs"]}
+    unmeasured = unmeasured_runs(
+        (str(row["run"]), runs[str(row["run"])], int(row.get("unknown_documents") or 0))
+        for row in record["runs"]
+    )
+    weights = record["comparison"].get("weights")
     try:
-        return compare_runs(settings, record["comparison"].get("weights"), own, runs, chunking_of, columns)
+        return compare_runs(settings, weights, own, runs, chunking_of, columns, unmeasured)
     except SteelyardError as error:
         raise InputError(f"the comparison of this folder cannot be computed again: {error}") from None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from steelyard.bench.cache import Answers, AnswerStore, cache_key
 from steelyard.bench.chunkings import Chunking, all_chunks, chunkings_of
-from steelyard.bench.comparison import chunking_notes, compare_runs, with_notes
+from steelyard.bench.comparison import chunking_notes, compare_runs, unmeasured_runs, with_notes
 from steelyard.bench.config import Bench, check_bench, read_bench
 from steelyard.bench.folder import leftover_files, read_earlier_record, remove_files
 from steelyard.bench.result import BenchResult, Row
@@ -21,7 +21,7 @@ from steelyard.comparison.slices import COMPLEXITY
 from steelyard.datasets import Dataset, validate_dataset
 from steelyard.datasets.reading import dataset_named
 from steelyard.dialects import dialect
-from steelyard.errors import InputError, NoQrelsError, did_you_mean
+from steelyard.errors import InputError, NoQrelsError, did_you_mean, problem_report
 from steelyard.notes import Note, note, sentence
 from steelyard.run import Run
 
@@ -233,7 +233,10 @@ def _compare(
     runs: Mapping[str, Run],
     rows: Sequence[Row],
 ) -> tuple[Comparison, tuple[Note, ...]]:
-    """The comparison of the runs, and the notes on the chunkings."""
+    """The comparison of the runs, and the notes on the chunkings; an error if every retriever failed."""
+    if all(row.broken for row in rows):
+        errors = [f"{row.run}: {next(iter(row.errors.values()))}" for row in rows]
+        raise InputError(problem_report("every retriever failed on every query:", errors))
     chunking_of = {row.run: str(row.chunker) for row in rows}
     by_chunking = {str(chunking.label): chunking.qrels for chunking in chunkings}
     comparison = compare_runs(
@@ -243,6 +246,7 @@ def _compare(
         runs,
         chunking_of,
         dataset.queries.columns,
+        unmeasured_runs((row.run, runs[row.run], row.unknown_documents) for row in rows),
     )
     notes: tuple[Note, ...] = ()
     if config.chunkers:

@@ -92,7 +92,12 @@ def compare(
         str | None, Option("--scores: the column of repetitions, as of a seed.", "COLUMN")
     ] = None,
     repeats: Annotated[
-        str, Option("--scores: average the repetitions, or keep them as blocks.", "HOW")
+        str,
+        Option(
+            "--scores: `average` the repetitions of each run, or pair the runs by query and repetition (`blocks`) "
+            "first. Queries are tested, not repetitions.",
+            "HOW",
+        ),
     ] = "average",
     movers: Annotated[
         int,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -27,11 +27,11 @@ from steelyard.comparison.scores import (
 )
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.coverage import refuse_unmatched, with_unknown_documents
+from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_unknown_documents
 from steelyard.datasets.reading import queries_beside
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
-from steelyard.errors import InputError, MeasureError, PolicyError
+from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
 from steelyard.evaluation import scores_of, with_rel
 from steelyard.io.files import distinct_names, names_file
 from steelyard.measures.grammar import Measure
@@ -126,12 +126,94 @@ def compare(
             measures=measures, baseline=baseline, composite=composite, by=by, queries=queries, **options
         )
         return _compare_lists(runs, at)
-    dialect = dialect_of(dialect)
-    chosen = resolve(dialect.policies, options)
     plan = ComparisonPlan(test, correction, alpha, permutations, seed).checked()
     if baseline is not None and isinstance(runs, Mapping):
         # A wrong name is reported before anything is read.
         plan.with_baseline(baseline, list(map(str, runs)))
+    evaluated = evaluate_runs(
+        qrels, runs, measures, composite=composite, at=at, dialect=dialect, unmatched=unmatched, **options
+    )
+    return compare_evaluated(
+        evaluated,
+        plan,
+        baseline,
+        None if by is None else (by, slice_values(queries, qrels, by, evaluated.source.qrels)),
+    )
+
+
+@dataclass(frozen=True)
+class EvaluatedRuns:
+    """Runs that were evaluated to be compared.
+
+    `tables` and `components` are as in Comparison, of the runs that were measured; `unmeasured` gives the reason for
+    each of the others. `coverage` and `source` have all runs.
+    """
+
+    tables: tuple[ScoreTable, ...]
+    components: tuple[ScoreTable | None, ...]
+    weights: dict[str, float] | None
+    unmeasured: dict[str, str]
+    coverage: dict[str, Coverage]
+    notes: tuple[Note, ...]
+    dialect: str
+    source: Source
+
+
+def compare_evaluated(
+    runs: EvaluatedRuns,
+    plan: ComparisonPlan,
+    baseline: str | None,
+    sliced: tuple[str, Mapping[str, object]] | None,
+    notes: Sequence[Note] = (),
+) -> Comparison:
+    """The comparison of the runs that were measured, each with the baseline, by its name or file name, if there is one."""
+    names, sources = list(runs.source.runs), list(runs.source.runs.values())
+    measured = runs.tables[0].runs
+    if not measured:
+        reasons = [f"{run}: {reason}" for run, reason in runs.unmeasured.items()]
+        raise InputError(problem_report("no run was measured, so there is nothing to compare:", reasons))
+    if baseline is not None:
+        files = [name for name, run in zip(names, sources, strict=True) if names_file(baseline, run)]
+        baseline = files[0] if baseline not in names and len(files) == 1 else baseline
+        plan = plan.with_baseline(baseline, names)
+        plan = plan if baseline in measured else replace(plan, baseline=None)
+    return Comparison.of(
+        score_tables=runs.tables,
+        plan=plan,
+        weights=runs.weights,
+        components=runs.components,
+        sliced=sliced,
+        coverage=runs.coverage,
+        notes=(
+            *(note("run-not-measured", run=run, reason=why) for run, why in runs.unmeasured.items()),
+            *([note("baseline-not-measured", run=baseline)] if baseline in runs.unmeasured else []),
+            *notes,
+            *runs.notes,
+        ),
+        dialect=runs.dialect,
+        source=runs.source,
+        unmeasured=runs.unmeasured,
+    )
+
+
+def evaluate_runs(
+    qrels: Any,
+    runs: Mapping[str, Any] | Iterable[Any],
+    measures: str | Measure | Sequence[str | Measure] | None,
+    *,
+    composite: Weights = None,
+    at: Sequence[int] | None = None,
+    dialect: str | Dialect = "steelyard",
+    unmatched: Literal["error", "note"] = "error",
+    unmeasured: Mapping[str, str] | None = None,
+    **options: Any,
+) -> EvaluatedRuns:
+    """Evaluate runs that are to be compared; the parameters are those of `compare`.
+
+    unmeasured: runs that are known not to be measured, with the reason.
+    """
+    dialect = dialect_of(dialect)
+    chosen = resolve(dialect.policies, options)
     shown = _shown_measures(measures, dialect)
     weights = None if composite is None else read_weights(composite)
     cutoffs = list(dict.fromkeys(map(_cutoff, at))) if at else [None]
@@ -146,29 +228,27 @@ def compare(
         raise InputError("no run to compare; expected at least one.")
     sources = [each.source for each in evaluated]
     names = distinct_names([each.scores.name for each in evaluated], sources)
-    if baseline is not None:
-        files = [name for name, run in zip(names, sources, strict=True) if names_file(baseline, run)]
-        plan = plan.with_baseline(files[0] if baseline not in names and len(files) == 1 else baseline, names)
     coverage = {name: each.scores.coverage for name, each in zip(names, evaluated, strict=True)}
     if unmatched == "error":
         refuse_unmatched(coverage)
-    scores = [each.scores for each in evaluated]
-    query_ids, values, notes = _on_the_same_queries(names, judged.queries, scores)
+    reasons = {name: (unmeasured or {}).get(name) or not_measured(coverage[name]) for name in names}
+    measured = [name for name in names if reasons[name] is None]
+    scores = [each.scores for name, each in zip(names, evaluated, strict=True) if name in measured]
+    query_ids, values = _by_query(judged.queries, scores, len(parsed))
     tables, components = [], []
     for block, values_at_k in zip(cutoffs, np.split(values, len(cutoffs), axis=1), strict=True):
         columns = (Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
-        whole = ScoreTable(tuple(names), tuple(columns), query_ids, values_at_k, block)
+        whole = ScoreTable(tuple(measured), tuple(columns), query_ids, values_at_k, block)
         table, parts = _with_composite(whole, list(shown), weights)
         tables.append(table)
         components.append(parts)
-    return Comparison.of(
-        score_tables=tables,
-        plan=plan,
+    return EvaluatedRuns(
+        tables=tuple(tables),
+        components=tuple(components),
         weights=weights,
-        components=components,
-        sliced=None if by is None else (by, _slice_values(queries, qrels, by, judged)),
+        unmeasured={name: reason for name, reason in reasons.items() if reason is not None},
         coverage=coverage,
-        notes=(*notes, *_own_cutoffs(shown, parsed)),
+        notes=tuple(_own_cutoffs(shown, parsed)),
         dialect=dialect.name,
         source=Source(
             judged,
@@ -319,23 +399,17 @@ def _own_cutoffs(shown: Iterable[str], parsed: Mapping[tuple[int | None, str], M
     return [note("measures-with-own-cutoff", measures=own)] if own else []
 
 
-def _on_the_same_queries(
-    names: Sequence[str], judged: Sequence[str], scores: Sequence[Scores]
-) -> tuple[tuple[str, ...], Floats, list[Note]]:
-    """The values of all runs on the queries that any of them has, NaN where a run lacks one; and notes on those."""
-    present = set().union(*(each.queries for each in scores))
+def _by_query(
+    judged: Sequence[str], scores: Sequence[Scores], measures: int
+) -> tuple[tuple[str, ...], Floats]:
+    """The values of all runs on the queries that any of them has, NaN where a run lacks one."""
+    present = {query for each in scores for query in each.queries}
     queries = tuple(query for query in judged if query in present)
     place = {query: number for number, query in enumerate(queries)}
-    values = np.full((len(names), len(scores[0].matrix), len(queries)), np.nan)
-    notes: list[Note] = []
-    for number, (name, each) in enumerate(zip(names, scores, strict=True)):
+    values = np.full((len(scores), measures, len(queries)), np.nan)
+    for number, each in enumerate(scores):
         values[number][:, [place[query] for query in each.queries]] = each.matrix
-        own = set(each.queries)
-        absent = [query for query in queries if query not in own]
-        if absent:
-            lacks = {"run": name, "count": len(absent), "queries": len(queries), "examples": absent[:3]}
-            notes.append(note("run-lacks-queries", **lacks))
-    return queries, values, notes
+    return queries, values
 
 
 def _with_composite(
@@ -347,7 +421,7 @@ def _with_composite(
     return table.with_composite(weights).only([COMPOSITE, *shown]), table.only(list(weights))
 
 
-def _slice_values(queries: Any, qrels: Any, by: str, judged: Qrels) -> dict[str, object]:
+def slice_values(queries: Any, qrels: Any, by: str, judged: Qrels) -> dict[str, object]:
     """The column to slice by; complexity is derived from the qrels where the queries do not have it."""
     if queries is None and isinstance(qrels, (str, Path)):
         queries = queries_beside(Path(qrels))

@@ -157,8 +157,7 @@ class JudgedDocuments:
         run, baseline = (
             _combined(parts, [values(part.measure, _judged_only(x)) for part in parts]) for x in (a, b)
         )
-        test = combined_test((run - baseline)[None, kept])
-        return test.difference, test.p
+        return _tested(_column(parts), run[None, kept], baseline[None, kept])
 
     def _depth(self, parts: Sequence[Part]) -> int:
         cutoffs = [rank_cutoff(part.measure) or MOST_RANKS for part in parts if not is_fixed(part.measure)]
@@ -177,22 +176,19 @@ class JudgedDocuments:
         ranks = [
             np.where(np.isfinite(r[wanted]), r[wanted], ABSENT).astype(np.int64) for r in lists.pair.ranks
         ]
-        differences = np.empty((len(drawn), a.size))
+        sides = np.empty((2, len(drawn), a.size))
         for number, grades in enumerate(drawn):
-            sides = [
-                _combined(
-                    parts, [_graded_values(part.measure, x, every, query, rank, grades) for part in parts]
-                )
-                for x, rank in zip((a, b), ranks, strict=True)
-            ]
-            differences[number] = sides[0] - sides[1]
-        estimate = combined_test(differences[:, kept])
-        return estimate.difference, estimate.p
+            for side, x, rank in zip(sides, (a, b), ranks, strict=True):
+                found = [_graded_values(part.measure, x, every, query, rank, grades) for part in parts]
+                side[number] = _combined(parts, found)
+        return _tested(_column(parts), *sides[:, :, kept])
 
     def _bounds(
         self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: _Lists, kept: Bools
     ) -> tuple[float | None, float | None]:
         """The lowest and highest mean difference; for a composite the sum of its parts' bounds."""
+        if _column(parts).geometric:
+            return None, None
         total = sum(part.weight for part in parts)
         low = high = 0.0
         for part in parts:
@@ -293,6 +289,18 @@ def _if_computable(
         return None, None
 
 
+def _column(parts: Sequence[Part]) -> Column:
+    """The column of a measure of its own; a composite is a mean."""
+    return Column("", measure=parts[0].measure if len(parts) == 1 else None)
+
+
+def _tested(column: Column, run: Floats, baseline: Floats) -> tuple[float, float]:
+    """The difference and the p-value of two runs, from their values, draws x queries."""
+    test = combined_test(column.tested(run) - column.tested(baseline))
+    reference = float(np.mean([column.mean(row) for row in baseline])) if column.geometric else 0.0
+    return column.change(test.difference, reference), test.p
+
+
 def _judged_only(a: Alignment) -> Alignment:
     return a if a.judged_only else a.without_unjudged()
 
@@ -348,7 +356,7 @@ def with_conventions(
         if not found:
             made.append(pair)
             continue
-        values = table.of(pair.measure)
+        values = table.compared(pair.measure)
         both = ~np.isnan(values[table.runs.index(pair.run)] - values[table.runs.index(pair.baseline)])
         kept = np.zeros(len(place), dtype=bool)
         kept[[place[query] for query, there in zip(table.queries, both.tolist(), strict=True) if there]] = (

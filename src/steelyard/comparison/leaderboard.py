@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.pairs import Pair, adjusted_p_matrix
+from steelyard.comparison.pairs import Pair, adjusted_p_matrix, power_of
 from steelyard.comparison.scores import COMPOSITE, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.statistics import groups_of, mean_intervals, power_analysis, rank_intervals
+from steelyard.statistics import groups_of, mean_intervals, rank_intervals
 from steelyard.wording import SHOWN_NAMES, listed
 
 
@@ -21,15 +21,15 @@ class LeaderboardRow:
     """A run (at a cutoff): its rank, the 95% interval of its rank, its groups, its means and their intervals.
 
     Each letter of `group` is a group of runs that are not significantly different from each other. Measures that
-    are not averaged over queries have no interval.
+    are not averaged over queries have no interval. A run that was not measured has no rank, and its means are NaN.
     """
 
-    rank: int
+    rank: int | None
     run: str
     k: int | None
     group: str
-    rank_low: int
-    rank_high: int
+    rank_low: int | None
+    rank_high: int | None
     means: dict[str, float]
     intervals: dict[str, tuple[float, float] | None]
 
@@ -48,7 +48,7 @@ class LeaderboardRow:
 def order_of(table: ScoreTable) -> list[int]:
     """The runs best first, by the first measure; equal runs in the order given."""
     first = table.columns[0]
-    means = first.worth(np.array([first.mean(row) for row in table.of(first.key)]))
+    means = first.worth(table.only([first.key]).means()[:, 0])
     worth = np.where(np.isnan(means), -np.inf, means).tolist()
     return sorted(range(len(table.runs)), key=lambda run: -worth[run])
 
@@ -58,10 +58,11 @@ def leaderboard_rows(
 ) -> list[LeaderboardRow]:
     """The rows of one score table, best first. Groups agree with the p-values of the pairs."""
     first = table.columns[0]
-    places = rank_intervals(first.worth(table.of(first.key)), seed=plan.seed)
+    places = rank_intervals(first.worth(first.tested(table.compared(first.key))), seed=plan.seed)
     means = table.means()
     groups = groups_of(first.worth(means[:, 0]), adjusted_p_matrix(table, plan, pairs), plan.alpha)
-    flat = table.values.reshape(-1, len(table.queries))
+    tested = np.stack([column.tested(table.compared(column.key)) for column in table.columns], axis=1)
+    flat = tested.reshape(-1, len(table.queries))
     ends = np.array(mean_intervals(flat, seed=plan.seed)).reshape(len(table.runs), len(table.columns), 2)
     return [
         LeaderboardRow(
@@ -73,12 +74,20 @@ def leaderboard_rows(
             rank_high=places[run][1],
             means={column.key: float(m) for column, m in zip(table.columns, means[run], strict=True)},
             intervals={
-                column.key: (float(low), float(high)) if column.averaged else None
-                for column, (low, high) in zip(table.columns, ends[run], strict=True)
+                column.key: (column.mean_of(low), column.mean_of(high)) if column.averaged else None
+                for column, (low, high) in zip(table.columns, ends[run].tolist(), strict=True)
             },
         )
         for rank, run in enumerate(order, start=1)
     ]
+
+
+def unmeasured_row(run: str, table: ScoreTable) -> LeaderboardRow:
+    """The row of a run that was not measured."""
+    keys = [column.key for column in table.columns]
+    return LeaderboardRow(
+        None, run, table.k, "", None, None, dict.fromkeys(keys, np.nan), dict.fromkeys(keys)
+    )
 
 
 class Verdict(str):
@@ -100,6 +109,13 @@ class Verdict(str):
         """What follows the first sentence."""
         return self[len(self.headline) :].lstrip()
 
+    def with_unmeasured(self, runs: Sequence[str]) -> Verdict:
+        """The verdict with a sentence on the runs that were not measured."""
+        if not runs:
+            return self
+        names = listed(runs, SHOWN_NAMES)
+        return Verdict(self.headline, f"{self.detail} Not measured: {names}.".lstrip(), self.tied)
+
 
 def verdict_of(
     table: ScoreTable, rows: Sequence[LeaderboardRow], plan: ComparisonPlan, pairs: Sequence[Pair]
@@ -111,7 +127,7 @@ def verdict_of(
     score = f"{top.means[key]:.4f}"
     if len(rows) == 1:
         return Verdict(f"{top.run} scores {score} on {what}; no other run to compare with.", "", [top.run])
-    values: dict[str, Floats] = dict(zip(table.runs, table.of(key), strict=True))
+    values: dict[str, Floats] = dict(zip(table.runs, table.compared(key), strict=True))
     equal = [row.run for row in rows if np.array_equal(values[row.run], values[top.run], equal_nan=True)]
     rest = [row for row in rows if row.run not in equal]
     if not rest:
@@ -140,8 +156,9 @@ def verdict_of(
     if second.run in undecided:
         outcome = "undecided, since it depends on unjudged documents"
     elif second.run in tied:
-        gap = values[top.run] - values[second.run]
-        outcome = power_analysis(gap, alpha=plan.alpha, significant=False).clause
+        column = table.columns[0]
+        gap = column.tested(values[top.run]) - column.tested(values[second.run])
+        outcome = power_of(column, gap, second.means[key], plan.alpha, significant=False).clause
     details = []
     if tied:
         details.append(f"Tied for first: {listed([*equal, *tied], SHOWN_NAMES)}.")

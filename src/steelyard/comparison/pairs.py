@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, cast
 
@@ -35,7 +35,7 @@ from steelyard.statistics.paired import PairedTest
 
 @dataclass(frozen=True)
 class Pair:
-    """One run compared with another on one measure, on the queries that both have a value for.
+    """One run compared with another on one measure, on the queries that every run has a value for.
 
     `k` is the cutoff of the row, where there are rows for several. `p_adjusted` is corrected for the pairs tested
     on the measure, and `verdict` follows from it at the comparison's alpha: better, worse, not significant,
@@ -165,13 +165,13 @@ class _Test:
 
     @property
     def values(self) -> tuple[Floats, Floats]:
-        values = self.table.of(self.column.key)
+        values = self.table.compared(self.column.key)
         return values[self.run], values[self.baseline]
 
     @property
     def gap(self) -> Floats:
-        """The difference on every query."""
-        run, baseline = self.values
+        """The difference of the tested values on every query."""
+        run, baseline = map(self.column.tested, self.values)
         return run - baseline
 
     @property
@@ -211,7 +211,8 @@ def _family_tests(
     for numbers in measures:
         first = tests[numbers[0]]
         couples = [(tests[n].run, tests[n].baseline) for n in numbers]
-        result = joint_test(first.table.of(first.column.key), seed=plan.seed, pairs=couples)
+        values = first.column.tested(first.table.compared(first.column.key))
+        result = joint_test(values, seed=plan.seed, pairs=couples)
         p_values[numbers] = result.p
         for number in numbers:
             reasons[number] = result.reason
@@ -225,8 +226,8 @@ def _pair(
     paired = ~np.isnan(gap)
     mine, theirs = (column.mean(values[paired]) for values in each.values)
     outcome = tally(column.worth(gap))
-    low, high = interval if column.averaged else (float("nan"), float("nan"))
-    power = power_analysis(gap, alpha=plan.alpha, significant=bool(p[1] < plan.alpha))
+    low, high = (column.change(end, theirs) if column.averaged else math.nan for end in interval)
+    power = power_of(column, gap, theirs, plan.alpha, significant=bool(p[1] < plan.alpha))
     return Pair(
         run=table.runs[each.run],
         baseline=table.runs[each.baseline],
@@ -252,11 +253,23 @@ def _pair(
     )
 
 
+def power_of(
+    column: Column, gap: Floats, reference: float, alpha: float, *, significant: bool
+) -> PowerResult:
+    """What the queries can detect, from the differences of the tested values; `reference` is the other run's mean."""
+    power = power_analysis(gap, alpha=alpha, significant=significant)
+    return replace(
+        power,
+        difference=column.change(power.difference, reference),
+        smallest=column.change(power.smallest, reference),
+    )
+
+
 def _verdict(column: Column, difference: float, gap: Floats, p: float, plan: ComparisonPlan) -> str:
     """The verdict of a test.
 
     The test and the difference of the means may have different signs: ranks and signs are not means, and a
-    geometric mean is not a mean. Then the runs are different, and neither is called better.
+    percentile is not a mean. Then the runs are different, and neither is called better.
     """
     if p != p:
         return "not tested"

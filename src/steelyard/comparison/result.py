@@ -16,16 +16,17 @@ from steelyard.comparison.leaderboard import (
     Verdict,
     leaderboard_rows,
     order_of,
+    unmeasured_row,
     verdict_of,
 )
 from steelyard.comparison.movers import Mover, RankedLists, RunMovers, movers, movers_by_run
 from steelyard.comparison.pairs import Pair, disagreement_notes, pairs_of, untested_notes
-from steelyard.comparison.scores import ScoreTable, label
+from steelyard.comparison.scores import ScoreTable, label, shared_query_notes
 from steelyard.comparison.slices import Slice, reversal_notes, slices_of
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import Coverage
 from steelyard.errors import InputError, did_you_mean
-from steelyard.notes import Note
+from steelyard.notes import Note, note
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -66,7 +67,8 @@ class Comparison:
 
     There is one score table per cutoff, with the composite as its first measure where there are `weights`;
     `components` are the measures of the composite. `notes` are the `input_notes` and those of the comparison itself.
-    `failed` gives, for runs that failed on some queries of a bench, on how many, as in `2 of 6`.
+    `failed` gives, for runs that failed on some queries of a bench, on how many, as in `2 of 6`. `unmeasured` gives
+    the runs whose values mean nothing, with the reason: they are shown, and neither ranked nor tested.
     """
 
     score_tables: tuple[ScoreTable, ...]
@@ -82,6 +84,7 @@ class Comparison:
     dialect: str
     source: Source | None
     failed: Mapping[str, str] = field(default_factory=dict)
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -95,9 +98,11 @@ class Comparison:
         notes: tuple[Note, ...],
         dialect: str,
         source: Source | None,
+        unmeasured: Mapping[str, str] | None = None,
     ) -> Comparison:
         """Rank, test and slice the values. `sliced` is a column's name and its value for every query."""
         first = score_tables[0]
+        about_queries = shared_query_notes(score_tables)
         orders = [order_of(table) for table in score_tables]
         pairs = pairs_of(score_tables, plan, orders)
         about_judged: list[Note] = []
@@ -128,6 +133,8 @@ class Comparison:
             input_notes=notes,
             notes=(
                 *notes,
+                *about_queries,
+                *_geometric_notes(score_tables, pairs),
                 *disagreement_notes(pairs, plan),
                 *reversal_notes(slices, first.columns[0].key, len(first.runs)),
                 *untested_notes(pairs),
@@ -135,6 +142,7 @@ class Comparison:
             ),
             dialect=dialect,
             source=source,
+            unmeasured=unmeasured or {},
         )
 
     @property
@@ -154,8 +162,20 @@ class Comparison:
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """The runs, in the order given."""
+        """The runs that were measured, in the order given."""
         return self.score_tables[0].runs
+
+    @property
+    def shown_rows(self) -> list[LeaderboardRow]:
+        """The rows of the leaderboard; at every cutoff, those of the runs that were not measured come last."""
+        return [
+            row
+            for table in self.score_tables
+            for row in (
+                *(row for row in self.leaderboard_rows if row.k == table.k),
+                *(unmeasured_row(run, table) for run in self.unmeasured),
+            )
+        ]
 
     @property
     def keys(self) -> list[str]:
@@ -164,20 +184,25 @@ class Comparison:
 
     @cached_property
     def leaderboard(self) -> pl.DataFrame:
-        """One row per run (and cutoff), best first: rank, run, k, values, intervals, rank interval, group."""
+        """One row per run (and cutoff), best first: rank, run, k, values, intervals, rank interval, group.
+
+        A run that was not measured is last and has no rank.
+        """
         import polars as pl
 
         rows = []
-        for row in self.leaderboard_rows:
+        for row in self.shown_rows:
             intervals = {
                 f"{key} {end}": None if pair is None else pair[place]
                 for key, pair in row.intervals.items()
                 for place, end in enumerate(("low", "high"))
             }
             failed = {"failed": self.failed.get(row.run, "")} if self.failed else {}
+            reason = {"not_measured": self.unmeasured.get(row.run, "")} if self.unmeasured else {}
             group = {"group": row.group, "rank_low": row.rank_low, "rank_high": row.rank_high}
             named = {"rank": row.rank, "run": row.run, "k": row.k}
-            rows.append({**named, **row.means, **failed, **group, **intervals})
+            means = row.means if row.rank is not None else dict.fromkeys(row.means)
+            rows.append({**named, **means, **failed, **reason, **group, **intervals})
         frame = pl.DataFrame(rows, infer_schema_length=None)
         return frame if frame["k"].null_count() < frame.height else frame.drop("k")
 
@@ -219,7 +244,7 @@ class Comparison:
         """
         table = self.score_tables[0]
         rows = [row for row in self.leaderboard_rows if row.k == table.k]
-        return verdict_of(table, rows, self.plan, self.tested_pairs)
+        return verdict_of(table, rows, self.plan, self.tested_pairs).with_unmeasured(list(self.unmeasured))
 
     def stability(self, draws: int = 10_000) -> Stability | None:
         """How often the order changes when the composite's weights are drawn around the given ones."""
@@ -281,13 +306,15 @@ class Comparison:
             "inputs": self._inputs(),
             "verdict": self.verdict,
             "weights": self.weights,
-            "leaderboard": [row.to_dict() for row in self.leaderboard_rows],
+            "leaderboard": [row.to_dict() for row in self.shown_rows],
             "pairs": [pair.to_dict() for pair in self.tested_pairs],
             "coverage": {name: covered.counts() for name, covered in self.coverage.items()},
             "notes": [each.to_dict() for each in self.notes],
         }
         if self.failed:
             data["failed"] = dict(self.failed)
+        if self.unmeasured:
+            data["not_measured"] = dict(self.unmeasured)
         if self.slices:
             data["slices"] = [cut.to_dict() for cut in self.slices]
         if movers:
@@ -356,6 +383,14 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+
+def _geometric_notes(tables: Sequence[ScoreTable], pairs: Sequence[Pair]) -> list[Note]:
+    """A note on how geometric means are tested."""
+    measures = [
+        label(column.key, table.k) for table in tables for column in table.columns if column.geometric
+    ]
+    return [note("geometric-means-tested", measures=measures)] if measures and pairs else []
 
 
 def _judged_documents(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +15,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
-from steelyard.measures.compute import averaged, summary
+from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
 from steelyard.wording import counted
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 COMPOSITE = "composite"
+
+_LARGEST_EXPONENT = 700.0
+"""exp of a larger number is not finite."""
 
 
 def label(key: str, k: int | None) -> str:
@@ -50,8 +55,30 @@ class Column:
 
     @property
     def averaged(self) -> bool:
-        """Whether `mean` is the mean over queries, so that an interval of the mean is its interval."""
-        return self.measure is None or averaged(self.measure)
+        """Whether `mean` follows from the mean of the `tested` values, so that it has an interval."""
+        return self.measure is None or averaged(self.measure) or self.geometric
+
+    @property
+    def geometric(self) -> bool:
+        """Whether `mean` is a geometric mean."""
+        return self.measure is not None and geometric(self.measure)
+
+    def tested(self, values: Floats) -> Floats:
+        """The values whose mean is tested: the values themselves, or the logarithms of a geometric mean."""
+        return logarithms(values) if self.geometric else values
+
+    def mean_of(self, tested: float) -> float:
+        """`mean` from the mean of the tested values."""
+        return math.exp(tested) if self.geometric else tested
+
+    def change(self, tested: float, reference: float) -> float:
+        """The difference from a reference that a mean difference of the tested values stands for.
+
+        Geometric means are tested by their ratio: the change of the reference by that ratio.
+        """
+        if not self.geometric:
+            return tested
+        return reference * math.expm1(tested) if tested < _LARGEST_EXPONENT else math.inf
 
     def worth(self, values: Floats) -> Floats:
         """The values, negated where lower is better."""
@@ -79,13 +106,42 @@ class ScoreTable:
         )
 
     def of(self, key: str) -> Floats:
-        """One measure's values, runs x queries."""
+        """One measure's values, runs x queries, on all queries."""
         return self.values[:, self.column(key), :]
 
+    def compared(self, key: str) -> Floats:
+        """One measure's values on the queries that every run has, runs x queries; NaN on the others.
+
+        A run without any value of the measure does not count. Means, ranks, tests and intervals of a comparison
+        all use these values, so that they are over the same queries.
+        """
+        return self._compared[:, self.column(key), :]
+
+    @cached_property
+    def _compared(self) -> Floats:
+        absent = np.isnan(self.values)
+        if not absent.any():
+            return self.values
+        known = ~absent.all(axis=2, keepdims=True)
+        return np.where((absent & known).any(axis=0), np.nan, self.values)
+
+    def lacking(self, key: str) -> dict[str, tuple[str, ...]]:
+        """The queries that a run has no value for and another run has, for runs that have any value of the measure."""
+        absent = np.isnan(self.of(key))
+        some = ~absent.all(axis=0)
+        return {
+            run: tuple(compress(self.queries, (gone & some).tolist()))
+            for run, gone in zip(self.runs, absent, strict=True)
+            if not gone.all() and (gone & some).any()
+        }
+
     def means(self) -> Floats:
-        """Every run's summary of every measure, runs x measures."""
+        """Every run's summary of every measure over the compared queries, runs x measures."""
         return np.array(
-            [[column.mean(row) for column, row in zip(self.columns, run, strict=True)] for run in self.values]
+            [
+                [column.mean(row) for column, row in zip(self.columns, run, strict=True)]
+                for run in self._compared
+            ]
         ).reshape(len(self.runs), len(self.columns))
 
     def where(self, chosen: Bools) -> ScoreTable:
@@ -109,6 +165,34 @@ class ScoreTable:
         """The table of some of the measures, in the order given."""
         places = [self.column(key) for key in keys]
         return replace(self, columns=tuple(self.columns[p] for p in places), values=self.values[:, places, :])
+
+
+def shared_query_notes(tables: Sequence[ScoreTable]) -> list[Note]:
+    """Notes on queries that some runs have no value for; an error if no query is left on the first measure."""
+    groups: dict[tuple[tuple[str, tuple[str, ...]], ...], list[tuple[ScoreTable, str]]] = {}
+    every = [(table, column.key) for table in tables for column in table.columns]
+    for table, key in every:
+        lacking = table.lacking(key)
+        if lacking:
+            groups.setdefault(tuple(lacking.items()), []).append((table, key))
+    notes = []
+    for lacks, where in groups.items():
+        table, key = where[0]
+        shared = int((~np.isnan(table.compared(key))).any(axis=0).sum())
+        queries = int((~np.isnan(table.of(key))).any(axis=0).sum())
+        counts = [(run, len(gone), gone[:4]) for run, gone in lacks]
+        if not shared and where[0] == every[0]:
+            missing = ", ".join(f"{run} has none for {gone:,}" for run, gone, _ in counts)
+            raise InputError(
+                f"no query has a value of {key} in every run, so the runs cannot be compared: of "
+                f"{counted(queries, 'query', 'queries')} {missing}. Leave a run out, or choose missing=zero "
+                "(--missing zero), which counts a missing query as 0."
+            )
+        measures = [label(key, table.k) for table, key in where] if len(where) < len(every) else []
+        notes.append(
+            note("compared-on-shared-queries", measures=measures, shared=shared, queries=queries, runs=counts)
+        )
+    return notes
 
 
 def column_named(key: str) -> Column:
@@ -195,6 +279,9 @@ def _read_weights_file(path: Path) -> Mapping[str, Any]:
     return weights
 
 
+BLOCK = "query and repetition"
+"""The column of the blocks: a query in one repetition."""
+
 _REPEATS = ("seed", "repetition", "repeat", "trial", "fold", "iteration")
 _RUNS = ("run", "method", "system", "retriever", "model", "name")
 _QUERIES = ("query_id", "qid", "query", "query-id", "q_id", "topic")
@@ -202,7 +289,12 @@ _QUERIES = ("query_id", "qid", "query", "query-id", "q_id", "topic")
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The columns of a score table: run, query, repetition and, in the long form, measure and value."""
+    """The columns of a score table: run, query, repetition and, in the long form, measure and value.
+
+    `repeats`: "average" takes the mean of each run's repetitions of a query; "blocks" pairs the runs by query and
+    repetition first, so that a repetition that one run lacks counts for none (missing="skip") or as 0. Repetitions of
+    a query are not independent, so in both cases the query is what is tested.
+    """
 
     run_column: str | None = None
     query_column: str | None = None
@@ -234,7 +326,11 @@ def read_score_table(
             means = [pl.col(key).mean() for key in keys]
             frame = frame.group_by([run, query], maintain_order=True).agg(means)
         else:
-            frame = frame.with_columns(_block(query, repeat))
+            frame = frame.with_columns(_block(query, repeat).alias(BLOCK))
+            _refuse_repeats(frame, [run, BLOCK])
+            blocks = _filled(frame, run, BLOCK, keys, missing, notes)
+            query_of = dict(frame.select(BLOCK, query).iter_rows())
+            return _by_query(blocks, [query_of[block] for block in blocks.queries]), notes
     _refuse_repeats(frame, [run, query])
     return _filled(frame, run, query, keys, missing, notes), notes
 
@@ -253,10 +349,7 @@ def query_column(source: Any, column: str, options: TableOptions) -> dict[str, o
             f"{', '.join(frame.columns)}, or the queries' columns (queries=..., --queries FILE)."
             f"{did_you_mean(column, frame.columns)}"
         )
-    repeat = _repeat_column(frame, options)
     frame = frame.with_columns(pl.col(query).cast(pl.String))
-    if repeat and options.repeats == "blocks":
-        frame = frame.with_columns(_block(query, repeat))
     values = frame.select(query, column).unique(maintain_order=True)
     repeated = values.filter(pl.col(query).is_duplicated())
     if repeated.height:
@@ -370,7 +463,22 @@ def _block(query: str, repeat: str) -> pl.Expr:
     """The name of a query in one repetition."""
     import polars as pl
 
-    return pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)]).alias(query)
+    return pl.concat_str([pl.col(query), pl.lit(" #"), pl.col(repeat).cast(pl.String)])
+
+
+def _by_query(blocks: ScoreTable, query_of: Sequence[str]) -> ScoreTable:
+    """The mean of every query over the repetitions that are compared: the repetitions of a query are one cluster."""
+    queries = tuple(dict.fromkeys(query_of))
+    place = {query: number for number, query in enumerate(queries)}
+    places = np.array([place[query] for query in query_of])
+    order = np.argsort(places, kind="stable")
+    starts = np.searchsorted(places[order], np.arange(len(queries)))
+    values = np.stack([blocks.compared(column.key) for column in blocks.columns], axis=1)[:, :, order]
+    known = ~np.isnan(values)
+    counts = np.add.reduceat(known, starts, axis=2, dtype=np.int64)
+    sums = np.add.reduceat(np.where(known, values, 0.0), starts, axis=2)
+    means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return replace(blocks, queries=queries, values=means)
 
 
 def _refuse_repeats(frame: pl.DataFrame, ids: list[str]) -> None:

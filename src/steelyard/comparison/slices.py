@@ -122,7 +122,7 @@ def in_order(labels: Sequence[str]) -> list[str]:
 def _reversal(part: ScoreTable, overall: Sequence[int]) -> Reversal | None:
     """The highest pair of runs whose order in the slice differs from the overall order by more than rounding."""
     first = part.columns[0]
-    values = part.of(first.key)
+    values = part.compared(first.key)
     means = [first.mean(row) for row in values]
     worth = first.worth(np.array(means))
     reversed_pairs = [

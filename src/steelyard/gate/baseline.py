@@ -25,10 +25,13 @@ EXAMPLES = 4
 def save_baseline(result: Any, path: str | Path, run: str | Sequence[str] | None = None) -> None:
     """Write the values per query of a result (anything `check` accepts), for gates to compare with.
 
-    `run` names the runs to keep; default: all of them. The same result gives the same bytes.
+    `run` names the runs to keep; default: all that were measured. The same result gives the same bytes.
     """
     source = gate_input(result)
-    names = [run] if isinstance(run, str) else list(run or source.scores.runs)
+    measured = [name for name in source.scores.runs if name not in source.unmeasured]
+    names = [run] if isinstance(run, str) else list(run or measured)
+    for name in names:
+        source.check_measured(name)
     write_file(Path(path), (_baseline_json(source, names) + "\n").encode())
 
 

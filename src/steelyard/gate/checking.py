@@ -25,6 +25,9 @@ from steelyard.wording import counted
 FAILED_QUERIES = "failed queries"
 """What the row on failed queries has in place of a measure."""
 
+MEASURED = "measured queries"
+"""What the row on a run that was not measured has in place of a measure."""
+
 NOT_BY_DEFAULT = ("Latency",)
 """Measures that depend on the machine: the default rules do not include them."""
 
@@ -89,20 +92,23 @@ def check(
     runs = [run] if isinstance(run, str) else list(run or _default_runs(now, before, baseline_run, notes))
     for name in runs:
         now.run(name)
+    measured = [name for name in runs if name not in now.unmeasured]
     sources = {rule: FROM_BENCH if rule in from_bench else "" for rule in all_rules}
     sources |= dict.fromkeys(_default_rules(now, before, all_rules, notes), BY_DEFAULT)
     resolved = _resolve(now, before, sources, queries)
     others: dict[str, str] = {}
     if before is not None:
-        others = _baseline_runs(before, runs, baseline_run, notes)
+        others = _baseline_runs(before, measured, baseline_run, notes)
+        for name in others.values():
+            before.check_measured(name)
         compared = dict.fromkeys(each.key for each in resolved if each.rule.needs_baseline)
         notes += definition_notes(now, before, compared)
         for name, other in others.items():
             notes += query_notes(now, before, name, other, allow)
     notes += _run_notes(now, runs, before, others)
-    rows, found = decide(now, before, [(name, others.get(name)) for name in runs], resolved, plan)
+    rows, found = decide(now, before, [(name, others.get(name)) for name in measured], resolved, plan)
     return GateResult(
-        rows=(*_failure_rows(now, runs, allowed), *rows),
+        rows=(*_failure_rows(now, runs, allowed), *_unmeasured_rows(now, runs), *rows),
         warnings=tuple(dict.fromkeys([*notes, *found])),
         result=now.name,
         baseline=None if before is None else before.name,
@@ -162,6 +168,26 @@ def _failure_rows(now: GateInput, runs: Sequence[str], allowed: int) -> list[Row
             )
         )
     return rows
+
+
+def _unmeasured_rows(now: GateInput, runs: Sequence[str]) -> list[Row]:
+    """One row per run that was not measured, which does not pass; its rules are not checked."""
+    rule = Rule("the run was measured", "failed", MEASURED)
+    return [
+        Row(
+            run=run,
+            baseline=None,
+            rule=rule,
+            measure=MEASURED,
+            value=0,
+            needed=">= 1",
+            passed=False,
+            why=now.unmeasured[run],
+            queries=0,
+        )
+        for run in runs
+        if run in now.unmeasured
+    ]
 
 
 def _default_runs(

@@ -78,9 +78,12 @@ class RuleCase:
 
     @property
     def differences(self) -> Floats:
-        """The run minus the baseline, per query; 0 for differences by rounding, which depend on the machine."""
+        """The run minus the baseline, per query; 0 for differences by rounding, which depend on the machine.
+
+        For a geometric mean, of the logarithms.
+        """
         assert self.baseline_values is not None
-        differences = self.values - self.baseline_values
+        differences = self.column.tested(self.values) - self.column.tested(self.baseline_values)
         rounding = TOLERANCE * np.maximum(1.0, np.abs(self.baseline_values))
         return np.where(np.abs(differences) <= rounding, 0.0, differences)
 
@@ -91,8 +94,13 @@ class RuleCase:
 
     @property
     def averaged(self) -> bool:
-        """Whether the value is the mean over queries, so that an interval of the mean is its interval."""
+        """Whether the value follows from a mean over queries, so that an interval of the mean is its interval."""
         return self.column.averaged
+
+    def interval(self, seed: int) -> tuple[float, float]:
+        """The 95% interval of the difference from the baseline."""
+        low, high = mean_interval(self.differences, seed=seed)
+        return self.column.change(low, self.reference), self.column.change(high, self.reference)
 
 
 def decide(
@@ -207,11 +215,12 @@ def _tested_row(
     """A rule of significance: it fails if the run is significantly worse."""
     differences, n = case.differences, len(case.queries)
     difference = case.value - case.reference
-    low, high = mean_interval(differences, seed=plan.seed)
+    low, high = case.interval(plan.seed)
     times = tests if plan.correction != "none" else 1
     failed = not adjusted >= plan.alpha
     # A one-sided test at alpha has the power of a two-sided one at twice that.
     power = power_analysis(differences, POWER, 2.0 * plan.alpha / times, significant=failed)
+    detectable = abs(case.column.change(-power.smallest, case.reference))
     counts = tally(case.gains)
     p_shown = f"p = {p:.2g}" + (f" ({adjusted:.2g} corrected)" if adjusted != p else "")
     mean = "" if case.averaged else " in the mean change per query"
@@ -222,10 +231,10 @@ def _tested_row(
     elif failed:
         why = f"{change}; {counts.losses:,} of {n:,} queries worse, {counts.wins:,} better"
     else:
-        why = f"{change}; {n:,} queries detect a {case.rule.kind} of {power.smallest:.4f} {POWER:.0%} of the time"
+        why = f"{change}; {n:,} queries detect a {case.rule.kind} of {detectable:.4f} {POWER:.0%} of the time"
         if bool(case.gains.mean() < 0) and power.needed is not None and power.needed > n:
             why += f", a {case.rule.kind} like this needs about {power.needed:,}"
-        if power.smallest > abs(case.reference) > 0:
+        if detectable > abs(case.reference) > 0:
             notes.append(
                 note(
                     "gate-too-few-queries",
@@ -253,7 +262,7 @@ def _tested_row(
         effect=effect,
         p=p,
         p_adjusted=adjusted,
-        detectable=power.smallest,
+        detectable=detectable,
     )
 
 
@@ -265,9 +274,7 @@ def _margin_row(case: RuleCase, plan: GatePlan) -> Row:
     """
     rule, differences, n = case.rule, case.differences, len(case.queries)
     difference = case.value - case.reference
-    low, high = (
-        mean_interval(differences, seed=plan.seed) if case.averaged and n > 1 else (math.nan, math.nan)
-    )
+    low, high = case.interval(plan.seed) if case.averaged and n > 1 else (math.nan, math.nan)
     less = case.column.better == "less"
     worst, best = (-high, -low) if less else (low, high)
     not_worse = worst > -rule.number
@@ -281,7 +288,8 @@ def _margin_row(case: RuleCase, plan: GatePlan) -> Row:
             why += f"; the interval does not exclude {what}"
             shifted = differences + (-rule.number if less else rule.number)
             power = power_analysis(shifted, POWER, plan.alpha, significant=False)
-            if power.needed is not None and power.needed > n and (worst + best) / 2 > -rule.number:
+            advises = not case.column.geometric and (worst + best) / 2 > -rule.number
+            if power.needed is not None and power.needed > n and advises:
                 why += (
                     f"; about {power.needed:,} queries would be needed if the true difference is this large"
                 )
@@ -316,7 +324,8 @@ def _threshold_row(case: RuleCase, plan: GatePlan, notes: list[Note]) -> Row:
     digits = _digits(value, bound)
     low, high = (math.nan, math.nan)
     if case.averaged and n > 1:
-        low, high = mean_interval(case.differences if relative else case.values, seed=plan.seed)
+        own = mean_interval(case.column.tested(case.values), seed=plan.seed)
+        low, high = case.interval(plan.seed) if relative else map(case.column.mean_of, own)
     interval = (
         "" if low != low else f" [{low:+.4f}, {high:+.4f}]" if relative else f" [{low:.4f}, {high:.4f}]"
     )

@@ -58,7 +58,7 @@ class GateInput:
     policies, judgments (a short hash per query), dataset: None where they are not known. texts, columns: of the
     queries. cutoffs: those of a comparison at several cutoffs. rules, allow_failed: from `gate:` in bench.yaml.
     unknown_documents: per run, the number of documents that are not in the corpus. failures: runs that failed on
-    queries.
+    queries. unmeasured: runs whose values mean nothing, with the reason.
     """
 
     name: str
@@ -76,6 +76,7 @@ class GateInput:
     rules: tuple[str, ...] = ()
     unknown_documents: Mapping[str, int] = field(default_factory=dict)
     failures: Mapping[str, QueryFailures] = field(default_factory=dict)
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
     allow_failed: int = 0
 
     @property
@@ -111,6 +112,11 @@ class GateInput:
                 f"{did_you_mean(name, self.scores.runs)}"
             )
         return self.scores.runs.index(name)
+
+    def check_measured(self, run: str) -> None:
+        """Raise for a run that was not measured."""
+        if run in self.unmeasured:
+            raise InputError(f"run {run!r} of {self.name} was not measured: {self.unmeasured[run]}.")
 
     def values(self, run: str, key: str) -> Floats:
         """The values of a run and measure, one per query; NaN where there is none."""
@@ -353,6 +359,9 @@ def _from_folder(path: Path, name: str) -> GateInput:
             if row.get("unknown_documents")
         },
         failures=_failures(record),
+        unmeasured={
+            str(run): str(reason) for run, reason in record["comparison"].get("not_measured", {}).items()
+        },
         allow_failed=int(settings.get("allow_failed") or 0),
     )
 

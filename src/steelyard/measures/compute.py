@@ -70,7 +70,7 @@ def summary(measure: Measure, per_query: Floats) -> float:
     if not len(kept):
         return float("nan")
     if how == "geometric":
-        return float(np.exp(np.mean(np.log(np.maximum(kept, GEOMETRIC_FLOOR)))))
+        return float(np.exp(np.mean(logarithms(kept))))
     if how == "max":
         return float(kept.max())
     if how.startswith("p"):
@@ -82,6 +82,16 @@ def reads_texts(measure: Measure) -> bool:
     """Whether a measure reads the texts of documents or their lengths: near-repeats, or a budget."""
     given = measure.parameters
     return given.get("budget") is not None or given.get("near", False) is not False
+
+
+def logarithms(per_query: Floats) -> Floats:
+    """The logarithms that a geometric mean averages; values below its floor count as the floor."""
+    return np.log(np.maximum(per_query, GEOMETRIC_FLOOR))
+
+
+def geometric(measure: Measure) -> bool:
+    """Whether the measure over all queries is a geometric mean."""
+    return _how(measure) == "geometric"
 
 
 def averaged(measure: Measure) -> bool:

@@ -16,6 +16,7 @@ from steelyard.report.rows import (
     movers_tables,
     pairs_tables,
     remarks,
+    run_label,
     short_pairs_tables,
     slice_tables,
     title,
@@ -111,12 +112,12 @@ def leaderboard_markdown(comparison: Comparison) -> str:
     ]
     rows: list[list[Cell]] = [
         [
-            row.run,
+            run_label(row),
             *([row.k or 0] if at else []),
             *row.means.values(),
             *([failed.get(row.run, "")] if failed else []),
         ]
-        for row in comparison.leaderboard_rows
+        for row in comparison.shown_rows
     ]
     decimals = [DECIMALS if key != COMPOSITE else 0 for key in comparison.keys]
     decimals = [0, *([0] if at else []), *decimals, *([0] if failed else [])]
@@ -183,9 +184,9 @@ def leaderboard_latex(comparison: Comparison) -> str:
         for place, column in enumerate(scores.columns)
     }
     rows = []
-    for row in comparison.leaderboard_rows:
+    for row in comparison.shown_rows:
         failed = f" (failed on {comparison.failed[row.run]} queries)" if row.run in comparison.failed else ""
-        cells = [escaped_latex(row.run + failed), *([str(row.k)] if at else [])]
+        cells = [escaped_latex(run_label(row) + failed), *([str(row.k)] if at else [])]
         for key, mean in row.means.items():
             text = "--" if mean != mean else f"{mean:.4f}"
             if mean == best[row.k, key]:
@@ -193,7 +194,7 @@ def leaderboard_latex(comparison: Comparison) -> str:
             cells.append(text + marks.get((row.run, label(key, row.k)), ""))
         rows.append(cells)
     titles = [escaped_latex(title(key, comparison.dialect)) for key in comparison.keys]
-    cutoffs = [row.k for row in comparison.leaderboard_rows]
+    cutoffs = [row.k for row in comparison.shown_rows]
     return booktabs(
         f"l{'r' if at else ''}{'r' * len(titles)}",
         ["Run", *(["$k$"] if at else []), *titles],
@@ -230,7 +231,7 @@ def comparison_csv(comparison: Comparison) -> str:
     rows: list[dict[str, Cell]] = [
         {**cells, **_difference_columns(comparison, row), **_slice_columns(comparison, row)}
         for cells, row in zip(
-            comparison.leaderboard.iter_rows(named=True), comparison.leaderboard_rows, strict=True
+            comparison.leaderboard.iter_rows(named=True), comparison.shown_rows, strict=True
         )
     ]
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -256,7 +257,7 @@ def _difference_columns(comparison: Comparison, row: LeaderboardRow) -> dict[str
 
 def _slice_columns(comparison: Comparison, row: LeaderboardRow) -> dict[str, Cell]:
     """The means of a run within every slice; slices are of the first cutoff."""
-    if row.k != comparison.score_tables[0].k:
+    if row.k != comparison.score_tables[0].k or row.rank is None:
         return {}
     return {
         f"{key} [{cut.column}={cut.value}]": mean

@@ -14,6 +14,7 @@ from steelyard.wording import SHOWN_NAMES, counted, listed, notes_by_names
 
 if TYPE_CHECKING:
     from steelyard.alignment.hits import Floats
+    from steelyard.comparison.leaderboard import LeaderboardRow
     from steelyard.comparison.movers import DocumentMove, Mover, RunMovers
     from steelyard.comparison.pairs import Pair
     from steelyard.comparison.result import Comparison
@@ -33,6 +34,9 @@ _TITLES = {
 
 FAILED = "FAILED"
 """The heading of the number of queries that a run failed on."""
+
+NOT_MEASURED = "not measured"
+"""What a run has in place of its rank if its values mean nothing."""
 
 
 def title(key: str, dialect: str) -> str:
@@ -67,8 +71,8 @@ class ShownMeasure:
 
     @property
     def values(self) -> Floats:
-        """Runs x queries."""
-        return self.scores.of(self.column.key)
+        """Runs x queries, on the compared queries."""
+        return self.scores.compared(self.column.key)
 
     @property
     def means(self) -> Floats:
@@ -98,13 +102,25 @@ def leaderboard_table(comparison: Comparison) -> Table:
             row.run,
             *([row.k] if at else []),
             *(mean * scale_of(column) for mean, column in zip(row.means.values(), shown, strict=True)),
-            f"{row.rank_low}-{row.rank_high}" if row.rank_low != row.rank_high else str(row.rank_low),
+            _ranks(row),
             row.group,
             *([failed.get(row.run, "")] if failed else []),
         ]
-        for row in comparison.leaderboard_rows
+        for row in comparison.shown_rows
     ]
     return Table(columns, rows, keys=3 if at else 2)
+
+
+def _ranks(row: LeaderboardRow) -> str:
+    """The interval of a rank."""
+    if row.rank is None:
+        return NOT_MEASURED
+    return f"{row.rank_low}-{row.rank_high}" if row.rank_low != row.rank_high else str(row.rank_low)
+
+
+def run_label(row: LeaderboardRow) -> str:
+    """The name of a run; of one that was not measured, with these words."""
+    return row.run if row.rank is not None else f"{row.run} ({NOT_MEASURED})"
 
 
 def pairs_tables(comparison: Comparison) -> list[Table]:

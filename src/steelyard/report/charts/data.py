@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, permutations
+from itertools import combinations, compress, permutations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -120,10 +120,15 @@ def _by_cutoff(
 
 
 def _values(measure: Measure, each: RunFailures, comparison: Comparison) -> Floats:
-    """A measure's values with the options of the comparison."""
+    """A measure's values with the options of the comparison, on the queries that it compares."""
     assert comparison.options is not None
     values = measure_values(measure, each.alignment, comparison.options)
-    return values[each.alignment.answered] if comparison.options.missing == "skip" else values
+    if comparison.options.missing != "skip":
+        return values
+    first = comparison.score_tables[0]
+    shared = ~np.isnan(first.compared(first.columns[0].key)).all(axis=0)
+    kept = set(compress(first.queries, shared.tolist()))
+    return values[[query in kept for query in each.alignment.queries]]
 
 
 def _band(values: Floats, measure: Measure) -> Row:

@@ -372,7 +372,7 @@ def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) ->
 
 def _values(measures: Sequence[ShownMeasure], places: Ints) -> Floats:
     """Measures x runs x queries."""
-    values = [each.values[:, places] for each in measures]
+    values = [each.scores.of(each.column.key)[:, places] for each in measures]
     return np.stack(values) if values else np.zeros((0, 0, 0))
 
 

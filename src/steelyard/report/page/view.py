@@ -35,6 +35,9 @@ def view_of(subject: Subject) -> dict[str, Any]:
         "numbers": numbers(subject),
         "columns": [_head(comparison, column) for column in comparison.score_tables[0].columns],
         "boards": [_rows(comparison, scores) for scores in comparison.score_tables],
+        "unmeasured": [
+            (run, reason, comparison.failed.get(run, "")) for run, reason in comparison.unmeasured.items()
+        ],
         "at": comparison.score_tables[0].k is not None,
         "sliders": _sliders(comparison),
         "stability": " ".join(stability_lines(comparison)),
