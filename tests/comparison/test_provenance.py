@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from shared_collections import Collection, Grades, dl2019, restricted, retrieved
 
+import steelyard as sy
 from steelyard.comparison.provenance import Edge, find_edge
 
 
@@ -78,6 +79,25 @@ def test_every_one_of_the_first_documents_is_judged_and_no_other() -> None:
 def test_no_judged_document() -> None:
     nothing = np.array([])
     assert find_edge(nothing.astype(np.int64), nothing, nothing.astype(bool), 0) is None
+
+
+def test_runs_that_are_all_judged_are_not_suspected() -> None:
+    random = np.random.default_rng(1)
+    docs = [f"d{number}" for number in range(10)]
+    qrels = {f"q{query}": {doc: int(random.random() < 0.4) for doc in docs} for query in range(40)}
+    runs = {
+        name: {
+            query: {doc: random.random() + worth * grade for doc, grade in grades.items()}
+            for query, grades in qrels.items()
+        }
+        for name, worth in (("good", 0.8), ("bad", 0.0))
+    }
+    result = sy.compare(qrels, runs, ["P@5"])
+    assert result.tested_pairs[0].verdict == "better"
+    assert result.notes == ()
+    more = {"other": {query: ["new", *docs] for query in qrels}, **runs}
+    codes = {each.code for each in sy.compare(qrels, more, ["P@5"]).notes}
+    assert "qrels-made-from-run" in codes
 
 
 def recognised(collection: Collection) -> tuple[int, int]:

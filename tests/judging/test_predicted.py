@@ -11,6 +11,7 @@ import steelyard as sy
 from steelyard.cli import run as steelyard
 from steelyard.judging.pool import pool
 from steelyard.predicted import PredictedScores
+from steelyard.statistics.prediction_powered import prediction_powered
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,98 @@ def test_per_query_has_both_values(data):
     assert len(made["predicted"]["per_query"]) == 60
 
 
+@pytest.fixture(scope="module")
+def runs(data):
+    """Three runs, from good to bad."""
+    truth, _, _ = data
+    random = np.random.default_rng(9)
+    return {
+        name: {
+            query: {doc: float(random.random() + worth * grade) for doc, grade in grades.items()}
+            for query, grades in truth.items()
+        }
+        for name, worth in (("good", 0.8), ("fair", 0.5), ("bad", 0.0))
+    }
+
+
+def test_compare_gives_the_estimates_of_evaluate_and_of_the_differences(data, runs):
+    truth, predicted, _ = data
+    human = {query: truth[query] for query in list(truth)[:25]}
+    measures = ["P@5", "nDCG@10"]
+    result = sy.compare(human, runs, measures, predicted=predicted)
+    scores = {name: sy.evaluate(human, run, measures, predicted=predicted) for name, run in runs.items()}
+    for row in result.leaderboard_rows:
+        for key in measures:
+            assert row.means[key] == scores[row.run][key]
+            assert row.intervals[key] == scores[row.run].interval(key)
+    assert [row.run for row in result.leaderboard_rows] == ["good", "fair", "bad"]
+    values = {
+        name: {
+            by: np.array([each.values("P@5")[each.queries.index(q)] for q in truth])
+            for by, each in (
+                ("truth", sy.evaluate(truth, run, ["P@5"])),
+                ("predicted", sy.evaluate(predicted, run, ["P@5"])),
+            )
+        }
+        for name, run in runs.items()
+    }
+    p_values = []
+    for pair in result.tested_pairs:
+        if pair.measure == "P@5":
+            y = values[pair.run]["truth"] - values[pair.baseline]["truth"]
+            y[25:] = np.nan
+            f = values[pair.run]["predicted"] - values[pair.baseline]["predicted"]
+            (found,) = prediction_powered([y], [f])
+            assert (pair.difference, pair.low, pair.high, pair.p) == (
+                found.estimate,
+                found.low,
+                found.high,
+                found.p,
+            )
+            assert pair.verdict == ("better" if pair.p_adjusted < 0.05 else "not significant")
+            p_values.append(pair.p)
+    adjusted = [pair.p_adjusted for pair in result.tested_pairs if pair.measure == "P@5"]
+    assert adjusted == pytest.approx(sy.statistics.adjust(np.array(p_values), "holm"))
+
+
+def test_compare_reports_the_judge_in_every_output(data, runs, tmp_path):
+    truth, predicted, _ = data
+    labels = sy.Judgments(
+        [
+            {"query_id": query, "doc_id": doc, "grade": grade, "judge": "gpt-9"}
+            for query, grades in predicted.items()
+            for doc, grade in grades.items()
+        ]
+    )
+    human = {query: truth[query] for query in list(truth)[:25]}
+    result = sy.compare(human, runs, ["P@5"], predicted=labels)
+    outputs = [result.to_text(), result.to_markdown(), result.to_latex(), result.to_csv(), result.to_json()]
+    outputs += [result.to_html(), result.to_html(tmp_path / "page.html")]
+    assert all("gpt-9" in text for text in outputs)
+    assert "gpt-9" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_predictions_decide_what_human_judgments_alone_do_not(data, runs):
+    truth, predicted, _ = data
+    human = {query: truth[query] for query in list(truth)[:10]}
+    alone = sy.compare(human, runs, ["P@5"], baseline="fair").tested_pairs
+    both = sy.compare(human, runs, ["P@5"], baseline="fair", predicted=predicted).tested_pairs
+    assert sum(pair.high - pair.low for pair in both) < sum(pair.high - pair.low for pair in alone)
+
+
+def test_what_cannot_be_estimated_is_refused(data, runs):
+    truth, predicted, _ = data
+    human = {query: truth[query] for query in list(truth)[:25]}
+    with pytest.raises(sy.SteelyardError, match="not a mean over queries"):
+        sy.compare(human, runs, ["GMAP"], predicted=predicted)
+    with pytest.raises(sy.SteelyardError, match="has its own test"):
+        sy.compare(human, runs, ["P@5"], predicted=predicted, test="wilcoxon")
+    with pytest.raises(sy.InputError, match="without qrels"):
+        sy.compare(None, runs, predicted=predicted)
+    with pytest.raises(sy.InputError, match="bad, fair and good cannot be measured with both"):
+        sy.compare(human, runs, ["P@5"], predicted={"other": {"d": 1}})
+
+
 def test_useless_predictions_leave_the_human_estimate(data):
     truth, _, run = data
     random = np.random.default_rng(0)
@@ -108,7 +201,8 @@ def test_the_command_line_reports_estimates_and_both_values(data, tmp_path, caps
     human = {query: truth[query] for query in drawn.settings.sampled_queries}
     paths = {name: tmp_path / name for name in ("human.trec", "model.jsonl", "pool.jsonl", "a.run")}
     sy.Qrels(human).write(paths["human.trec"])
-    sy.Run(run).write(paths["a.run"])
+    sy.Run(run, name="a").write(paths["a.run"])
+    sy.Run(run, name="b").write(tmp_path / "b.run")
     drawn.write(paths["pool.jsonl"])
     labels = [
         {"query_id": query, "doc_id": doc, "grade": grade, "judge": "gpt"}
@@ -126,5 +220,8 @@ def test_the_command_line_reports_estimates_and_both_values(data, tmp_path, caps
     assert "drawn at random" not in printed.err
     assert steelyard([*command, *options, "--per-query"]) == 0
     assert capsys.readouterr().out.split()[:5] == ["run", "query_id", "P@5", "P@5", "predicted"]
+    compared = ["compare", *command[1:3], str(tmp_path / "b.run"), "-m", "P@5", *options]
+    assert steelyard(compared) == 0
+    assert "predicted by gpt" in capsys.readouterr().err
     assert steelyard([*command, "--pool", str(paths["pool.jsonl"])]) == 2
     assert "--predicted" in capsys.readouterr().err

@@ -12,12 +12,15 @@ from steelyard.cli.arguments import (
     Measures,
     Option,
     Output,
+    Predicted,
     QrelsColumns,
     QrelsFormat,
     RunColumns,
+    SampledPool,
     TableFormat,
     UsageError,
     column_names,
+    read_predicted,
     read_qrels,
     read_run,
 )
@@ -116,6 +119,8 @@ def compare(
             "DIR",
         ),
     ] = None,
+    predicted: Predicted = None,
+    pool: SampledPool = None,
     columns: RunColumns = None,
     qrels_columns: QrelsColumns = None,
     qrels_format: QrelsFormat = None,
@@ -152,6 +157,7 @@ def compare(
         raise InputError(
             "--movers cannot be written as CSV, which has one row per run; use table, markdown, latex or json."
         )
+    labels = read_predicted(predicted, pool)
     paths = [*([] if qrels is None else [qrels]), *(runs or [])]
     if no_qrels:
         chosen = {name: value for name, value in options.items() if value is not None}
@@ -167,6 +173,7 @@ def compare(
             composite=composite,
             by=by,
             queries=queries,
+            predicted=labels.get("predicted"),
             **chosen,
         )
         print_lists(lists, format, output)
@@ -186,6 +193,8 @@ def compare(
     if scores is not None:
         if paths:
             raise InputError("give qrels and runs, or --scores, not both.")
+        if labels:
+            raise InputError("--predicted needs qrels and runs; it cannot be used with --scores.")
         if columns or qrels_columns or qrels_format:
             raise InputError(
                 "--columns, --qrels-columns and --qrels-format are for runs and qrels; with --scores use --run-column, "
@@ -211,7 +220,9 @@ def compare(
         judged = read_qrels(qrels, qrels_columns, qrels_format)
         read = _read_runs(runs, column_names(columns, "--columns"), corpus)
         default = None if dialect != "steelyard" or at else ["nDCG@10"]
-        result = compare_runs(judged, read, measure or default, at=at, dialect=dialect, **options, **shared)
+        result = compare_runs(
+            judged, read, measure or default, at=at, dialect=dialect, **labels, **options, **shared
+        )
     texts = None if queries is None or not movers else _query_texts(queries)
     print_comparison(result, format, output, movers, texts)
     if report is not None:

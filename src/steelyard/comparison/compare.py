@@ -45,6 +45,8 @@ from steelyard.wording import listed, worded
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from steelyard.comparison.predicted import Predictions
+
 Weights = Mapping[str, float] | str | Path | None
 
 
@@ -77,6 +79,8 @@ def compare(
     permutations: int = 100_000,
     seed: int = 0,
     unmatched: Literal["error", "note"] = "error",
+    predicted: Any = None,
+    pool: Any = None,
     **options: Unpack[OptionKeywords],
 ) -> Comparison: ...
 
@@ -98,6 +102,8 @@ def compare(
     permutations: int = 100_000,
     seed: int = 0,
     unmatched: Literal["error", "note"] = "error",
+    predicted: Any = None,
+    pool: Any = None,
     **options: Any,
 ) -> Comparison | ListComparison:
     """Compare runs on the same qrels: which is best, by how much, and whether the difference is significant.
@@ -114,6 +120,8 @@ def compare(
     folder its queries.jsonl by default), or by "complexity".
     unmatched: what to do with a run that shares no query with the qrels, or whose document ids differ from
     those of the qrels: "error", or "note" to report it in its coverage.
+    predicted, pool: judgments predicted by a model, as in `evaluate`: means, differences and tests are then
+    prediction-powered estimates.
     alpha, permutations, seed: the significance level, and the number and the seed of random draws.
     The other options (missing, no_relevant, ties, duplicates, unjudged, rel, depth) are those of `evaluate`.
 
@@ -123,22 +131,39 @@ def compare(
     """
     if qrels is None:
         _check_no_qrels(
-            measures=measures, baseline=baseline, composite=composite, by=by, queries=queries, **options
+            measures=measures,
+            baseline=baseline,
+            composite=composite,
+            by=by,
+            queries=queries,
+            predicted=predicted,
+            **options,
         )
         return _compare_lists(runs, at)
     plan = ComparisonPlan(test, correction, alpha, permutations, seed).checked()
     if baseline is not None and isinstance(runs, Mapping):
         # A wrong name is reported before anything is read.
         plan.with_baseline(baseline, list(map(str, runs)))
-    evaluated = evaluate_runs(
-        qrels, runs, measures, composite=composite, at=at, dialect=dialect, unmatched=unmatched, **options
-    )
-    return compare_evaluated(
-        evaluated,
-        plan,
-        baseline,
-        None if by is None else (by, slice_values(queries, qrels, by, evaluated.source.qrels)),
-    )
+    runs = runs if isinstance(runs, Mapping) or predicted is None else list(runs)
+    shared: dict[str, Any] = {"composite": composite, "at": at, "dialect": dialect, **options}
+    evaluated = evaluate_runs(qrels, runs, measures, unmatched=unmatched, **shared)
+    sliced = None if by is None else (by, slice_values(queries, qrels, by, evaluated.source.qrels))
+    predictions = None
+    if predicted is not None:
+        from steelyard.comparison.predicted import Predictions
+        from steelyard.predicted import judge_of
+
+        other = evaluate_runs(predicted, runs, measures, unmatched="note", **shared)
+        judge = judge_of(predicted)
+        predictions = Predictions.of(
+            evaluated.source.qrels, evaluated.tables, other.tables, judge, pool, plan
+        )
+        evaluated = replace(
+            evaluated,
+            tables=predictions.human,
+            components=tuple(map(predictions.kept, evaluated.components)),
+        )
+    return compare_evaluated(evaluated, plan, baseline, sliced, predictions=predictions)
 
 
 @dataclass(frozen=True)
@@ -165,6 +190,7 @@ def compare_evaluated(
     baseline: str | None,
     sliced: tuple[str, Mapping[str, object]] | None,
     notes: Sequence[Note] = (),
+    predictions: Predictions | None = None,
 ) -> Comparison:
     """The comparison of the runs that were measured, each with the baseline, by its name or file name, if there is one."""
     names, sources = list(runs.source.runs), list(runs.source.runs.values())
@@ -193,6 +219,7 @@ def compare_evaluated(
         dialect=runs.dialect,
         source=runs.source,
         unmeasured=runs.unmeasured,
+        predictions=predictions,
     )
 
 

@@ -96,14 +96,18 @@ class JudgedDocuments:
 
     @cached_property
     def edges(self) -> dict[str, Edge]:
-        """The runs that the qrels look to be made from, with the depth."""
+        """The runs that the qrels look to be made from, with the depth.
+
+        Where every other run is judged to that depth too, the qrels favour none of them, whoever made them.
+        """
         found = {}
         level = self.options.rel if self.options.rel is not None else 1.0
         for name, a in self.alignments.items():
             kept = a.grade >= 0
             judged = int(np.sum(a.judged.grade >= 0))
             edge = find_edge(a.query[kept], a.rank[kept].astype(np.float64), a.grade[kept] >= level, judged)
-            if edge is not None:
+            others = [other for run, other in self.alignments.items() if run != name]
+            if edge is not None and not (others and all(_judged_to(other, edge.depth) for other in others)):
                 found[name] = edge
         return found
 
@@ -320,6 +324,11 @@ def _combined(parts: Sequence[Part], found: Sequence[Floats]) -> Floats:
 
 MOST_CHECKED = 400
 """Significant pairs that are checked at most; of more, those of the leader and of the baseline."""
+
+
+def _judged_to(a: Alignment, depth: int) -> bool:
+    """Whether every document that a run returned to a depth is judged."""
+    return int(np.sum(a.rank <= depth)) == int(np.minimum(a.retrieved, depth).sum())
 
 
 def parts_of(

@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.pairs import Pair, adjusted_p_matrix, power_of
-from steelyard.comparison.scores import COMPOSITE, ScoreTable, label
+from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.statistics import groups_of, mean_intervals, rank_intervals
 from steelyard.wording import SHOWN_NAMES, listed
@@ -48,9 +48,13 @@ class LeaderboardRow:
 def order_of(table: ScoreTable) -> list[int]:
     """The runs best first, by the first measure; equal runs in the order given."""
     first = table.columns[0]
-    means = first.worth(table.only([first.key]).means()[:, 0])
-    worth = np.where(np.isnan(means), -np.inf, means).tolist()
-    return sorted(range(len(table.runs)), key=lambda run: -worth[run])
+    return best_first(first, table.only([first.key]).means()[:, 0])
+
+
+def best_first(column: Column, means: Floats) -> list[int]:
+    """The positions of the means of a measure, best first; equal ones in the order given, NaN last."""
+    worth = column.worth(np.where(np.isnan(means), -np.inf if column.better != "less" else np.inf, means))
+    return sorted(range(len(means)), key=lambda run: -float(worth[run]))
 
 
 def leaderboard_rows(

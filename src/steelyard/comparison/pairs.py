@@ -249,7 +249,7 @@ def _pair(
         needed=power.needed,
         sentence=power.sentence,
         reason=reason,
-        verdict=_verdict(column, mine - theirs, gap[paired], p[1], plan),
+        verdict=verdict_of_test(column, mine - theirs, gap[paired], p[1], plan),
     )
 
 
@@ -265,7 +265,7 @@ def power_of(
     )
 
 
-def _verdict(column: Column, difference: float, gap: Floats, p: float, plan: ComparisonPlan) -> str:
+def verdict_of_test(column: Column, difference: float, gap: Floats, p: float, plan: ComparisonPlan) -> str:
     """The verdict of a test.
 
     The test and the difference of the means may have different signs: ranks and signs are not means, and a

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ from steelyard.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
+    from steelyard.comparison.predicted import Predictions
     from steelyard.datasets import Dataset
 
 
@@ -85,6 +87,7 @@ class Comparison:
     source: Source | None
     failed: Mapping[str, str] = field(default_factory=dict)
     unmeasured: Mapping[str, str] = field(default_factory=dict)
+    predicted_by: str = ""
 
     @classmethod
     def of(
@@ -99,11 +102,15 @@ class Comparison:
         dialect: str,
         source: Source | None,
         unmeasured: Mapping[str, str] | None = None,
+        predictions: Predictions | None = None,
     ) -> Comparison:
-        """Rank, test and slice the values. `sliced` is a column's name and its value for every query."""
+        """Rank, test and slice the values. `sliced` is a column's name and its value for every query.
+
+        With `predictions`, the tables have the human-judged queries, and ranks and tests are corrected.
+        """
         first = score_tables[0]
         about_queries = shared_query_notes(score_tables)
-        orders = [order_of(table) for table in score_tables]
+        orders = [order_of(table) for table in score_tables] if predictions is None else predictions.orders()
         pairs = pairs_of(score_tables, plan, orders)
         about_judged: list[Note] = []
         judged = _judged_documents(source, coverage, plan)
@@ -116,14 +123,18 @@ class Comparison:
             leader = first.runs[orders[0][0]]
             pairs = with_conventions(pairs, parts, score_tables, plan, judged, leader)
             about_judged = judged_notes(pairs, judged, parts)
+        if predictions is not None:
+            pairs = predictions.pairs(pairs, plan)
+        rows = [
+            leaderboard_rows(table, order, plan, pairs)
+            for table, order in zip(score_tables, orders, strict=True)
+        ]
+        if predictions is not None:
+            rows = [predictions.rows(number, each, plan, pairs) for number, each in enumerate(rows)]
         slices = slices_of(first, *sliced) if sliced is not None else []
         return cls(
             score_tables=tuple(score_tables),
-            leaderboard_rows=tuple(
-                row
-                for table, order in zip(score_tables, orders, strict=True)
-                for row in leaderboard_rows(table, order, plan, pairs)
-            ),
+            leaderboard_rows=tuple(chain.from_iterable(rows)),
             tested_pairs=tuple(pairs),
             plan=plan,
             weights=weights,
@@ -133,6 +144,7 @@ class Comparison:
             input_notes=notes,
             notes=(
                 *notes,
+                *(() if predictions is None else predictions.notes()),
                 *about_queries,
                 *_geometric_notes(score_tables, pairs),
                 *disagreement_notes(pairs, plan),
@@ -143,6 +155,7 @@ class Comparison:
             dialect=dialect,
             source=source,
             unmeasured=unmeasured or {},
+            predicted_by="" if predictions is None else predictions.judge,
         )
 
     @property
@@ -198,11 +211,12 @@ class Comparison:
                 for place, end in enumerate(("low", "high"))
             }
             failed = {"failed": self.failed.get(row.run, "")} if self.failed else {}
+            judge = {"predicted_by": self.predicted_by} if self.predicted_by else {}
             reason = {"not_measured": self.unmeasured.get(row.run, "")} if self.unmeasured else {}
             group = {"group": row.group, "rank_low": row.rank_low, "rank_high": row.rank_high}
             named = {"rank": row.rank, "run": row.run, "k": row.k}
             means = row.means if row.rank is not None else dict.fromkeys(row.means)
-            rows.append({**named, **means, **failed, **reason, **group, **intervals})
+            rows.append({**named, **means, **failed, **reason, **judge, **group, **intervals})
         frame = pl.DataFrame(rows, infer_schema_length=None)
         return frame if frame["k"].null_count() < frame.height else frame.drop("k")
 
@@ -313,6 +327,8 @@ class Comparison:
         }
         if self.failed:
             data["failed"] = dict(self.failed)
+        if self.predicted_by:
+            data["predicted_by"] = self.predicted_by
         if self.unmeasured:
             data["not_measured"] = dict(self.unmeasured)
         if self.slices:

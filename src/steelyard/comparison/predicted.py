@@ -1,0 +1,206 @@
+"""compare(predicted=): runs compared by few human judgments and many predicted ones.
+
+The values by human judgments are corrected with those by predicted judgments, as in `evaluate(predicted=)`: means,
+differences, intervals and p-values are prediction-powered estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from steelyard.alignment.hits import Floats
+from steelyard.comparison.leaderboard import LeaderboardRow, best_first
+from steelyard.comparison.pairs import Pair, adjusted_p_matrix, verdict_of_test
+from steelyard.comparison.scores import Column, ScoreTable
+from steelyard.comparison.testing import ComparisonPlan
+from steelyard.errors import InputError, PolicyError
+from steelyard.notes import Note, note
+from steelyard.predicted import drawn_at_random
+from steelyard.qrels import Qrels
+from steelyard.statistics import adjust, groups_of, relative_change, stars
+from steelyard.statistics.prediction_powered import (
+    PredictionPowered,
+    prediction_powered,
+    prediction_powered_differences,
+)
+from steelyard.wording import listed, worded
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The values of the runs by predicted judgments, one table per cutoff, and who predicted them.
+
+    `human` are the tables by human judgments, of the human-judged queries that have predictions; `left_out` are
+    those that have none.
+    """
+
+    human: tuple[ScoreTable, ...]
+    predicted: tuple[ScoreTable, ...]
+    judge: str
+    pool: Any
+    left_out: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        qrels: Qrels,
+        human: Sequence[ScoreTable],
+        predicted: Sequence[ScoreTable],
+        judge: str,
+        pool: Any,
+        plan: ComparisonPlan,
+    ) -> Predictions:
+        """Check that the tables can be combined, and restrict the human ones to the judged queries."""
+        if plan.test != "t":
+            raise PolicyError(
+                f"predicted= has its own test, and test={plan.test} cannot be used with it; leave the test out."
+            )
+        summaries = [column.key for column in human[0].columns if not column.averaged or column.geometric]
+        if summaries:
+            raise InputError(
+                f"{listed(summaries)} cannot be estimated from predicted judgments: not a mean over queries."
+            )
+        if human[0].runs != predicted[0].runs:
+            unknown = sorted(set(human[0].runs) ^ set(predicted[0].runs))
+            raise InputError(
+                f"{listed(unknown)} cannot be measured with both the human and the predicted judgments; leave "
+                f"{worded(len(unknown), 'it', 'them')} out."
+            )
+        judged = {qrels.judged.query_ids[number] for number in np.unique(qrels.doc_query).tolist()}
+        known = set(predicted[0].queries)
+        left_out = tuple(query for query in human[0].queries if query in judged and query not in known)
+        kept = [np.array([q in judged and q in known for q in table.queries]) for table in human]
+        if not kept[0].any():
+            raise InputError(
+                "no human-judged query has predicted judgments; check that the two belong together."
+            )
+        tables = tuple(table.where(chosen) for table, chosen in zip(human, kept, strict=True))
+        return cls(tables, tuple(predicted), judge, pool, left_out)
+
+    def kept(self, table: ScoreTable | None) -> ScoreTable | None:
+        """Another table of the same queries, restricted to those of the human tables."""
+        if table is None:
+            return None
+        kept = set(self.human[0].queries)
+        return table.where(np.array([query in kept for query in table.queries]))
+
+    def _values(self, number: int) -> tuple[Floats, Floats]:
+        """The values of one table, runs x measures x queries: human ones, NaN where there are none; and predicted ones."""
+        human, predicted = self.human[number], self.predicted[number]
+        place = {query: at for at, query in enumerate(predicted.queries)}
+        values = np.full_like(predicted.values, np.nan)
+        values[:, :, [place[query] for query in human.queries]] = human.values
+        return values, predicted.values
+
+    @cached_property
+    def estimates(self) -> list[list[list[PredictionPowered]]]:
+        """The estimate of every table, measure and run."""
+        made = []
+        for number, table in enumerate(self.human):
+            human, predicted = self._values(number)
+            made.append(
+                [
+                    prediction_powered(human[:, place], predicted[:, place], _bounds(column))
+                    for place, column in enumerate(table.columns)
+                ]
+            )
+        return made
+
+    def orders(self) -> list[list[int]]:
+        """The runs of every table best first, by the estimates of the first measure."""
+        return [
+            best_first(table.columns[0], np.array([each.estimate for each in found[0]]))
+            for table, found in zip(self.human, self.estimates, strict=True)
+        ]
+
+    def pairs(self, pairs: Sequence[Pair], plan: ComparisonPlan) -> list[Pair]:
+        """The pairs with prediction-powered differences, intervals, p-values and verdicts."""
+        made = list(pairs)
+        for number, table in enumerate(self.human):
+            human, predicted = self._values(number)
+            for place, column in enumerate(table.columns):
+                chosen = [
+                    at for at, pair in enumerate(made) if (pair.measure, pair.k) == (column.key, table.k)
+                ]
+                runs = [
+                    (table.runs.index(made[at].run), table.runs.index(made[at].baseline)) for at in chosen
+                ]
+                found = prediction_powered_differences(human[:, place], predicted[:, place], runs)
+                adjusted = adjust(np.array([each.p for each in found]), plan.correction)  # type: ignore[arg-type]
+                means = [each.estimate for each in self.estimates[number][place]]
+                gaps = human[:, place]
+                for at, (i, j), each, p in zip(chosen, runs, found, adjusted.tolist(), strict=True):
+                    gap = gaps[i] - gaps[j]
+                    by_test = verdict_of_test(column, each.estimate, gap[~np.isnan(gap)], p, plan)
+                    undecided = made[at].verdict == "undecided" and by_test in ("better", "worse")
+                    made[at] = replace(
+                        made[at],
+                        difference=each.estimate,
+                        relative=relative_change(means[i], means[j]),
+                        p=each.p,
+                        p_adjusted=p,
+                        stars="" if p != p else stars(p),
+                        low=each.low,
+                        high=each.high,
+                        sentence=each.summary(),
+                        verdict="undecided" if undecided else by_test,
+                    )
+        return made
+
+    def rows(
+        self, number: int, rows: Sequence[LeaderboardRow], plan: ComparisonPlan, pairs: Sequence[Pair]
+    ) -> list[LeaderboardRow]:
+        """The rows of one table of the leaderboard, best first, with estimates in place of means.
+
+        The rank interval is that of the tests: a run may be ahead of every run that is not significantly better.
+        """
+        table, found = self.human[number], self.estimates[number]
+        first = table.columns[0]
+        worth = first.worth(np.array([each.estimate for each in found[0]]))
+        matrix = adjusted_p_matrix(table, plan, pairs)
+        groups = groups_of(worth, matrix, plan.alpha)
+        significant = matrix < plan.alpha
+        made = []
+        for row in rows:
+            run = table.runs.index(row.run)
+            better = int((significant[run] & (worth > worth[run])).sum())
+            worse = int((significant[run] & (worth < worth[run])).sum())
+            each = {column.key: found[place][run] for place, column in enumerate(table.columns)}
+            made.append(
+                replace(
+                    row,
+                    group=groups[run],
+                    rank_low=1 + better,
+                    rank_high=len(table.runs) - worse,
+                    means={key: one.estimate for key, one in each.items()},
+                    intervals={key: (one.low, one.high) for key, one in each.items()},
+                )
+            )
+        return made
+
+    def notes(self) -> list[Note]:
+        """Whose labels these are, what they add to the comparison of the first two runs, and what they need."""
+        human, predicted = self._values(0)
+        order = self.orders()[0]
+        made = [note("predicted-judgments", judge=self.judge)]
+        if len(order) > 1:
+            (found,) = prediction_powered_differences(human[:, 0], predicted[:, 0], [(order[0], order[1])])
+            made.append(note("predictions-worth", n=found.n, others=found.N, effective=found.effective_n))
+        if not drawn_at_random(self.human[0].queries, self.pool):
+            made.append(note("not-a-random-sample", count=len(self.human[0].queries)))
+        if self.left_out:
+            made.append(note("no-predictions", count=len(self.left_out), examples=self.left_out[:3]))
+        return made
+
+
+def _bounds(column: Column) -> tuple[float, float] | None:
+    """The bounds of the values of a measure; None where it has none, or is not known."""
+    if column.measure is None:
+        return None
+    low, high = column.measure.definition.low, column.measure.definition.high
+    return (low, high) if np.isfinite(low) and np.isfinite(high) else None
