@@ -322,6 +322,11 @@ def _no_predictions(count: int, examples: tuple[str, ...]) -> str:
     return f"{counted(count, 'human-judged query has', 'human-judged queries have')} no predicted judgments and {worded(count, 'is', 'are')} left out ({', '.join(examples)})"
 
 
+@_wording("estimated-separately", "info")
+def _estimated_separately() -> str:
+    return "means and differences are estimated separately, each with the weight of the predictions that suits it best, so a difference is not exactly that of the means"
+
+
 # Unjudged documents
 
 

@@ -231,3 +231,11 @@ def test_no_model_reverses_a_significant_difference_of_dl2019(dl2019: Agreement)
     assert chosen["significant_a"].unique().to_list() == [479]
     assert chosen["reversed"].sum() == 0
     assert dl2019.verdict.count("ranks the runs like human") == 7
+
+
+def test_two_runs_do_not_show_that_a_judge_ranks_alike() -> None:
+    human = {f"q{q}": {"a": int(q % 3 > 0), "b": int(q % 3 == 0)} for q in range(9)}
+    gpt = {query: grades if n < 8 else {"a": 0, "b": 1} for n, (query, grades) in enumerate(human.items())}
+    runs = {"x": dict.fromkeys(human, ["a", "b"]), "y": dict.fromkeys(human, ["b", "a"])}
+    found = agreement({"human": human, "gpt": gpt}, runs, ["P@1"])
+    assert "which so few runs and queries do not show reliably" in found.verdict

@@ -110,6 +110,8 @@ def test_compare_gives_the_estimates_of_evaluate_and_of_the_differences(data, ru
             assert row.means[key] == scores[row.run][key]
             assert row.intervals[key] == scores[row.run].interval(key)
     assert [row.run for row in result.leaderboard_rows] == ["good", "fair", "bad"]
+    assert f"good leads fair on P@5 by {result.tested_pairs[0].difference:.4f} " in result.verdict
+    assert "prediction-powered t test" in result.to_text()
     values = {
         name: {
             by: np.array([each.values("P@5")[each.queries.index(q)] for q in truth])

@@ -14,7 +14,7 @@ from needs import needs_shared
 from steelyard.errors import InputError, MeasureError
 from steelyard.judging.candidates import Candidates
 from steelyard.judging.pool import Pool, pool
-from steelyard.judging.sampling import SMALLEST_DRAW, allocation, draw_documents, sampled_scores
+from steelyard.judging.sampling import SMALLEST_DRAW, allocation, draw_documents, draw_queries, sampled_scores
 from steelyard.statistics.sampled import discounted_gain, inf_ndcg, precision, stat_ap, xinf_ap
 
 RNG = np.random.default_rng(8)
@@ -169,3 +169,10 @@ def test_estimates_are_unbiased_and_intervals_cover(name: str, estimator: object
     done = simulate(made.design, dl2019.grades(), dl2019.lists()[name], estimator, draws=1000)
     assert abs(done.bias) < 3 * done.simulation_error
     assert 0.93 <= done.coverage <= 0.97
+
+
+def test_a_larger_draw_of_queries_contains_the_smaller_one() -> None:
+    queries = [f"q{number}" for number in range(50)]
+    draws = [draw_queries(queries, count, 3) for count in (5, 20, 50)]
+    assert set(draws[0]) < set(draws[1]) < set(draws[2]) == set(queries)
+    assert draws[0] != draw_queries(queries, 5, 4)

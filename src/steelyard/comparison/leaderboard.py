@@ -122,9 +122,16 @@ class Verdict(str):
 
 
 def verdict_of(
-    table: ScoreTable, rows: Sequence[LeaderboardRow], plan: ComparisonPlan, pairs: Sequence[Pair]
+    table: ScoreTable,
+    rows: Sequence[LeaderboardRow],
+    plan: ComparisonPlan,
+    pairs: Sequence[Pair],
+    predicted: bool = False,
 ) -> Verdict:
-    """The verdict on the first measure of a score table; `rows` are its rows of the leaderboard."""
+    """The verdict on the first measure of a score table; `rows` are its rows of the leaderboard.
+
+    predicted: the differences are prediction-powered estimates, to which the power of a t test does not apply.
+    """
     key = table.columns[0].key
     what = label("the composite score" if key == COMPOSITE else key, table.k)
     top = rows[0]
@@ -138,7 +145,12 @@ def verdict_of(
         both = "both score" if len(equal) == 2 else "all score"
         return Verdict(f"{listed(equal)} {both} {score} on {what}: no difference on any query.", "", equal)
     second = rest[0]
-    lead = abs(top.means[key] - second.means[key])
+    tested = [
+        pair
+        for pair in pairs
+        if (pair.measure, pair.k) == (key, table.k) and {pair.run, pair.baseline} == {top.run, second.run}
+    ]
+    lead = abs(tested[0].difference) if tested else abs(top.means[key] - second.means[key])
     matrix = adjusted_p_matrix(table, plan, pairs)
     p_values = dict(zip(table.runs, matrix[table.runs.index(top.run)].tolist(), strict=True))
     undecided = {
@@ -159,11 +171,13 @@ def verdict_of(
     outcome = "the difference is significant"
     if second.run in undecided:
         outcome = "undecided, since it depends on unjudged documents"
+    elif second.run in tied and predicted:
+        outcome = "not significant"
     elif second.run in tied:
         column = table.columns[0]
         gap = column.tested(values[top.run]) - column.tested(values[second.run])
         outcome = power_of(column, gap, second.means[key], plan.alpha, significant=False).clause
-    details = []
+    details = [tested[0].sentence] if predicted and tested else []
     if tied:
         details.append(f"Tied for first: {listed([*equal, *tied], SHOWN_NAMES)}.")
     if undecided - {second.run}:

@@ -141,12 +141,14 @@ class Predictions:
                     made[at] = replace(
                         made[at],
                         difference=each.estimate,
-                        relative=relative_change(means[i], means[j]),
+                        relative=relative_change(means[j] + each.estimate, means[j]),
                         p=each.p,
                         p_adjusted=p,
                         stars="" if p != p else stars(p),
                         low=each.low,
                         high=each.high,
+                        smallest=float("nan"),
+                        needed=None,
                         sentence=each.summary(),
                         verdict="undecided" if undecided else by_test,
                     )
@@ -191,6 +193,8 @@ class Predictions:
         if len(order) > 1:
             (found,) = prediction_powered_differences(human[:, 0], predicted[:, 0], [(order[0], order[1])])
             made.append(note("predictions-worth", n=found.n, others=found.N, effective=found.effective_n))
+            if found.helped:
+                made.append(note("estimated-separately"))
         if not drawn_at_random(self.human[0].queries, self.pool):
             made.append(note("not-a-random-sample", count=len(self.human[0].queries)))
         if self.left_out:

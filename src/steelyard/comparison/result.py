@@ -169,6 +169,16 @@ class Comparison:
         return "" if self.options is None else settings_of(self.dialect, self.options)
 
     @property
+    def tested_by(self) -> str:
+        """The test of the pairs."""
+        return "prediction-powered t test" if self.predicted_by else f"paired {self.plan.test} test by query"
+
+    @property
+    def intervals_by(self) -> str:
+        """The kind of the intervals of the pairs."""
+        return "prediction-powered" if self.predicted_by else "bootstrap"
+
+    @property
     def options(self) -> Options | None:
         """The options of the evaluation; None for a table of values of another tool."""
         return next((covered.policies for covered in self.coverage.values()), None)
@@ -258,7 +268,8 @@ class Comparison:
         """
         table = self.score_tables[0]
         rows = [row for row in self.leaderboard_rows if row.k == table.k]
-        return verdict_of(table, rows, self.plan, self.tested_pairs).with_unmeasured(list(self.unmeasured))
+        found = verdict_of(table, rows, self.plan, self.tested_pairs, bool(self.predicted_by))
+        return found.with_unmeasured(list(self.unmeasured))
 
     def stability(self, draws: int = 10_000) -> Stability | None:
         """How often the order changes when the composite's weights are drawn around the given ones."""

@@ -28,6 +28,8 @@ def ranking_verdict(a: str, b: str, row: Mapping[str, Any]) -> str:
         "like" if tau >= SAME_RANKING else "only roughly like" if tau >= OTHER_RANKING else "differently from"
     )
     first = f"{b} ranks the runs {how} {a} (tau {tau:.2f} [{row['tau_low']:.2f}, {row['tau_high']:.2f}])"
+    if tau >= SAME_RANKING and row["tau_low"] < OTHER_RANKING:
+        first += ", which so few runs and queries do not show reliably,"
     biased = not row["bias_low"] <= 0.0 <= row["bias_high"]
     if biased and abs(row["bias"]) >= 0.005:
         link = "but" if tau >= SAME_RANKING else "and"

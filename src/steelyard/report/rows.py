@@ -308,8 +308,8 @@ def _how_tested(comparison: Comparison) -> str:
         elif plan.correction != "none":
             corrected = f", corrected by {plan.correction} within each measure for the {per}"
     return (
-        f"p: paired {plan.test} test by query{corrected}; *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise. "
-        f"Verdicts are at alpha {plan.alpha:g}. Intervals are bootstrap intervals of each pair alone."
+        f"p: {comparison.tested_by}{corrected}; *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise. "
+        f"Verdicts are at alpha {plan.alpha:g}. Intervals are {comparison.intervals_by} intervals of each pair alone."
     )
 
 

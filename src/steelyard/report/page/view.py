@@ -44,6 +44,8 @@ def view_of(subject: Subject) -> dict[str, Any]:
         "pairs": pairs,
         "ranking": comparison.keys[0] if len(pairs) < len(comparison.tested_pairs) else "",
         "disagreement": [sentence(each) for each in comparison.notes if is_disagreement(each)],
+        "tested_by": comparison.tested_by,
+        "intervals_by": comparison.intervals_by,
         "plan": comparison.plan,
         "p_heading": p_heading(comparison),
         "corrected": _corrected(comparison),
