@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.io.files import is_stream
 from steelyard.io.objects import ids_and_scores, lists_of, plain_form
 from steelyard.notes import Note
 from steelyard.wording import counted
@@ -183,8 +184,10 @@ _EXTRAS = ("seconds", "tokens", "texts")
 
 
 def readable_again(source: Any) -> Any:
-    """A run that can be read more than once: an iterator is read into a Run, anything else is unchanged."""
-    return Run(source) if isinstance(source, Iterator) else source
+    """A run that can be read more than once: an iterator or a pipe is read into a Run, anything else is unchanged."""
+    if isinstance(source, Iterator):
+        return Run(source)
+    return Run.read(source) if isinstance(source, (str, Path)) and is_stream(Path(source)) else source
 
 
 _SCHEMA: dict[str, Any] = {"query_id": str, "doc_id": str, "score": float}

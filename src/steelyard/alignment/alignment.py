@@ -14,7 +14,7 @@ from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
 from steelyard.alignment.mappings import scan_mapping
 from steelyard.errors import InputError
-from steelyard.io.files import run_name
+from steelyard.io.files import is_stream, run_name
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Targets
 from steelyard.run import Run
@@ -333,7 +333,7 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
     label, notes = name, qrels.notes
     if isinstance(run, (str, Path)):
         path = Path(run)
-        hits = scan_file(path, qrels.judged, ordering) if path.is_file() else None
+        hits = scan_file(path, qrels.judged, ordering) if path.is_file() and not is_stream(path) else None
         if hits is not None:
             label = label or next(iter(hits.tags), run_name(path))
             if len(hits.tags) > 1:

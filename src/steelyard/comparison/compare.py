@@ -33,7 +33,7 @@ from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.evaluation import scores_of, with_rel
-from steelyard.io.files import distinct_names, names_file
+from steelyard.io.files import distinct_names, names_file, streams_read_once
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, note
 from steelyard.options import OptionKeywords, Options, resolve
@@ -196,6 +196,7 @@ def _compare_lists(runs: Mapping[str, Any] | Iterable[Any], at: Sequence[int] | 
     return compare_lists(runs) if at is None else compare_lists(runs, at[0])
 
 
+@streams_read_once()
 def compare_scores(
     source: Any,
     measures: Sequence[str] | None = None,

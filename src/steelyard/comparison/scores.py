@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
+from steelyard.io.files import read_bytes
 from steelyard.measures.compute import averaged, summary
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
@@ -307,12 +309,12 @@ def _filled(
 def _read_frame(path: Path) -> pl.DataFrame:
     import polars as pl
 
+    data = read_bytes(path)
     try:
-        with path.open("rb") as file:
-            head = file.readline()
-        if head.startswith(b"PAR1"):
-            return pl.read_parquet(path)
-        return pl.read_csv(path, separator="\t" if b"\t" in head else ",", infer_schema_length=None)
+        if data.startswith(b"PAR1"):
+            return pl.read_parquet(io.BytesIO(data))
+        separator = "\t" if b"\t" in data.split(b"\n", 1)[0] else ","
+        return pl.read_csv(io.BytesIO(data), separator=separator, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"{path}: the score table cannot be read ({error}); expected CSV, TSV or Parquet."

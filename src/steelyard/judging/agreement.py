@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, did_you_mean
+from steelyard.io.files import streams_read_once
 from steelyard.judging.report import favour_remark, grades_verdict, ranking_verdict
 from steelyard.judgments import Judgments, is_judgments_file
 from steelyard.statistics import agreement as statistics
@@ -367,6 +368,7 @@ class Agreement:
 # Input
 
 
+@streams_read_once()
 def _labels(judges: Any, resolve: str) -> tuple[dict[str, sy.Qrels], list[str]]:
     """The qrels of every judge, and notes on how they were read."""
     import steelyard as sy
