@@ -80,7 +80,7 @@ class Qrels:
             return
         columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
         if not isinstance(source, Mapping):
-            source = plain_form(source)
+            source = plain_form(source, "Qrels")
         if isinstance(source, Mapping):
             self._from_mapping(source)
         elif isinstance(source, (list, tuple)):

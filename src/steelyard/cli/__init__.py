@@ -107,6 +107,7 @@ def _run(arguments: list[str]) -> int:
     from steelyard.cli.arguments import UsageError, parse_arguments
     from steelyard.errors import did_you_mean
     from steelyard.io.files import streams_read_once
+    from steelyard.notes import shown_otherwise
 
     verb = arguments[0]
     if verb not in VERBS:
@@ -118,7 +119,7 @@ def _run(arguments: list[str]) -> int:
         keywords = parse_arguments(verb, function, arguments[1:])
     except SystemExit:
         return DONE
-    with streams_read_once():
+    with streams_read_once(), shown_otherwise():
         code = function(**keywords)
     return DONE if code is None else int(code)
 

@@ -27,15 +27,16 @@ from steelyard.comparison.scores import (
 )
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.coverage import refuse_unmatched, with_unknown_documents
+from steelyard.coverage import refuse_unmatched, with_doubts
 from steelyard.datasets.reading import queries_beside
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.evaluation import scores_of, with_rel
 from steelyard.io.files import distinct_names, names_file, streams_read_once
+from steelyard.io.objects import is_frame
 from steelyard.measures.grammar import Measure
-from steelyard.notes import Note, note
+from steelyard.notes import Note, note, warn_of
 from steelyard.options import OptionKeywords, Options, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
@@ -104,7 +105,8 @@ def compare(
 
     qrels: as in `evaluate`. None compares the lists of the runs without qrels (overlap, RBO, rank correlation), at
     the depth `at` (one cutoff, default 10); measures and the other parameters do not apply.
-    runs: a mapping of name to run (anything `evaluate` takes), or a list of runs with names, or of files.
+    runs: a mapping of name to run (anything `evaluate` takes), a list of runs or files, or one long frame with a
+    column that names the run of each row (run, system, retriever, ...).
     measures: as in `evaluate`; the first one ranks the runs.
     baseline: the run that every other run is compared with, by name or file name; default: all pairs.
     test, correction: the paired test, and the correction of its p-values for the number of pairs.
@@ -121,6 +123,7 @@ def compare(
     >>> [row.run for row in result.leaderboard_rows], result.pairs["difference"].to_list()
     (['y', 'x'], [0.5])
     """
+    runs = _several(runs)
     if qrels is None:
         _check_no_qrels(
             measures=measures, baseline=baseline, composite=composite, by=by, queries=queries, **options
@@ -161,7 +164,7 @@ def compare(
         table, parts = _with_composite(whole, list(shown), weights)
         tables.append(table)
         components.append(parts)
-    return Comparison.of(
+    result = Comparison.of(
         score_tables=tables,
         plan=plan,
         weights=weights,
@@ -176,6 +179,17 @@ def compare(
             {name: each.lists for name, each in zip(names, evaluated, strict=True)},
         ),
     )
+    warn_of({"": result.notes, **{name: covered.all_notes() for name, covered in coverage.items()}})
+    return result
+
+
+def _several(runs: Mapping[str, Any] | Iterable[Any]) -> Mapping[str, Any] | Iterable[Any]:
+    """The runs; those of one long frame by the column that names them."""
+    if not is_frame(runs):
+        return runs
+    from steelyard.io.frames import runs_of_frame
+
+    return runs_of_frame(runs)
 
 
 def _check_no_qrels(**arguments: Any) -> None:
@@ -261,7 +275,7 @@ def _evaluated(
     """Every run with its scores of the measures at every cutoff."""
     labelled = {label(key, k): measure for (k, key), measure in measures.items()}
     for name, run in _named_runs(runs):
-        aligned = with_unknown_documents(align(qrels, run, options.ordering, name), qrels, run)
+        aligned = with_doubts(align(qrels, run, options.ordering, name), qrels, run)
         try:
             scores = scores_of(aligned, labelled, dialect, options)
         except MeasureError as error:

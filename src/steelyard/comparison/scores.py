@@ -14,6 +14,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
+from steelyard.io.columns import RUN_NAMES
 from steelyard.io.files import read_bytes
 from steelyard.measures.compute import averaged, summary
 from steelyard.measures.grammar import Measure, parse
@@ -198,7 +199,6 @@ def _read_weights_file(path: Path) -> Mapping[str, Any]:
 
 
 _REPEATS = ("seed", "repetition", "repeat", "trial", "fold", "iteration")
-_RUNS = ("run", "method", "system", "retriever", "model", "name")
 _QUERIES = ("query_id", "qid", "query", "query-id", "q_id", "topic")
 
 
@@ -223,7 +223,7 @@ def read_score_table(
     from steelyard.io.frames import as_polars
 
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
-    run = _column(frame, options.run_column, _RUNS, "run", "--run-column")
+    run = _column(frame, options.run_column, RUN_NAMES, "run", "--run-column")
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
     repeat = _repeat_column(frame, options)
     frame = frame.with_columns(pl.col(run).cast(pl.String), pl.col(query).cast(pl.String))

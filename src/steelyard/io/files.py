@@ -321,6 +321,9 @@ def _mode(path: Path) -> int:
 
 # Names
 
+UNNAMED = "run"
+"""The name of a run that has none."""
+
 
 def bare_name(path: Path) -> Path:
     """The path without the suffix of its compression.
@@ -341,12 +344,15 @@ def run_name(path: Path) -> str:
 
 
 def distinct_names(names: Sequence[str], runs: Sequence[Any]) -> list[str]:
-    """Distinct names for runs: their own; where two are equal, the names of their files, or the paths.
+    """Distinct names for runs: their own; where two are equal, the names of their files, or the paths; unnamed runs
+    are numbered.
 
     >>> distinct_names(["bm25", "bm25"], ["old/bm25.run", "old/bm25-plus.run"])
     ['bm25', 'bm25-plus']
     >>> distinct_names(["bm25", "bm25"], ["old/bm25.run", "new/bm25.run"])
     ['old/bm25.run', 'new/bm25.run']
+    >>> distinct_names(["run", "bm25", "run"], [{}, {}, {}])
+    ['run-1', 'bm25', 'run-3']
     """
     choices = [list(names)]
     if all(isinstance(run, (str, Path)) for run in runs):
@@ -354,6 +360,9 @@ def distinct_names(names: Sequence[str], runs: Sequence[Any]) -> list[str]:
     for chosen in choices:
         if len(set(chosen)) == len(chosen):
             return chosen
+    numbered = [f"{UNNAMED}-{n}" if name == UNNAMED else name for n, name in enumerate(names, start=1)]
+    if len(set(numbered)) == len(numbered):
+        return numbered
     twice = next(name for name in names if list(names).count(name) > 1)
     raise InputError(
         f"two runs are called {twice!r}; give them different names: {{'{twice}-1': ..., '{twice}-2': ...}}."

@@ -150,8 +150,8 @@ class Converted:
 
 @streams_read_once()
 def convert(
-    in_path: Path,
-    out_path: Path,
+    in_path: str | Path,
+    out_path: str | Path,
     from_format: str | None = None,
     to_format: str | None = None,
     kind: Kind | None = None,

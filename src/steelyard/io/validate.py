@@ -54,7 +54,7 @@ class Validation:
 
 @streams_read_once()
 def validate_file(
-    path: Path,
+    path: str | Path,
     format: str | None = None,
     kind: Kind | None = None,
     columns: Mapping[str, str] | None = None,

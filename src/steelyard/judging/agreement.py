@@ -18,6 +18,7 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.io.files import streams_read_once
 from steelyard.judging.report import favour_remark, grades_verdict, ranking_verdict
 from steelyard.judgments import Judgments, is_judgments_file
+from steelyard.notes import shown_otherwise
 from steelyard.statistics import agreement as statistics
 
 if TYPE_CHECKING:
@@ -452,7 +453,8 @@ def _scored(
     queries: list[str] = []
     rows: list[Array] = []
     for run in runs.values():
-        frame = sy.evaluate(qrels, run, list(measures)).per_query
+        with shown_otherwise():
+            frame = sy.evaluate(qrels, run, list(measures)).per_query
         if not queries:
             queries = frame["query_id"].to_list()
         elif queries != frame["query_id"].to_list():
