@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,20 +17,24 @@ RUNS = {
 }
 
 
+def rows_of(chart: Any) -> list[dict[str, Any]]:
+    (rows,) = chart.to_dict()["datasets"].values()
+    return rows
+
+
 def test_a_comparison_is_plotted_best_run_first() -> None:
     result = sy.compare(QRELS, RUNS, ["RR", "R@2"])
-    spec = result.plot().to_dict()
-    rows = spec["data"]["values"]
+    rows = rows_of(result.plot())
     assert [(row["run"], row["value"]) for row in rows] == [("good", 1.0), ("poor", 0.5)]
-    assert spec["layer"][0]["title"] == "RR"
-    assert {row["measure"] for row in result.plot("R@2").to_dict()["data"]["values"]} == {"R@2"}
+    assert result.plot().to_dict()["layer"][0]["title"] == "RR"
+    assert {row["measure"] for row in rows_of(result.plot("R@2"))} == {"R@2"}
     with pytest.raises(sy.MeasureError, match="unknown measure 'R@3'"):
         result.plot("R@3")
 
 
 def test_scores_are_plotted_by_measure() -> None:
     scores = sy.evaluate(QRELS, RUNS["poor"], ["RR", "NumRet"])
-    rows = scores.plot().to_dict()["data"]["values"]
+    rows = rows_of(scores.plot())
     assert rows[0] == {"measure": "RR", "value": 0.5, "low": 0.5, "high": 0.5}
     assert rows[1] == {"measure": "NumRet", "value": 12.0, "low": None, "high": None}
 

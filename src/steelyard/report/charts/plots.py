@@ -21,15 +21,18 @@ def means_plot(rows: Sequence[Row], label: str, title: str) -> LayerChart:
     except ImportError:
         raise PackageError("plot() needs the package altair: pip install 'steelyard[report]'.") from None
 
-    data: Any = alt.Data(values=list(rows))
-    bars = alt.Chart(data, title=title, width=WIDTH, height=BAR * len(rows)).encode(
+    bars = alt.Chart(
+        alt.InlineData(values=list(rows)), title=title, width=WIDTH, height=BAR * len(rows)
+    ).encode(
         y=alt.Y(f"{label}:N", sort=None, title=None),
         tooltip=[
             f"{label}:N",
             *(alt.Tooltip(f"{field}:Q", format=".4f") for field in ("value", "low", "high")),
         ],
     )
-    return alt.layer(
+    drawn: Any = alt.layer(
         bars.mark_bar(color="#0072b2").encode(x=alt.X("value:Q", title="mean, with its 95% interval")),
         bars.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q"),
     )
+    chart: LayerChart = drawn
+    return chart
