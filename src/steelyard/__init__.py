@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from steelyard.dialects.explain import Explanation, explain
     from steelyard.dialects.identify import Identification, identify
     from steelyard.dialects.reconcile import Reconciliation, reconcile
-    from steelyard.errors import InputError, MeasureError, PackageError, PolicyError, SteelyardError
+    from steelyard.errors import (
+        InputError,
+        MeasureError,
+        PackageError,
+        PolicyError,
+        SteelyardError,
+        SteelyardWarning,
+    )
     from steelyard.evaluation import evaluate
     from steelyard.evidence import Evidence, RollUp
     from steelyard.fusion.fuse import fuse
@@ -80,6 +87,7 @@ __all__ = [
     "Run",
     "Scores",
     "SteelyardError",
+    "SteelyardWarning",
     "Tuned",
     "__version__",
     "agreement",
@@ -122,7 +130,14 @@ __getattr__, __dir__, _ = lazy_names(
         "dialects.explain": ("Explanation", "explain"),
         "dialects.identify": ("Identification", "identify"),
         "dialects.reconcile": ("Reconciliation", "reconcile"),
-        "errors": ("InputError", "MeasureError", "PackageError", "PolicyError", "SteelyardError"),
+        "errors": (
+            "InputError",
+            "MeasureError",
+            "PackageError",
+            "PolicyError",
+            "SteelyardError",
+            "SteelyardWarning",
+        ),
         "evaluation": ("evaluate",),
         "evidence": ("Evidence", "RollUp"),
         "fusion.fuse": ("fuse",),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,53 @@ from steelyard.wording import counted
 COMPARED_QUERIES = 20
 """Queries whose document ids are compared where no retrieved document is judged."""
 
+_MOST_GRADES = 10
+"""Qrels rarely have more grades than this."""
 
-def with_unknown_documents(aligned: Aligned, qrels: Qrels, run: Any) -> Aligned:
-    """The alignment; with a note that shows ids of both sides where documents were retrieved and none is judged."""
-    a = aligned.alignment
+_CHANCE = 1 / 6
+"""Scores look like distances if lists in random order would increase with at most this probability."""
+
+
+def with_doubts(aligned: Aligned, qrels: Qrels, run: Any) -> Aligned:
+    """The alignment; with notes on inputs that look wrong: ids that do not match, distances, qrels and run swapped."""
+    doubts = [
+        *_unknown_documents(aligned.alignment, qrels, run),
+        *_score_doubts(aligned.first_scores, aligned.ordered, qrels),
+    ]
+    return replace(aligned, notes=(*doubts, *aligned.notes)) if doubts else aligned
+
+
+def _score_doubts(lists: Sequence[Sequence[float]], ordered: bool, qrels: Qrels) -> list[Note]:
+    """Notes on scores that look like distances, or like grades where the grades look like scores."""
+    scores = {score for listed in lists for score in listed}
+    fractions = np.any(qrels.grades != np.round(qrels.grades))
+    if scores and fractions and len(scores) <= _MOST_GRADES and all(score == int(score) for score in scores):
+        return [note("qrels-and-run-swapped")]
+    return [note("scores-like-distances", ordered=ordered)] if like_distances(lists) else []
+
+
+def like_distances(lists: Iterable[Sequence[float]]) -> bool:
+    """Whether scores never fall from one document to the next, in lists long enough for this not to be chance.
+
+    >>> like_distances([[0.1, 0.2, 0.2, 0.4]]), like_distances([[0.1, 0.2]]), like_distances([[0.1, 0.2, 0.3, 0.1]])
+    (True, False, False)
+    """
+    chance = 1.0
+    for listed in lists:
+        if any(after < before for before, after in pairwise(listed)):
+            return False
+        if listed and listed[-1] > listed[0]:
+            chance /= math.factorial(min(len(listed), 20))
+    return chance <= _CHANCE
+
+
+def _unknown_documents(a: Alignment, qrels: Qrels, run: Any) -> Iterator[Note]:
+    """The note that shows ids of both sides where documents were retrieved and none is judged."""
     if len(a.rank) or not len(qrels) or not a.retrieved.any():
-        return aligned
+        return
     answered = [query for query, size in zip(a.queries, a.retrieved.tolist(), strict=True) if size]
     queries = answered[:COMPARED_QUERIES]
-    unknown = unknown_documents_note(_retrieved(Run.of(run), queries), _judged(qrels, queries))
-    return replace(aligned, notes=(unknown, *aligned.notes))
+    yield unknown_documents_note(_retrieved(Run.of(run), queries), _judged(qrels, queries))
 
 
 def unknown_documents_note(retrieved: Sequence[str], judged: Sequence[str]) -> Note:

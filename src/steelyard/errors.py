@@ -14,6 +14,10 @@ class SteelyardError(Exception):
     """A mistake in the input: the message states how to fix it."""
 
 
+class SteelyardWarning(UserWarning):
+    """Notes of `evaluate` or `compare` on numbers that may mislead; `notes` of the result has them as data."""
+
+
 class InputError(SteelyardError):
     """A file, frame or mapping that cannot be used; `path` is the file, where the input is one.
 

@@ -16,7 +16,7 @@ from steelyard.coverage import (
     coverage_of,
     level_of,
     lowest_positive_grade,
-    with_unknown_documents,
+    with_doubts,
     without_relevant,
 )
 from steelyard.dialects import Dialect, listed_measures
@@ -24,7 +24,7 @@ from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import MeasureError, PolicyError, problem_report
 from steelyard.measures.compute import QrelsTraits, values
 from steelyard.measures.grammar import Measure, build
-from steelyard.notes import Note, note
+from steelyard.notes import Note, note, warn_of
 from steelyard.options import OptionKeywords, Options, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
@@ -61,6 +61,9 @@ def evaluate(
     prediction-powered estimate, valid if the queries of `qrels` were drawn at random; `pool` is the Pool that
     records this.
 
+    What may make the numbers mislead, or meaningless (no shared query, document ids that differ), is in `notes` of the
+    result and also shown as a SteelyardWarning.
+
     Options (None: the dialect's own value)
     missing: queries that are not in the run: "zero", "skip" or "error".
     no_relevant: queries without a relevant document: "zero" or "skip".
@@ -80,15 +83,16 @@ def evaluate(
         run = (roll_up if isinstance(roll_up, RollUp) else RollUp(roll_up))(Run.of(run, name))
     judged = Qrels.of(qrels)
     run = readable_again(run)
-    aligned = with_unknown_documents(align(judged, run, chosen.ordering, name), judged, run)
+    aligned = with_doubts(align(judged, run, chosen.ordering, name), judged, run)
     scores = scores_of(aligned, named, dialect, chosen, Inputs.of(qrels, judged, run))
-    if predicted is None:
-        return scores
-    from steelyard.predicted import judge_of, predicted_scores
+    if predicted is not None:
+        from steelyard.predicted import judge_of, predicted_scores
 
-    other = Qrels.of(predicted)
-    by_model = scores_of(align(other, run, chosen.ordering, name), named, dialect, chosen)
-    return predicted_scores(scores, judged, by_model, judge_of(predicted), pool)
+        other = Qrels.of(predicted)
+        by_model = scores_of(align(other, run, chosen.ordering, name), named, dialect, chosen)
+        scores = predicted_scores(scores, judged, by_model, judge_of(predicted), pool)
+    warn_of({scores.name: scores.notes})
+    return scores
 
 
 def prepare(
@@ -151,6 +155,7 @@ def scores_of(
         *coverage.notes,
         *([below] if below else []),
         *out_of_reach(int(a.retrieved.max(initial=0)), measures),
+        *_cut_short(a, options.depth, measures),
         *QrelsTraits.of(a, measures).notes(measures),
     )
     coverage = replace(coverage, notes=notes)
@@ -197,6 +202,29 @@ def out_of_reach(longest: int, measures: Mapping[str, Measure]) -> tuple[Note, .
         and m.cutoff is not None
         and m.cutoff > longest > 0
     )
+
+
+_SHORTEST_CUT = 5
+"""Lists that are all shorter than this are an example rather than a run that was cut."""
+
+
+def _cut_short(a: Alignment, depth: int | None, measures: Mapping[str, Measure]) -> list[Note]:
+    """A note on measures whose cutoff is deeper than the lists were cut, where a relevant document may be below.
+
+    The lists were cut at `depth`, or at the length of the longest list if at least half of them have it.
+    """
+    lengths = a.retrieved[a.answered]
+    longest = int(lengths.max(initial=0))
+    cut = depth or (longest if longest >= _SHORTEST_CUT and np.mean(lengths == longest) >= 0.5 else None)
+    relevant = a.answered[a.judged.query] & (a.judged.grade > 0)
+    if cut is None or longest < cut or int(np.sum(a.grade > 0)) == int(np.sum(relevant)):
+        return []
+    deeper = [
+        key
+        for key, m in measures.items()
+        if m.cutoff is not None and m.definition.cutoff_kind == "rank" and m.cutoff > cut
+    ]
+    return [note("cutoff-deeper-than-lists", measures=deeper, depth=cut)] if deeper else []
 
 
 def missing_error(absent: Sequence[str], missing: int, queries: int, name: str) -> PolicyError:

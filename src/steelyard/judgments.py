@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from steelyard.errors import InputError, PolicyError, did_you_mean, problem_report
+from steelyard.io.files import read_bytes, streams_read_once
+from steelyard.io.text import Source
 from steelyard.notes import Note, note
 from steelyard.wording import counted
 
@@ -96,16 +98,13 @@ class Judgments:
         A last line that was not written to its end (the process was killed) is ignored and noted.
         """
         path = Path(path)
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{path} cannot be read ({error.strerror}).") from None
         read = cls()
-        read.lines, read.notes = _parsed(content, path.name, judge)
+        read.lines, read.notes = _parsed(read_bytes(path), path.name, judge)
         read.path = path
         return read
 
     @classmethod
+    @streams_read_once()
     def of(cls, source: Any, *, judge: str | None = None) -> Judgments:
         """Judgments as they are; a path read; anything else made into Judgments.
 
@@ -302,10 +301,8 @@ def append_line(path: str | Path, judgment: Judgment) -> None:
 def is_judgments_file(path: str | Path) -> bool:
     """Whether the first line is an object with query_id, doc_id, grade and judge."""
     try:
-        with open(path, "rb") as file:
-            first = next((line for line in file if line.strip()), b"")
-        found = json.loads(first)
-    except (OSError, ValueError):
+        found = json.loads(Source(Path(path)).first_line)
+    except (InputError, ValueError):
         return False
     return isinstance(found, dict) and {"query_id", "doc_id", "grade", "judge"} <= found.keys()
 

@@ -7,10 +7,14 @@ values of a note, never at its text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from steelyard.errors import SteelyardWarning
 from steelyard.wording import SHOWN_NAMES, counted, listed, worded
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
@@ -98,6 +102,37 @@ def sentence(said: Note) -> str:
 def by_severity(notes: Iterable[Note]) -> list[Note]:
     """The notes, the most serious first; those of equal severity in the order given."""
     return sorted(notes, key=lambda each: SEVERITIES.index(each.severity))
+
+
+# Warnings of Python
+
+_silent: ContextVar[bool] = ContextVar("_silent", default=False)
+
+
+@contextmanager
+def shown_otherwise() -> Iterator[None]:
+    """In this context no note becomes a warning of Python: the caller shows the notes, or does not need them."""
+    before = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(before)
+
+
+def warn_of(notes: Mapping[str, Iterable[Note]]) -> None:
+    """One warning of Python with the notes of every run that are not mere information, for the caller's caller."""
+    if _silent.get():
+        return
+    about = {
+        name: [each for each in by_severity(own) if each.severity != "info"] for name, own in notes.items()
+    }
+    lines = [
+        f"{name}: {' '.join(map(sentence, own))}" if name else " ".join(map(sentence, own))
+        for name, own in about.items()
+        if own
+    ]
+    if lines:
+        warnings.warn("\n".join(lines), SteelyardWarning, stacklevel=3)
 
 
 _WORDINGS: dict[str, tuple[Severity, Callable[..., str]]] = {}
@@ -196,6 +231,22 @@ def _no_judged(run: tuple[str, ...], qrels: tuple[str, ...]) -> str:
     return f"no retrieved document is judged: the run has {shown[0]}, the qrels {shown[1]}"
 
 
+@_wording("scores-like-distances", "warning")
+def _scores_like_distances(ordered: bool) -> str:
+    text = "scores increase from the first document of a list to the last, as distances do"
+    if ordered:
+        return f"{text}; the order of the lists is used"
+    return f"{text}, and the highest score is ranked first; negate distances, or pass ranked ids"
+
+
+@_wording("qrels-and-run-swapped", "warning")
+def _qrels_and_run_swapped() -> str:
+    return (
+        "the grades of the qrels are not whole numbers and the scores of the run are, as if the two were swapped; "
+        "the qrels come first"
+    )
+
+
 @_wording("missing-queries", "warning")
 def _missing_queries(count: int, policy: str) -> str:
     return f"{counted(count, 'query is', 'queries are')} missing from the run and {_scored(count, policy)}"
@@ -255,6 +306,14 @@ def _lists_shorter_than_cutoff(measure: str, longest: int, highest: float) -> st
     return f"no list has more than {counted(longest, 'document')}, so {measure} cannot exceed {highest:.2g}"
 
 
+@_wording("cutoff-deeper-than-lists", "warning")
+def _cutoff_deeper_than_lists(measures: tuple[str, ...], depth: int) -> str:
+    return (
+        f"the lists end at {counted(depth, 'document')}, and {listed(measures, SHOWN_NAMES)} "
+        f"{worded(len(measures), 'has a deeper cutoff', 'have deeper cutoffs')}: relevant documents below count as not found"
+    )
+
+
 def _scored(count: int, policy: str) -> str:
     if policy == "skip":
         return worded(count, "is left out", "are left out")
@@ -294,7 +353,7 @@ def _judging_stopped(reason: str) -> str:
 # Predicted judgments
 
 
-@_wording("predicted-judgments", "warning")
+@_wording("predicted-judgments", "info")
 def _predicted_judgments(judge: str) -> str:
     return f"estimated from human judgments and from judgments predicted by {judge}"
 
@@ -807,6 +866,14 @@ def _unknown_documents(
     if id_hint == "hash":
         return f"{text}. The texts are in the corpus: set `id: hash`"
     return f"{text}. The ids of the corpus are in {id_hint}: set `id: {id_hint}`"
+
+
+@_wording("short-lists", "warning")
+def _short_lists(run: str, longest: int, asked: int) -> str:
+    return (
+        f"retriever {run} returned at most {longest:,} of the {counted(asked, 'document')} asked for; check its own limit "
+        "on results"
+    )
 
 
 @_wording("files-removed", "info")

@@ -14,6 +14,7 @@ import numpy as np
 from steelyard.alignment.hits import Floats, Ints, JudgedDocs
 from steelyard.errors import InputError, problem_report
 from steelyard.ids import text_ids
+from steelyard.io.files import streams_read_once
 from steelyard.io.objects import flatten, plain_form, rows_of
 from steelyard.native import kernel
 from steelyard.notes import Note
@@ -79,7 +80,7 @@ class Qrels:
             return
         columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
         if not isinstance(source, Mapping):
-            source = plain_form(source)
+            source = plain_form(source, "Qrels")
         if isinstance(source, Mapping):
             self._from_mapping(source)
         elif isinstance(source, (list, tuple)):
@@ -94,6 +95,7 @@ class Qrels:
             self._from_frame(frame)
 
     @classmethod
+    @streams_read_once()
     def read(cls, path: str | Path, format: str | None = None, **columns: str) -> Qrels:
         """Read a file; the format is detected from the content unless `format` names one."""
         if format is None and not columns:

@@ -7,7 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.io.objects import ids_and_scores, lists_of, plain_form
+from steelyard.io.files import UNNAMED, is_stream
+from steelyard.io.objects import ids_and_scores, is_frame, lists_of, plain_form
 from steelyard.notes import Note
 from steelyard.wording import counted
 
@@ -48,9 +49,9 @@ class Run:
         self.notes: tuple[Note, ...] = ()
         self._mapping: dict[str, Any] | None = None
         self._empty: tuple[str, ...] = ()
-        called = getattr(source, "name", None)
+        called = None if is_frame(source) else getattr(source, "name", None)
         if not isinstance(source, (Run, Mapping)):
-            source = plain_form(source)
+            source = plain_form(source, "Run")
         if isinstance(source, Run):
             self.__dict__.update(source.__dict__)
         elif isinstance(source, Mapping):
@@ -62,7 +63,7 @@ class Run:
             found = run_frame(source, columns)
             self.__dict__["table"], self.ordered, self.notes = found.table, found.ordered, found.notes
             self._empty = found.empty
-        self.name: str = name or called or "run"
+        self.name: str = name or called or UNNAMED
         if not isinstance(source, Run) or seconds is not None:
             self.seconds = dict(seconds) if seconds is not None else None
         if not isinstance(source, Run) or tokens is not None or texts is not None:
@@ -183,8 +184,10 @@ _EXTRAS = ("seconds", "tokens", "texts")
 
 
 def readable_again(source: Any) -> Any:
-    """A run that can be read more than once: an iterator is read into a Run, anything else is unchanged."""
-    return Run(source) if isinstance(source, Iterator) else source
+    """A run that can be read more than once: an iterator or a pipe is read into a Run, anything else is unchanged."""
+    if isinstance(source, Iterator):
+        return Run(source)
+    return Run.read(source) if isinstance(source, (str, Path)) and is_stream(Path(source)) else source
 
 
 _SCHEMA: dict[str, Any] = {"query_id": str, "doc_id": str, "score": float}

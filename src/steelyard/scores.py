@@ -27,6 +27,7 @@ from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
+    from altair import LayerChart
 
 
 MOST_HASHED = 1_000_000
@@ -273,6 +274,17 @@ class Scores:
 
         data = {"steelyard": __version__, "versions": versions(), "dialect": self.dialect}
         return json.dumps({**data, "runs": [self.to_dict(per_query)]}, indent=1)
+
+    def plot(self) -> LayerChart:
+        """Every measure's mean with its interval, as an altair chart, which notebooks show; needs the extra `report`."""
+        from steelyard.report.charts.plots import means_plot
+
+        intervals = self.intervals()
+        rows = []
+        for key, mean in self.means.items():
+            low, high = intervals[key] or (float("nan"), float("nan"))
+            rows.append({"measure": key, "value": _plain(mean), "low": _plain(low), "high": _plain(high)})
+        return means_plot(rows, "measure", f"{self.name}, {counted(len(self.queries), 'query', 'queries')}")
 
     def __repr__(self) -> str:
         labels = self.labels

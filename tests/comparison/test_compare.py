@@ -264,8 +264,8 @@ def test_every_test_by_name(qrels, runs, test):
 def test_errors_for_wrong_input(qrels, runs):
     with pytest.raises(PolicyError, match="good, fair, poor.*Did you mean good"):
         sy.compare(qrels, runs, ["AP"], baseline="goood")
-    with pytest.raises(InputError, match="two runs are called 'run'"):
-        sy.compare(qrels, [sy.Run(runs["good"]), sy.Run(runs["fair"])], ["AP"])
+    with pytest.raises(InputError, match="two runs are called 'same'"):
+        sy.compare(qrels, [sy.Run(runs["good"], name="same"), sy.Run(runs["fair"], name="same")], ["AP"])
     with pytest.raises(PolicyError, match="unknown test 'anova'; expected one of t, "):
         sy.compare(qrels, runs, ["AP"], test="anova")
     with pytest.raises(PolicyError, match="unknown correction 'hochberg'; expected one of none, "):

@@ -117,7 +117,7 @@ def test_unknown_columns_are_reported(tmp_path):
         sy.compare_scores(WIDE, ["MMR"])
     with pytest.raises(InputError, match="no column 'methd'"):
         sy.compare_scores(WIDE, ["MRR"], options=TableOptions(run_column="methd"))
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="there is no such file"):
         sy.compare_scores(tmp_path / "absent.csv")
 
 

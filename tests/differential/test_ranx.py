@@ -35,7 +35,12 @@ def case():
     rng = np.random.default_rng(20240611)
     qrels = judgments(rng, QUERIES)
     run = tied_where_it_does_not_matter(rng, tie_free_run(rng, qrels), qrels)
-    return qrels, run
+    # Ties are among documents of the same grade: all documents of grade 0 of a query become distractors, or none.
+    below = {query for query in qrels if rng.random() < 0.3}
+    return {
+        query: {doc: -1 if query in below and grade == 0 else grade for doc, grade in grades.items()}
+        for query, grades in qrels.items()
+    }, run
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +79,8 @@ def test_the_cases_are_what_they_should_be(case):
     assert len(qrels) > len(run) > 1800
     assert sum(not listed for listed in run.values()) > 20
     assert sum(len(set(listed.values())) < len(listed) for listed in run.values()) > 1000
-    assert sum(max(grades.values()) == 0 for grades in qrels.values()) > 20
+    assert sum(max(grades.values()) <= 0 for grades in qrels.values()) > 20
+    assert sum(min(grades.values()) < 0 < max(grades.values()) for grades in qrels.values()) > 200
 
 
 @pytest.mark.parametrize("metric", SHARED)

@@ -139,6 +139,9 @@ def test_ranx_bpref_and_rbp():
     assert sy.evaluate(judged, run, ["bpref"], dialect="ranx")["bpref"] == pytest.approx(
         0.5833333333333333, abs=1e-9
     )
+    below = {"q": {"a": 1, "b": -1, "c": 0, "d": 2, "e": -2}}
+    found = {"q": {"b": 9.0, "a": 8.0, "c": 7.0, "e": 6.0, "d": 5.0, "x": 4.0}}
+    assert sy.evaluate(below, found, ["bpref"], dialect="ranx")["bpref"] == 0.25
     rbp = {"rbp.80": 0.29999999999999993, "rbp.80-l2": 0.16, "RBP": 0.29999999999999993}
     assert means("ranx", SCORED, rbp) == pytest.approx(rbp, abs=1e-9)
 

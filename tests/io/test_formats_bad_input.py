@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import zlib
 from pathlib import Path
@@ -150,6 +151,48 @@ def test_binary_junk(file: Path, seed: int) -> None:
 def test_not_a_format(file: Path, content: bytes, message: str) -> None:
     file.write_bytes(content)
     assert message in refused(file)
+
+
+JAPANESE = "検索システムが返した文書のリストを質問ごとに評価します"
+CHINESE = "检索系统返回的文档列表需要按照每个问题进行评估"
+TAIWANESE = "檢索系統返回的文件列表需要按照每個問題進行評估"
+KOREAN = "검색 시스템이 반환한 문서 목록을 질문마다 평가합니다"
+RUSSIAN = "система поиска возвращает список документов"
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "name", "iconv"),
+    [
+        (JAPANESE, "shift_jis", "Shift-JIS", "CP932"),
+        (JAPANESE, "euc_jp", "EUC-JP", "EUC-JP"),
+        (JAPANESE, "utf-16", "UTF-16", "UTF-16"),
+        (JAPANESE, "utf-16-le", "UTF-16", "UTF-16"),
+        (JAPANESE, "utf-16-be", "UTF-16", "UTF-16"),
+        (CHINESE, "gbk", "GBK", "GB18030"),
+        (TAIWANESE, "big5", "Big5", "BIG5"),
+        (KOREAN, "euc_kr", "EUC-KR", "EUC-KR"),
+        ("größere Änderungen, möglich à côté", "latin-1", "Latin-1", "LATIN1"),
+        ("\u201cquoted\u201d \u2013 naïve", "cp1252", "Windows-1252", "CP1252"),
+        (RUSSIAN, "cp1251", "", "ENCODING"),
+    ],
+    ids=lambda value: value if value.isascii() else "",
+)
+@pytest.mark.parametrize("form", ["trec", "csv", "json"])
+def test_the_likely_encoding_is_named(
+    file: Path, text: str, codec: str, name: str, iconv: str, form: str
+) -> None:
+    ids = text.replace(",", " ").split() if form == "trec" else [text.replace(",", " "), text[:4]]
+    rows = [(f"q{n}", doc) for n, doc in enumerate(ids)]
+    content = {
+        "trec": "".join(f"{query} 0 {doc} 1\n" for query, doc in rows),
+        "csv": "query_id,doc_id,grade\n" + "".join(f"{query},{doc},1\n" for query, doc in rows),
+        "json": json.dumps({query: {doc: 1} for query, doc in rows}, ensure_ascii=False),
+    }[form]
+    file.write_bytes(content.encode(codec))
+    with pytest.raises(InputError) as error:
+        Qrels.read(file)
+    assert name in str(error.value)
+    assert f"iconv -f {iconv} -t UTF-8" in str(error.value)
 
 
 def test_mixed_encodings_name_line_and_byte(file: Path) -> None:

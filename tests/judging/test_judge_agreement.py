@@ -236,6 +236,6 @@ def test_no_model_reverses_a_significant_difference_of_dl2019(dl2019: Agreement)
 def test_two_runs_do_not_show_that_a_judge_ranks_alike() -> None:
     human = {f"q{q}": {"a": int(q % 3 > 0), "b": int(q % 3 == 0)} for q in range(9)}
     gpt = {query: grades if n < 8 else {"a": 0, "b": 1} for n, (query, grades) in enumerate(human.items())}
-    runs = {"x": dict.fromkeys(human, ["a", "b"]), "y": dict.fromkeys(human, ["b", "a"])}
+    runs = {"x": {key: ["a", "b"] for key in human}, "y": {key: ["b", "a"] for key in human}}
     found = agreement({"human": human, "gpt": gpt}, runs, ["P@1"])
     assert "which so few runs and queries do not show reliably" in found.verdict

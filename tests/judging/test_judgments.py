@@ -158,7 +158,7 @@ def test_paths_of_both_kinds(tmp_path: Path) -> None:
     assert not is_judgments_file(tmp_path / "none")
     assert Judgments.of(own).judges == ["ann"]
     assert Judgments.of(trec).judges == ["nist"]
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="there is no such file"):
         Judgments.read(tmp_path / "none")
 
 

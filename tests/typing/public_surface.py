@@ -113,7 +113,7 @@ def definitions(qrels: sy.Qrels, run: sy.Run) -> None:
 def files() -> None:
     for format in sy.formats():
         print(format.name, format.description)
-    sy.convert(Path("bm25.run"), Path("bm25.parquet"))
+    sy.convert("bm25.run", Path("bm25.parquet"))
 
 
 def judging(a: sy.Run, b: sy.Run, dataset: sy.Dataset) -> None:
@@ -243,3 +243,5 @@ def errors() -> None:
     except (sy.InputError, sy.MeasureError, sy.PolicyError, sy.PackageError, sy.RetrieverError) as error:
         failure: sy.SteelyardError = error
         print(failure, sy.__version__)
+    warned: type[UserWarning] = sy.SteelyardWarning
+    print(warned)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,16 @@ from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
 from steelyard.alignment.mappings import scan_mapping
 from steelyard.errors import InputError
-from steelyard.io.files import run_name
+from steelyard.io.files import is_stream, read_head, run_name
+from steelyard.io.objects import ids_and_scores
+from steelyard.io.trec import trec_scores
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Targets
 from steelyard.run import Run
+
+FIRST_SCORES = 1000
+"""How many scores of a run are kept to see whether they look plausible."""
+_HEAD = 1 << 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -314,13 +321,19 @@ def _cut_repeats(repeats: Repeats, depth: int) -> Repeats:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Aligned:
-    """An alignment, and what else is known of the run."""
+    """An alignment, and what else is known of the run.
+
+    `first_scores`: the scores of its first documents, one list per query, in the order of the input. `ordered`: the
+    run has an order of its own, whatever its scores.
+    """
 
     alignment: Alignment
     name: str
     run_only_queries: int
     run_only_examples: tuple[str, ...]
     notes: tuple[Note, ...]
+    first_scores: tuple[tuple[float, ...], ...] = ()
+    ordered: bool = False
 
 
 def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -> Aligned:
@@ -331,20 +344,50 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
     """
     hits: Hits | None = None
     label, notes = name, qrels.notes
+    first: Iterable[tuple[str, float | None]] = ()
+    ordered = False
     if isinstance(run, (str, Path)):
         path = Path(run)
-        hits = scan_file(path, qrels.judged, ordering) if path.is_file() else None
+        hits = scan_file(path, qrels.judged, ordering) if path.is_file() and not is_stream(path) else None
         if hits is not None:
+            first = trec_scores(read_head(path, _HEAD))
             label = label or next(iter(hits.tags), run_name(path))
             if len(hits.tags) > 1:
                 notes += (note("several-tags", count=len(hits.tags), tags=hits.tags[:3]),)
     elif isinstance(run, Mapping):
         hits = scan_mapping(run, qrels.judged, ordering)
+        if hits is not None:
+            first, ordered = _mapping_scores(run), not isinstance(next(iter(run.values()), None), Mapping)
     if hits is None:
         table = Run.of(run, name=name)
         label, notes = table.name, notes + table.notes
         hits = _scan_run(table, qrels.judged, ordering)
-    return Aligned(join(qrels, hits), label or "run", hits.run_only_queries, hits.run_only_examples, notes)
+        first, ordered = _run_scores(table), table.ordered
+    lists: dict[str, list[float]] = {}
+    for query, score in islice(first, FIRST_SCORES):
+        if score is not None:
+            lists.setdefault(query, []).append(float(score))
+    return Aligned(
+        join(qrels, hits),
+        label or "run",
+        hits.run_only_queries,
+        hits.run_only_examples,
+        notes,
+        tuple(map(tuple, lists.values())),
+        ordered,
+    )
+
+
+def _run_scores(run: Run) -> Iterable[tuple[str, float | None]]:
+    if run.mapping is not None:
+        return _mapping_scores(run.mapping)
+    return run.table.head(FIRST_SCORES).select("query_id", "score").iter_rows()
+
+
+def _mapping_scores(run: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+    """The query and the score of every document, in the order of the input; None where it has no score."""
+    for query, listed in run.items():
+        yield from ((query, score) for score in ids_and_scores(listed)[1])
 
 
 def _scan_run(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:

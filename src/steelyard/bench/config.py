@@ -14,14 +14,23 @@ from steelyard.bench.chunkings import chunker_problems, row_labels
 from steelyard.bench.specs import Place, Problem, Spec, specs_of
 from steelyard.comparison.rules import Rule, parse_rule
 from steelyard.comparison.scores import COMPOSITE, read_weights
+from steelyard.comparison.slices import COMPLEXITY
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.datasets import Dataset
-from steelyard.datasets.reading import FORMS, path_and_options
+from steelyard.datasets.reading import FORMS, dataset_named, path_and_options
 from steelyard.dialects import Dialect, dialect
-from steelyard.errors import InputError, MeasureError, SteelyardError, did_you_mean, problem_report
+from steelyard.errors import (
+    InputError,
+    MeasureError,
+    NoQrelsError,
+    SteelyardError,
+    did_you_mean,
+    problem_report,
+)
 from steelyard.io.files import write_file
 from steelyard.measures.grammar import Measure
 from steelyard.options import POLICIES, resolve
+from steelyard.statistics.corrections import check_correction
 from steelyard.wording import counted
 
 
@@ -127,6 +136,10 @@ class Bench(_Policies):
         return {name: getattr(self, name) for name in POLICIES}
 
 
+NO_RETRIEVER = object()
+"""In place of the retrievers of a bench that has none, so that the rest of it can be checked."""
+
+
 def read_bench(path: Path) -> tuple[Bench, list[Spec]]:
     """The checked bench of a YAML file, and its retrievers."""
     located = read_yaml(path)
@@ -147,29 +160,27 @@ def check_bench(
         if isinstance(source, Bench)
         else _validated({str(key): value for key, value in source.items()})
     )
-    if bench is None:
-        raise _report(where, located, problems)
     folder = path.parent if path else Path()
-    specs, found = specs_of(bench.retrievers, folder)
+    entries = [entry for entry in bench.retrievers if entry is not NO_RETRIEVER]
+    specs, found = specs_of(entries, folder)
     problems += [(("retrievers", *place), text) for place, text in found]
     problems += _setting_problems(bench, specs)
     problems += _file_problems(bench, folder)
     if problems:
-        raise _report(where, located, problems)
+        known = {place[:1] for place, _ in problems}
+        raise _report(where, located, [*problems, *_dataset_problems(bench, folder, known)])
     return bench, specs
 
 
-def _validated(values: dict[str, Any]) -> tuple[Bench | None, list[Problem]]:
-    """The bench without the keys that are wrong, and their problems; None if too few keys are left."""
+def _validated(values: dict[str, Any]) -> tuple[Bench, list[Problem]]:
+    """The bench, and the problems of keys. A wrong key is left out, and a needed one replaced: the rest is checked too."""
     try:
         return Bench(**values), []
     except ValidationError as error:
         problems: list[Problem] = [(tuple(each["loc"]), _validation_text(each)) for each in error.errors()]
     wrong = {place[0] for place, _ in problems}
-    try:
-        return Bench(**{key: value for key, value in values.items() if key not in wrong}), problems
-    except ValidationError:
-        return None, problems
+    right = {key: value for key, value in values.items() if key not in wrong}
+    return Bench(**{"dataset": "demo", "retrievers": [NO_RETRIEVER], **right}), problems
 
 
 def _validation_text(error: Any) -> str:
@@ -195,15 +206,17 @@ def _setting_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
             return None
 
     chosen = check(("dialect",), dialect, bench.dialect)
-    weights = None if bench.composite is None else check(("composite",), read_weights, bench.composite)
+    if bench.composite is not None:
+        check(("composite",), read_weights, bench.composite)
     if chosen is not None:
         for number, text in enumerate(bench.measures):
             check(("measures", number), _measures, chosen, text)
-        check((), resolve, chosen.policies, bench.policies())
+        for name, policy in bench.policies().items():
+            check((name,), resolve, chosen.policies, {name: policy})
         if not bench.measures and not chosen.measures:
             problems.append(((), "no measures; name at least one, as in `measures: [nDCG@10]`"))
         if isinstance(bench.composite, Mapping):
-            for text in weights or ():
+            for text in bench.composite:
                 check(("composite", text), chosen.measure, text)
     faults = chunker_problems(bench.chunkers, specs, bench.by)
     problems += faults
@@ -215,7 +228,9 @@ def _setting_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
                 "evidence gives qrels for chunks, and there are no chunkers; add some, as in `chunkers: [whole]`",
             )
         )
-    plan = ComparisonPlan(bench.test, bench.correction)
+    found = len(problems)
+    check(("correction",), check_correction, bench.correction)
+    plan = ComparisonPlan(bench.test, bench.correction if len(problems) == found else "none")
     check(("test",), plan.checked)
     if bench.baseline is not None and labels:
         check(("baseline",), plan.with_baseline, bench.baseline, labels)
@@ -276,6 +291,35 @@ def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
     return problems
 
 
+def _dataset_problems(bench: Bench, folder: Path, known: set[Place]) -> list[Problem]:
+    """What is wrong with the options of the dataset, and with `by`; it is read for this only where there are other problems."""
+    if ("dataset",) in known or isinstance(bench.dataset, Dataset):
+        return []
+    if bench.by is None and not isinstance(bench.dataset, Mapping):
+        return []
+    try:
+        dataset = dataset_named(bench.dataset, folder)
+    except NoQrelsError:
+        return []
+    except SteelyardError as error:
+        return [(("dataset",), str(error))]
+    try:
+        check_by(bench, dataset)
+    except InputError as error:
+        return [(("by",), str(error))]
+    return []
+
+
+def check_by(bench: Bench, dataset: Dataset) -> None:
+    """Raise where `by` is neither `complexity` nor a column of the queries."""
+    columns = dataset.queries.columns
+    if bench.by is not None and bench.by != COMPLEXITY and bench.by not in columns:
+        raise InputError(
+            f"`by` is {bench.by!r}; expected {COMPLEXITY} or a column of the queries of {dataset.name!r}: "
+            f"{', '.join(columns) or 'they have none'}.{did_you_mean(bench.by, [*columns, COMPLEXITY])}"
+        )
+
+
 def _report(where: str, located: LocatedYaml | None, problems: Sequence[Problem]) -> InputError:
     texts = []
     for place, text in problems:
@@ -288,7 +332,7 @@ STARTER = """\
 # A bench: retrievers run over a dataset, timed, measured and compared.
 #   steelyard bench bench.yaml
 
-# `demo` is bundled. Or a path: a folder with corpus.jsonl, queries.jsonl and qrels.tsv (BEIR), AutoRAG
+# `demo` is bundled. Or a path, and nothing else below has to change: a folder with corpus.jsonl, queries.jsonl and qrels.tsv (BEIR), AutoRAG
 # parquet files, MultiHop-RAG or LlamaIndex JSON, MS MARCO tables, or a CSV with its columns named.
 # Without qrels the lists of the retrievers are compared, and `steelyard pool` selects documents to judge.
 dataset: demo
@@ -308,20 +352,21 @@ retrievers:
   # - run: old/bm25.run                      # a finished run is added to the table
 
 # `steelyard measures` lists them; `steelyard explain nDCG@10` shows the exact definition of one.
-measures: [nDCG@10, R@20, RR@10, DR@20, Confusion@3, Latency]
+# The first one ranks the retrievers. If the qrels name targets: DR@20, AllTargets@10; distractors: Confusion@3.
+measures: [nDCG@10, R@20, RR@10, Latency]
 
 # Whose definitions: `steelyard dialects` lists them.
 dialect: steelyard
 
-# A weighted score to rank by: `default`, or measures with weights, as in {nDCG@10: 0.7, R@20: 0.3}.
-composite: default
+# A weighted score to rank by instead of the first measure: measures with weights, or `default`, which needs distractors.
+# composite: {nDCG@10: 0.7, R@20: 0.3}
 
 # Every retriever is compared with this one; leave it out to compare all pairs.
 baseline: bm25-okapi
 test: t
 
-# Slice the table by a column of the queries.
-by: type
+# Slice the table by a column of the queries, or by complexity: how many relevant documents a query has.
+# by: type
 
 # Rules that `steelyard gate` checks for every run (or for one: --run NAME), in addition to its own options.
 # With `{rules: [...], allow_failed: 2}`, a run may have failed on two queries and still pass.

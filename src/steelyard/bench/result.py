@@ -56,7 +56,7 @@ class Row:
 
     errors: the error by query. unknown_documents, unknown_examples: retrieved documents that are not in the corpus.
     cached: whether all answers are from the cache, whose file is `answers`. id_hint: the field with the ids of the
-    corpus, if the retriever returned others.
+    corpus, if the retriever returned others. longest: the documents of its longest list.
     """
 
     run: str
@@ -80,6 +80,7 @@ class Row:
     answers: str | None = None
     unknown_examples: tuple[str, ...] = ()
     id_hint: str | None = None
+    longest: int | None = None
 
     @property
     def failed(self) -> str:
@@ -122,6 +123,7 @@ class Row:
             cached=cached,
             unknown_examples=tuple(dict.fromkeys(unknown))[:SHOWN_IDS],
             id_hint=answers.id_hint,
+            longest=max(map(len, answers.lists.values()), default=None),
         )
 
 
@@ -184,6 +186,8 @@ class BenchResult:
                         error=error,
                     )
                 )
+            if short := self._short(row):
+                notes.append(short)
             if row.unknown_documents:
                 prefix = f"{row.chunker}:" if row.chunker else ""
                 known = (doc for doc in self.dataset.corpus if doc.startswith(prefix))
@@ -198,6 +202,23 @@ class BenchResult:
                     )
                 )
         return notes
+
+    def _short(self, row: Row) -> Note | None:
+        """The note on lists that are all shorter than asked: by half, or than a measure reads."""
+        asked = min(self.bench.depth, row.chunks or len(self.dataset.corpus))
+        if row.longest is None or row.longest >= asked:
+            return None
+        tables = self.evaluated.score_tables if self.evaluated is not None else ()
+        cutoffs = [
+            c.measure.cutoff
+            for table in tables
+            for c in table.columns
+            if c.measure is not None and c.measure.definition.cutoff_kind == "rank"
+        ]
+        read = [cutoff for cutoff in cutoffs if cutoff is not None and row.longest < cutoff]
+        if not read and row.longest > asked / 2:
+            return None
+        return note("short-lists", run=row.run, longest=row.longest, asked=asked)
 
     @property
     def removal_note(self) -> Note | None:

@@ -11,17 +11,16 @@ from typing import Any
 from steelyard.bench.cache import Answers, AnswerStore, cache_key
 from steelyard.bench.chunkings import Chunking, all_chunks, chunkings_of
 from steelyard.bench.comparison import chunking_notes, compare_runs, unmeasured_runs, with_notes
-from steelyard.bench.config import Bench, check_bench, read_bench
+from steelyard.bench.config import Bench, check_bench, check_by, read_bench
 from steelyard.bench.folder import leftover_files, read_earlier_record, remove_files
 from steelyard.bench.result import BenchResult, Row
 from steelyard.bench.retrieval import Job, Progress, index_all, measure_throughput, retrieve_all
 from steelyard.bench.specs import Spec
 from steelyard.comparison.result import Comparison
-from steelyard.comparison.slices import COMPLEXITY
 from steelyard.datasets import Dataset, validate_dataset
 from steelyard.datasets.reading import dataset_named
 from steelyard.dialects import dialect
-from steelyard.errors import InputError, NoQrelsError, did_you_mean, problem_report
+from steelyard.errors import InputError, NoQrelsError, problem_report
 from steelyard.notes import Note, note, sentence
 from steelyard.run import Run
 
@@ -94,12 +93,7 @@ def _read_dataset(config: Bench, folder: Path) -> Dataset:
         dataset = dataset_named(config.dataset, folder, judged=False)
     if not dataset.queries:
         raise InputError(f"dataset {dataset.name!r} has no queries; there is nothing to run.")
-    columns = dataset.queries.columns
-    if config.by is not None and config.by != COMPLEXITY and config.by not in columns:
-        raise InputError(
-            f"`by` is {config.by!r}; expected {COMPLEXITY} or a column of the queries of {dataset.name!r}: "
-            f"{', '.join(columns) or 'they have none'}.{did_you_mean(config.by, [*columns, COMPLEXITY])}"
-        )
+    check_by(config, dataset)
     return dataset
 
 

@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from steelyard.checks import unknown_name
 from steelyard.errors import InputError, SteelyardError, did_you_mean
 from steelyard.io.columns import RUN_ROLES
 from steelyard.retrievers.base import Retriever
@@ -121,6 +122,9 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Pro
         except SteelyardError as error:
             problems.append(((number,), str(error)))
             continue
+        unknown = _unknown_settings(name, settings)
+        problems += [((number, name, key), text) for key, text in unknown.items()]
+        settings = {key: value for key, value in settings.items() if key not in unknown}
         try:
             points = grid_points(settings, LISTS)
         except SteelyardError as error:
@@ -132,6 +136,22 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Pro
             except SteelyardError as error:
                 problems.append(((number, name), str(error)))
     return specs, [*problems, *_repeated_labels(specs)]
+
+
+def _unknown_settings(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """The settings that a retriever does not have, each with its problem; none where there is no such retriever."""
+    if name == RUN:
+        text = "a finished run has no setting {0!r}; expected one of {1}.{2}"
+        return {
+            key: text.format(key, ", ".join(RUN_SETTINGS), did_you_mean(key, RUN_SETTINGS))
+            for key in settings
+            if key not in RUN_SETTINGS
+        }
+    try:
+        known = retriever_settings(name)
+    except SteelyardError:
+        return {}
+    return {key: f"{name}: {unknown_name('setting', key, known)}" for key in settings if key not in known}
 
 
 def _repeated_labels(specs: Sequence[Spec]) -> list[Problem]:
@@ -190,12 +210,6 @@ def _run_spec(point: GridPoint, entry: int, folder: Path) -> Spec:
     path = path if path.is_absolute() else folder / path
     if not path.is_file():
         raise InputError(f"there is no run file {path}")
-    for key in point.settings:
-        if key not in RUN_SETTINGS:
-            raise InputError(
-                f"a finished run has no setting {key!r}; expected one of {', '.join(RUN_SETTINGS)}."
-                f"{did_you_mean(key, RUN_SETTINGS)}"
-            )
     label = point.label(str(point.settings[NAME])) if NAME in point.settings else path.stem
     return Spec(RUN, {**point.settings, "path": str(path)}, label, entry)
 

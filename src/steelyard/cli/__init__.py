@@ -106,6 +106,8 @@ def _run(arguments: list[str]) -> int:
         return DONE
     from steelyard.cli.arguments import UsageError, parse_arguments
     from steelyard.errors import did_you_mean
+    from steelyard.io.files import streams_read_once
+    from steelyard.notes import shown_otherwise
 
     verb = arguments[0]
     if verb not in VERBS:
@@ -117,7 +119,8 @@ def _run(arguments: list[str]) -> int:
         keywords = parse_arguments(verb, function, arguments[1:])
     except SystemExit:
         return DONE
-    code = function(**keywords)
+    with streams_read_once(), shown_otherwise():
+        code = function(**keywords)
     return DONE if code is None else int(code)
 
 

@@ -27,15 +27,16 @@ from steelyard.comparison.scores import (
 )
 from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_unknown_documents
+from steelyard.coverage import Coverage, not_measured, refuse_unmatched, with_doubts
 from steelyard.datasets.reading import queries_beside
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
 from steelyard.evaluation import scores_of, with_rel
-from steelyard.io.files import distinct_names, names_file
+from steelyard.io.files import distinct_names, names_file, streams_read_once
+from steelyard.io.objects import is_frame
 from steelyard.measures.grammar import Measure
-from steelyard.notes import Note, note
+from steelyard.notes import Note, note, warn_of
 from steelyard.options import OptionKeywords, Options, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
@@ -110,7 +111,8 @@ def compare(
 
     qrels: as in `evaluate`. None compares the lists of the runs without qrels (overlap, RBO, rank correlation), at
     the depth `at` (one cutoff, default 10); measures and the other parameters do not apply.
-    runs: a mapping of name to run (anything `evaluate` takes), or a list of runs with names, or of files.
+    runs: a mapping of name to run (anything `evaluate` takes), a list of runs or files, or one long frame with a
+    column that names the run of each row (run, system, retriever, ...).
     measures: as in `evaluate`; the first one ranks the runs.
     baseline: the run that every other run is compared with, by name or file name; default: all pairs.
     test, correction: the paired test, and the correction of its p-values for the number of pairs.
@@ -129,6 +131,7 @@ def compare(
     >>> [row.run for row in result.leaderboard_rows], result.pairs["difference"].to_list()
     (['y', 'x'], [0.5])
     """
+    runs = _several(runs)
     if qrels is None:
         _check_no_qrels(
             measures=measures,
@@ -163,7 +166,9 @@ def compare(
             tables=predictions.human,
             components=tuple(map(predictions.kept, evaluated.components)),
         )
-    return compare_evaluated(evaluated, plan, baseline, sliced, predictions=predictions)
+    result = compare_evaluated(evaluated, plan, baseline, sliced, predictions=predictions)
+    warn_of({"": result.notes, **{name: covered.all_notes() for name, covered in result.coverage.items()}})
+    return result
 
 
 @dataclass(frozen=True)
@@ -285,6 +290,15 @@ def evaluate_runs(
     )
 
 
+def _several(runs: Mapping[str, Any] | Iterable[Any]) -> Mapping[str, Any] | Iterable[Any]:
+    """The runs; those of one long frame by the column that names them."""
+    if not is_frame(runs):
+        return runs
+    from steelyard.io.frames import runs_of_frame
+
+    return runs_of_frame(runs)
+
+
 def _check_no_qrels(**arguments: Any) -> None:
     """Raise for arguments that need qrels."""
     given = [name for name, value in arguments.items() if value is not None]
@@ -303,6 +317,7 @@ def _compare_lists(runs: Mapping[str, Any] | Iterable[Any], at: Sequence[int] | 
     return compare_lists(runs) if at is None else compare_lists(runs, at[0])
 
 
+@streams_read_once()
 def compare_scores(
     source: Any,
     measures: Sequence[str] | None = None,
@@ -367,7 +382,7 @@ def _evaluated(
     """Every run with its scores of the measures at every cutoff."""
     labelled = {label(key, k): measure for (k, key), measure in measures.items()}
     for name, run in _named_runs(runs):
-        aligned = with_unknown_documents(align(qrels, run, options.ordering, name), qrels, run)
+        aligned = with_doubts(align(qrels, run, options.ordering, name), qrels, run)
         try:
             scores = scores_of(aligned, labelled, dialect, options)
         except MeasureError as error:

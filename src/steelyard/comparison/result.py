@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.alignment import Alignment
+from steelyard.checks import unknown_name
 from steelyard.comparison.judged import JudgedDocuments, judged_notes, parts_of, with_conventions
 from steelyard.comparison.leaderboard import (
     LeaderboardRow,
@@ -26,7 +27,7 @@ from steelyard.comparison.scores import ScoreTable, label, shared_query_notes
 from steelyard.comparison.slices import Slice, reversal_notes, slices_of
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import Coverage
-from steelyard.errors import InputError, did_you_mean
+from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.notes import Note, note
 from steelyard.options import Options
 from steelyard.qrels import Qrels
@@ -37,6 +38,7 @@ from steelyard.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
+    from altair import LayerChart
 
     from steelyard.comparison.predicted import Predictions
     from steelyard.datasets import Dataset
@@ -404,6 +406,21 @@ class Comparison:
 
             write_page(comparison_subject(self, dataset), path, everything=everything)
         return comparison_html(self)
+
+    def plot(self, measure: str | None = None) -> LayerChart:
+        """Every run's mean with its interval, best first, as an altair chart, which notebooks show.
+
+        measure: one of the leaderboard, as `nDCG@10`; default the one that ranks the runs. Needs the extra `report`.
+        """
+        from steelyard.report.charts.data import bar_rows
+        from steelyard.report.charts.plots import means_plot
+
+        rows = bar_rows(self)
+        known = list(dict.fromkeys(row["measure"] for row in rows))
+        chosen = known[0] if measure is None else measure
+        if chosen not in known:
+            raise MeasureError(unknown_name("measure", chosen, known))
+        return means_plot([row for row in rows if row["measure"] == chosen], "run", chosen)
 
     def __repr__(self) -> str:
         return self.to_text()

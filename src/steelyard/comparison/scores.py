@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,8 @@ import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
+from steelyard.io.columns import RUN_NAMES
+from steelyard.io.files import read_bytes
 from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
@@ -283,7 +286,6 @@ BLOCK = "query and repetition"
 """The column of the blocks: a query in one repetition."""
 
 _REPEATS = ("seed", "repetition", "repeat", "trial", "fold", "iteration")
-_RUNS = ("run", "method", "system", "retriever", "model", "name")
 _QUERIES = ("query_id", "qid", "query", "query-id", "q_id", "topic")
 
 
@@ -313,7 +315,7 @@ def read_score_table(
     from steelyard.io.frames import as_polars
 
     frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
-    run = _column(frame, options.run_column, _RUNS, "run", "--run-column")
+    run = _column(frame, options.run_column, RUN_NAMES, "run", "--run-column")
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
     repeat = _repeat_column(frame, options)
     frame = frame.with_columns(pl.col(run).cast(pl.String), pl.col(query).cast(pl.String))
@@ -400,12 +402,12 @@ def _filled(
 def _read_frame(path: Path) -> pl.DataFrame:
     import polars as pl
 
+    data = read_bytes(path)
     try:
-        with path.open("rb") as file:
-            head = file.readline()
-        if head.startswith(b"PAR1"):
-            return pl.read_parquet(path)
-        return pl.read_csv(path, separator="\t" if b"\t" in head else ",", infer_schema_length=None)
+        if data.startswith(b"PAR1"):
+            return pl.read_parquet(io.BytesIO(data))
+        separator = "\t" if b"\t" in data.split(b"\n", 1)[0] else ","
+        return pl.read_csv(io.BytesIO(data), separator=separator, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"{path}: the score table cannot be read ({error}); expected CSV, TSV or Parquet."

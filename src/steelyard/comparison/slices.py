@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from steelyard.comparison.leaderboard import order_of
 from steelyard.comparison.scores import ScoreTable
 from steelyard.errors import InputError, did_you_mean
+from steelyard.io.files import bare_name, read_bytes
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.statistics import tally
@@ -210,14 +212,15 @@ def _otherwise(
 def _read_frame(path: Path) -> pl.DataFrame:
     import polars as pl
 
-    text = str(path)
+    data = io.BytesIO(read_bytes(path))
+    suffix = bare_name(path).suffix.lower()
     try:
-        if text.endswith(".parquet"):
-            return pl.read_parquet(text)
-        if text.endswith((".jsonl", ".ndjson")):
-            return pl.read_ndjson(text)
-        return pl.read_csv(text, separator="\t" if text.endswith(".tsv") else ",")
+        if suffix == ".parquet":
+            return pl.read_parquet(data)
+        if suffix in (".jsonl", ".ndjson"):
+            return pl.read_ndjson(data)
+        return pl.read_csv(data, separator="\t" if suffix == ".tsv" else ",")
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(
-            f"{text}: the queries cannot be read ({error}); expected JSONL, CSV, TSV or Parquet."
+            f"{path}: the queries cannot be read ({error}); expected JSONL, CSV, TSV or Parquet."
         ) from None

@@ -13,7 +13,7 @@ from steelyard.checks import unknown_name
 from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
 from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
 from steelyard.errors import InputError, did_you_mean
-from steelyard.io.files import bare_name, find_file, listing, no_such_file
+from steelyard.io.files import bare_name, find_file, listing, no_such_file, streams_read_once
 from steelyard.io.text import Source
 from steelyard.qrels import Row
 
@@ -35,6 +35,7 @@ FORMS = "demo, ir_datasets:ID, a path, or a path with options, as in {path: data
 """How a dataset is named in bench.yaml and on the command line."""
 
 
+@streams_read_once()
 def read_dataset(
     source: str | Path, format: str | None, options: Mapping[str, Any], judged: bool = True
 ) -> Dataset:

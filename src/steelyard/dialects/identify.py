@@ -24,7 +24,7 @@ from steelyard.measures.compute import summary, values
 from steelyard.measures.grammar import Measure, as_text, build, parse
 from steelyard.options import Options, resolve
 from steelyard.qrels import Qrels
-from steelyard.run import Run
+from steelyard.run import Run, readable_again
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -315,6 +315,7 @@ def identify(
     (('AP(denominator=found)@3',), Instead(clause='denominator', value='found', other='relevant', gives=0.5555555555555555))
     """
     printed = printed_as(value)
+    run = readable_again(run)
     means = Means(Qrels.of(qrels), run if isinstance(run, (str, Path)) else Run.of(run))
     names = [measures] if isinstance(measures, str) else measures
     check_known(names or ())

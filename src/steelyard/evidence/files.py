@@ -15,7 +15,7 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.conditions import Alternative
 from steelyard.evidence.evidence import Evidence
 from steelyard.io.detect import table_format
-from steelyard.io.files import bare_name, errors_name, write_file
+from steelyard.io.files import bare_name, errors_name, streams_read_once, write_file
 from steelyard.io.json import json_lines
 from steelyard.io.lists import record_query_ids
 from steelyard.io.tables import read_table, table_bytes
@@ -55,6 +55,7 @@ _FIELDS = {
 """The field by which each format is detected."""
 
 
+@streams_read_once()
 def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) -> Evidence:
     """The evidence of a file, in the format named or detected from the names of its fields."""
     with errors_name(path):
@@ -74,6 +75,7 @@ def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) ->
         return reader(content, **options)
 
 
+@streams_read_once()
 def read_chunks(path: str | Path) -> pl.DataFrame:
     """Chunks of a file, as `Evidence.judge` takes them: JSON, JSON lines, CSV, TSV or Parquet, one row per chunk.
 

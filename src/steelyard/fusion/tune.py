@@ -23,7 +23,7 @@ from steelyard.fusion.normalise import NORMS, normalise
 from steelyard.measures.compute import summary
 from steelyard.measures.compute import values as values_of_measure
 from steelyard.measures.grammar import Measure, parse
-from steelyard.notes import Note, note
+from steelyard.notes import Note, note, shown_otherwise
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.version import __version__
@@ -217,7 +217,8 @@ def tune(
     }
     for number, run in enumerate(runs, 1):
         unique = run.name if run.name not in values else f"{run.name} ({number})"
-        values[unique] = evaluate(qrels, run, measure).values(measure)
+        with shown_otherwise():
+            values[unique] = evaluate(qrels, run, measure).values(measure)
     return Tuned(
         method=default.method.name,
         measure=str(measure),

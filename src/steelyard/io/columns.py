@@ -32,6 +32,13 @@ RUN_ROLES = ("query_id", "doc_id", "score", "rank", "seconds")
 QRELS_ROLES = ("query_id", "doc_id", "grade", "target")
 """The roles for which a user can name a column."""
 
+RUN_NAMES = (
+    *("run", "run_id", "runid", "run_name", "run_tag", "tag", "system", "system_id", "retriever"),
+    *("method", "model", "name"),
+)
+"""The names of a column that names the run of each row. The last three may also be something else."""
+CERTAIN_RUN_NAMES = RUN_NAMES[:-3]
+
 _GRADE_ONLY = frozenset(NAMES["grade"]) - frozenset(NAMES["score"])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.io.columns import TableKind, is_record, kind_of_table
-from steelyard.io.files import errors_name, is_lz4
+from steelyard.io.files import errors_name, is_lz4, streams_read_once
 from steelyard.io.registry import Kind
 from steelyard.io.text import Source, shortened
 from steelyard.io.white_space import number
@@ -50,6 +50,7 @@ class Detected:
     both: bool = False
 
 
+@streams_read_once()
 def sniff(path: Path) -> Detected:
     """The format of a file; an error if it is none of those known."""
     return detect(Source(Path(path)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -62,12 +64,41 @@ def listing(folder: Path) -> str:
 
 # Reading
 
+_streams: ContextVar[dict[Path, bytes] | None] = ContextVar("_streams", default=None)
 
-def compression_of(path: Path) -> str | None:
-    """'gzip', 'zstd' or 'lz4' by the file's first bytes; None for anything else."""
-    with _open(path) as file:
-        start = file.read(4)
-    return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
+
+def is_stream(path: Path) -> bool:
+    """Whether the path can be read only once: a pipe, a process substitution, standard input."""
+    if path.parts[:3] in (("/", "dev", "stdin"), ("/", "dev", "fd")):
+        # On macOS these share the position of the descriptor, even where it is a file.
+        return True
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+@contextmanager
+def streams_read_once() -> Iterator[None]:
+    """In this context a stream is read once, from start to end; opening it again gives the same bytes.
+
+    Every function that opens a path more than once (to detect its format, then to read it) runs in it.
+    """
+    if _streams.get() is not None:
+        yield
+        return
+    outside = _streams.set({})
+    try:
+        yield
+    finally:
+        _streams.reset(outside)
+
+
+def _stream_bytes(path: Path) -> bytes:
+    known = _streams.get()
+    if known is None or path not in known:
+        data = path.read_bytes()
+        if known is None:
+            return data
+        known[path] = data
+    return known[path]
 
 
 def compression_named(path: Path) -> str | None:
@@ -81,23 +112,15 @@ def compression_named(path: Path) -> str | None:
 
 def open_chunks(path: Path, size: int = CHUNK) -> Iterator[bytes]:
     """The file's bytes, decompressed, in chunks."""
-    kind = compression_of(path)
     with _open(path) as file:
-        if kind is None:
-            while chunk := file.read(size):
-                yield chunk
-        elif kind == "gzip":
-            yield from _gunzip(file, path, size)
-        else:
-            yield from _frames(file, path, kind, size)
+        yield from _chunks(file, path, _compression(file), size)
 
 
 def read_bytes(path: Path) -> bytes:
     """The whole file, decompressed."""
-    if compression_of(path) is None:
-        with _open(path) as file:
-            return file.read()
-    return b"".join(open_chunks(path))
+    with _open(path) as file:
+        kind = _compression(file)
+        return file.read() if kind is None else b"".join(_chunks(file, path, kind, CHUNK))
 
 
 def read_head(path: Path, size: int) -> bytes:
@@ -117,20 +140,35 @@ def is_lz4(data: bytes) -> bool:
 
 def unpack_lz4(data: bytes, path: Path) -> bytes:
     """The content of LZ4 frames in memory: ranx compresses its files twice."""
-    import io
-
     return b"".join(_frames(io.BytesIO(data), path, "lz4", CHUNK))
 
 
 def _open(path: Path) -> IO[bytes]:
     try:
-        return path.open("rb")
+        return io.BytesIO(_stream_bytes(path)) if is_stream(path) else path.open("rb")
     except FileNotFoundError:
         raise no_such_file(path) from None
     except IsADirectoryError:
         raise InputError("this is a folder; expected a file.", path) from None
     except PermissionError:
         raise InputError("permission denied; change the permissions of the file.", path) from None
+
+
+def _compression(file: IO[bytes]) -> str | None:
+    """'gzip', 'zstd' or 'lz4' by the first bytes of an opened file; None for anything else."""
+    start = file.read(4)
+    file.seek(0)
+    return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
+
+
+def _chunks(file: IO[bytes], path: Path, kind: str | None, size: int) -> Iterator[bytes]:
+    if kind is None:
+        while chunk := file.read(size):
+            yield chunk
+    elif kind == "gzip":
+        yield from _gunzip(file, path, size)
+    else:
+        yield from _frames(file, path, kind, size)
 
 
 def _gunzip(file: IO[bytes], path: Path, size: int) -> Iterator[bytes]:
@@ -283,6 +321,9 @@ def _mode(path: Path) -> int:
 
 # Names
 
+UNNAMED = "run"
+"""The name of a run that has none."""
+
 
 def bare_name(path: Path) -> Path:
     """The path without the suffix of its compression.
@@ -303,12 +344,15 @@ def run_name(path: Path) -> str:
 
 
 def distinct_names(names: Sequence[str], runs: Sequence[Any]) -> list[str]:
-    """Distinct names for runs: their own; where two are equal, the names of their files, or the paths.
+    """Distinct names for runs: their own; where two are equal, the names of their files, or the paths; unnamed runs
+    are numbered.
 
     >>> distinct_names(["bm25", "bm25"], ["old/bm25.run", "old/bm25-plus.run"])
     ['bm25', 'bm25-plus']
     >>> distinct_names(["bm25", "bm25"], ["old/bm25.run", "new/bm25.run"])
     ['old/bm25.run', 'new/bm25.run']
+    >>> distinct_names(["run", "bm25", "run"], [{}, {}, {}])
+    ['run-1', 'bm25', 'run-3']
     """
     choices = [list(names)]
     if all(isinstance(run, (str, Path)) for run in runs):
@@ -316,6 +360,9 @@ def distinct_names(names: Sequence[str], runs: Sequence[Any]) -> list[str]:
     for chosen in choices:
         if len(set(chosen)) == len(chosen):
             return chosen
+    numbered = [f"{UNNAMED}-{n}" if name == UNNAMED else name for n, name in enumerate(names, start=1)]
+    if len(set(numbered)) == len(numbered):
+        return numbered
     twice = next(name for name in names if list(names).count(name) > 1)
     raise InputError(
         f"two runs are called {twice!r}; give them different names: {{'{twice}-1': ..., '{twice}-2': ...}}."

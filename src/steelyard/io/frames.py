@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
-from steelyard.io.columns import find_name, rank_column
+from steelyard.io.columns import CERTAIN_RUN_NAMES, RUN_NAMES, find_name, rank_column
 from steelyard.notes import Note, note
-from steelyard.wording import counted
+from steelyard.wording import SHOWN_NAMES, counted, listed
 
 NO_DOCUMENT = "a score or rank but no document"
 NO_SCORE = "a score that is not a finite number"
@@ -35,8 +35,10 @@ def as_polars(source: Any) -> pl.DataFrame:
         table = pl.from_arrow(source)
         assert isinstance(table, pl.DataFrame)
         return table
+    swapped = " Are the qrels and the run swapped?" if type(source).__name__ in ("Qrels", "Run") else ""
     raise InputError(
         f"a {type(source).__name__} cannot be read; expected a mapping, a path, records, or a polars, pandas or pyarrow frame."
+        f"{swapped}"
     )
 
 
@@ -100,6 +102,7 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
     """
     frame = as_polars(source)
     found = _find_columns(frame, {**columns, "own_rank": None})
+    _refuse_several_runs(frame, found["query_id"])
     notes: list[Note] = []
     data = {
         "query_id": _ids(frame, found["query_id"], "query_id", notes, required=True),
@@ -125,6 +128,47 @@ def run_frame(source: Any, columns: Mapping[str, str | None]) -> RunTable:
         without = table.filter(pl.col("doc_id").is_null())["query_id"].unique(maintain_order=True).to_list()
         empty = [query for query in without if query not in answered]
     return RunTable(listed, ordered=bool(ranks) or not scored, empty=tuple(empty), notes=tuple(notes))
+
+
+def runs_of_frame(source: Any) -> dict[str, pl.DataFrame]:
+    """The rows of each run of a long frame, which has a column that names the run.
+
+    >>> long = pl.DataFrame({"run": ["a", "b"], "query_id": ["q1", "q1"], "doc_id": ["d1", "d2"], "score": [2.0, 1.0]})
+    >>> list(runs_of_frame(long))
+    ['a', 'b']
+    """
+    frame = as_polars(source)
+    column = _run_column(frame, RUN_NAMES)
+    if column is None:
+        raise InputError(
+            f"one frame, and none of its columns ({', '.join(frame.columns)}) names the run; call it run, or pass a "
+            "mapping of name to frame."
+        )
+    names = frame[column].cast(pl.String)
+    if names.null_count():
+        raise empty_ids_error(column, "run", names.null_count(), [])
+    return {
+        name: frame.filter(names == name).drop(column) for name in names.unique(maintain_order=True).to_list()
+    }
+
+
+def _run_column(frame: pl.DataFrame, names: Sequence[str]) -> str | None:
+    by_lower = {column.lower().strip(): column for column in frame.columns}
+    return next((by_lower[name] for name in names if name in by_lower), None)
+
+
+def _refuse_several_runs(frame: pl.DataFrame, query: str | None) -> None:
+    """An error if a query has rows of more than one run."""
+    column = _run_column(frame, CERTAIN_RUN_NAMES)
+    if column is None or query is None or frame[column].n_unique() < 2:
+        return
+    if frame.group_by(query).agg(pl.col(column).n_unique())[column].max() == 1:
+        return
+    names = frame[column].cast(pl.String).drop_nulls().unique(maintain_order=True).to_list()
+    raise InputError(
+        f"the column {column!r} names {counted(len(names), 'run')} ({listed(names, SHOWN_NAMES)}); expected one. Select "
+        "the rows of one; compare(qrels, frame) compares the runs of a frame."
+    )
 
 
 def _find_columns(frame: pl.DataFrame, columns: Mapping[str, str | None]) -> dict[str, str | None]:

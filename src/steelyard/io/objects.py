@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,19 +23,28 @@ PARTS = {"targets": 1.0, "relevant": 1.0, "not_relevant": 0.0, "distractors": -1
 _LISTS = (list, tuple, set, frozenset)
 
 
-def plain_form(source: Any) -> Any:
-    """Named tuples as records, ranx's Qrels and Run as mappings; anything else unchanged.
+def plain_form(source: Any, kind: Literal["Qrels", "Run"]) -> Any:
+    """Named tuples as records, ranx's Qrels or Run as a mapping; anything else unchanged.
 
     >>> from collections import namedtuple
-    >>> plain_form([namedtuple("Qrel", "query_id doc_id relevance")("q1", "d1", 2)])
+    >>> plain_form([namedtuple("Qrel", "query_id doc_id relevance")("q1", "d1", 2)], "Qrels")
     [{'query_id': 'q1', 'doc_id': 'd1', 'relevance': 2}]
     """
     if type(source).__module__.partition(".")[0] == "ranx" and hasattr(source, "to_dict"):
+        if type(source).__name__ != kind:
+            raise InputError(
+                f"a {type(source).__name__} of ranx; expected a {kind}. Are the qrels and the run swapped?"
+            )
         return source.to_dict()
     listed = list(source) if isinstance(source, Iterator) else source
     if isinstance(listed, (list, tuple)) and listed and all(map(_is_named_tuple, listed)):
         return [one._asdict() for one in listed]
     return listed
+
+
+def is_frame(source: Any) -> bool:
+    """Whether an object is a frame of polars, pandas or pyarrow."""
+    return type(source).__module__.partition(".")[0] in ("polars", "pandas", "pyarrow")
 
 
 def _is_named_tuple(one: Any) -> bool:

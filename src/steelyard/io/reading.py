@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError
 from steelyard.io.detect import Detected, detect, sniff
-from steelyard.io.files import errors_name, write_file
+from steelyard.io.files import errors_name, streams_read_once, write_file
 from steelyard.io.registry import FORMATS, Format, Kind, format_named, format_of_name, singular
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
@@ -45,6 +45,7 @@ def write_run(run: Run, path: Path, format: str | None = None) -> None:
     _write(run, Path(path), format, "run")
 
 
+@streams_read_once()
 def _read(path: Path, format: str | None, columns: Mapping[str, str] | None, kind: Kind) -> Any:
     if path.is_dir():
         raise folder_error(path, kind)
@@ -147,9 +148,10 @@ class Converted:
         )
 
 
+@streams_read_once()
 def convert(
-    in_path: Path,
-    out_path: Path,
+    in_path: str | Path,
+    out_path: str | Path,
     from_format: str | None = None,
     to_format: str | None = None,
     kind: Kind | None = None,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
+from steelyard.io.encodings import UTF_16, Encoding, likely_encoding
 from steelyard.io.files import open_chunks, read_bytes, read_head
 from steelyard.wording import counted
 
@@ -134,11 +135,8 @@ def line_blocks(path: Path, size: int = BLOCK) -> Iterator[bytes]:
 def checked(data: bytes, path: Path, lines_before: int = 0) -> bytes:
     """The bytes without a byte order mark; an error if they are not UTF-8 text with LF or CR LF line ends."""
     if not lines_before:
-        if data.startswith(_UTF16):
-            raise InputError(
-                f"UTF-16 text; expected UTF-8. Re-encode the file, as in: iconv -f UTF-16 -t UTF-8 {path.name}",
-                path,
-            )
+        if data.startswith(_UTF16) or (b"\0" in data and likely_encoding(data) is UTF_16):
+            raise InputError(f"UTF-16 text; expected UTF-8. {_re_encode(path, UTF_16)}", path)
         data = data.removeprefix(_BOM)
     if b"\0" in data:
         line = lines_before + data.count(b"\n", 0, data.index(b"\0")) + 1
@@ -165,7 +163,7 @@ def checked(data: bytes, path: Path, lines_before: int = 0) -> bytes:
 
 def decode(data: bytes, path: Path) -> str:
     """The text; an error if it is not UTF-8. Carriage returns are left to the caller."""
-    if data.startswith(_UTF16):
+    if data.startswith(_UTF16) or b"\0" in data:
         checked(data, path)
     data = data.removeprefix(_BOM)
     try:
@@ -228,11 +226,18 @@ def _every(data: bytes, searched: bytes) -> Iterator[int]:
 
 
 def _refuse_encoding(data: bytes, path: Path, lines_before: int) -> NoReturn:
+    likely = likely_encoding(data)
     raise bad_lines(
         path,
         _undecodable(data, lines_before),
-        f"Expected UTF-8. Re-encode the file, as in: iconv -f LATIN1 -t UTF-8 {path.name}",
+        f"Expected UTF-8{'' if likely is None else f'; this looks like {likely.name}'}. {_re_encode(path, likely)}",
     )
+
+
+def _re_encode(path: Path, encoding: Encoding | None) -> str:
+    if encoding is None:
+        return f"Re-encode the file: iconv -f ENCODING -t UTF-8 {path.name}, with the encoding of whoever wrote it."
+    return f"Re-encode the file, as in: iconv -f {encoding.iconv} -t UTF-8 {path.name}"
 
 
 def _undecodable(data: bytes, lines_before: int) -> Iterator[tuple[int, str]]:

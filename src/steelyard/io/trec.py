@@ -114,6 +114,18 @@ def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     return run
 
 
+def trec_scores(head: bytes) -> Iterator[tuple[str, float]]:
+    """The query and the score of the complete lines in the head of a clean TREC run.
+
+    >>> list(trec_scores(b"q1 Q0 d1 1 12.5 bm25\\nq1 Q0 d2 2 9.5 bm25\\nq1 Q0"))
+    [('q1', 12.5), ('q1', 9.5)]
+    """
+    for line in head.split(b"\n")[:-1]:
+        fields = line.split()
+        if len(fields) > 4:
+            yield fields[0].decode(), float(fields[4])
+
+
 def read_ranks(source: Source) -> pl.DataFrame:
     """The rank column of a TREC run beside its scores: query_id, doc_id, rank, score."""
     import polars as pl

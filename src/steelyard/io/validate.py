@@ -11,6 +11,7 @@ import numpy as np
 
 from steelyard.errors import InputError
 from steelyard.io.detect import Detected, detect
+from steelyard.io.files import streams_read_once
 from steelyard.io.registry import Kind, format_named
 from steelyard.io.text import Source
 from steelyard.notes import Severity
@@ -51,8 +52,9 @@ class Validation:
         return "\n".join([f"{self.path}: {what}", *map(_shown, self.findings)])
 
 
+@streams_read_once()
 def validate_file(
-    path: Path,
+    path: str | Path,
     format: str | None = None,
     kind: Kind | None = None,
     columns: Mapping[str, str] | None = None,

@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, did_you_mean
+from steelyard.io.files import streams_read_once
 from steelyard.judging.report import favour_remark, grades_verdict, ranking_verdict
 from steelyard.judgments import Judgments, is_judgments_file
+from steelyard.notes import shown_otherwise
 from steelyard.statistics import agreement as statistics
 
 if TYPE_CHECKING:
@@ -372,6 +374,7 @@ class Agreement:
 # Input
 
 
+@streams_read_once()
 def _labels(judges: Any, resolve: str) -> tuple[dict[str, sy.Qrels], list[str]]:
     """The qrels of every judge, and notes on how they were read."""
     import steelyard as sy
@@ -455,7 +458,8 @@ def _scored(
     queries: list[str] = []
     rows: list[Array] = []
     for run in runs.values():
-        frame = sy.evaluate(qrels, run, list(measures)).per_query
+        with shown_otherwise():
+            frame = sy.evaluate(qrels, run, list(measures)).per_query
         if not queries:
             queries = frame["query_id"].to_list()
         elif queries != frame["query_id"].to_list():

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from steelyard.errors import InputError
 from steelyard.evaluation import evaluate
 from steelyard.measures.grammar import parse
+from steelyard.notes import shown_otherwise
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 
@@ -196,6 +197,7 @@ def chosen_pair(
             f"Strategy 'pair' compares two runs; got {len(names)} and no qrels to find the best two. "
             f'Write pair=("{names[0]}", "{names[1]}").'
         )
-    means = {name: evaluate(qrels, run, [measure]).means[measure] for name, run in runs.items()}
+    with shown_otherwise():
+        means = {name: evaluate(qrels, run, [measure]).means[measure] for name, run in runs.items()}
     first, second = sorted(names, key=lambda name: -means[name])[:2]
     return first, second

@@ -93,19 +93,22 @@ def interpolated_average(
     needs="not relevant",
     cites="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004",
 )
-def bpref(a: Alignment, rel: float = 1) -> Floats:
+def bpref(a: Alignment, rel: float = 1, negative: Literal["unjudged", "nonrelevant"] = "unjudged") -> Floats:
     """How rarely judged non-relevant documents are ranked above relevant ones.
 
     Bpref = sum over the relevant documents found of 1 - min(m, R) / min(N, R), over R;
     m of the N judged non-relevant documents of the query are above it.
 
     rel: the lowest grade that counts as relevant.
-    Unjudged documents do not count, nor do grades below 0: to trec_eval they are pooled but unjudged.
+    negative=unjudged: grades below 0 do not count, as in trec_eval, to which they are pooled but unjudged.
+    negative=nonrelevant: a grade below 0 is a judgment as not relevant, as in ranx.
+    Unjudged documents do not count.
     Nothing relevant, or none found: 0.
     """
+    lowest = 0.0 if negative == "unjudged" else -np.inf
     whole = a.relevant(rel)
-    bound = np.minimum(a.judged_per_query(_not_relevant(a.judged.grade, rel)), whole)
-    above = np.minimum(a.running(_not_relevant(a.grade, rel)), whole[a.query])
+    bound = np.minimum(a.judged_per_query(_not_relevant(a.judged.grade, rel, lowest)), whole)
+    above = np.minimum(a.running(_not_relevant(a.grade, rel, lowest)), whole[a.query])
     kept = 1 - share(above, bound[a.query])
     return share(a.per_query(np.where(a.grade >= rel, kept, 0.0)), whole)
 
@@ -260,9 +263,9 @@ def precision_at(a: Alignment, depth: Floats, rel: float) -> Floats:
     return share(a.per_query((a.grade >= rel) & (a.rank <= depth[a.query])), depth)
 
 
-def _not_relevant(grade: Floats, rel: float) -> Bools:
+def _not_relevant(grade: Floats, rel: float, lowest: float = 0.0) -> Bools:
     """Judged and not relevant: to trec_eval a grade below 0 is unjudged."""
-    return (grade >= 0) & (grade < rel)
+    return (grade >= lowest) & (grade < rel)
 
 
 def _raised(documents: Floats) -> Floats:

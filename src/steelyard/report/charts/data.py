@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, compress, permutations
+from itertools import combinations, permutations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -126,8 +126,8 @@ def _values(measure: Measure, each: RunFailures, comparison: Comparison) -> Floa
     if comparison.options.missing != "skip":
         return values
     first = comparison.score_tables[0]
-    shared = ~np.isnan(first.compared(first.columns[0].key)).all(axis=0)
-    kept = set(compress(first.queries, shared.tolist()))
+    shared = np.flatnonzero(~np.isnan(first.compared(first.columns[0].key)).all(axis=0))
+    kept = {first.queries[place] for place in shared.tolist()}
     return values[[query in kept for query in each.alignment.queries]]
 
 

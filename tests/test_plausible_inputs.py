@@ -1,0 +1,152 @@
+"""Inputs that look wrong are reported in Python as on the command line: by an error, or by one warning per call."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import steelyard as sy
+from steelyard.cli import run as cli
+
+pytestmark = pytest.mark.filterwarnings("default::steelyard.SteelyardWarning")
+
+QRELS = {"q1": {"d1": 2, "d2": 1}, "q2": {"d3": 1}}
+RUN = {"q1": {"d1": 9.5, "d7": 8.25, "d2": 3.5}, "q2": {"d3": 7.25, "d1": 2.5, "d5": 1.5}}
+DISTANCES = {"q1": {"d1": 0.1, "d7": 0.2, "d2": 0.4}, "q2": {"d3": 0.15, "d1": 0.2, "d5": 0.35}}
+LONG = {
+    "run": ["a", "a", "b", "b"],
+    "query_id": ["q1", "q2", "q1", "q2"],
+    "doc_id": ["d1", "d3", "d7", "d3"],
+    "score": [2.0, 1.0, 3.0, 1.0],
+}
+
+
+def codes(notes: Any) -> list[str]:
+    return [note.code for note in notes]
+
+
+def test_no_warning_where_nothing_is_wrong(recwarn: pytest.WarningsRecorder) -> None:
+    assert sy.evaluate(QRELS, RUN, "nDCG@10").notes
+    assert not list(recwarn)
+
+
+def test_no_shared_query_is_reported() -> None:
+    with pytest.warns(sy.SteelyardWarning, match=r"No query of the run is in the qrels.*'x1'.*'q1'"):
+        scores = sy.evaluate(QRELS, {"x1": ["d1"]}, "nDCG@10")
+    assert scores.means == {"nDCG@10": 0}
+    assert scores.notes[0].severity == "error"
+
+
+def test_document_ids_that_differ_in_case_are_reported() -> None:
+    with pytest.warns(sy.SteelyardWarning, match="only in upper and lower case"):
+        sy.evaluate(QRELS, {"q1": ["D1", "D2"]}, "nDCG@10")
+
+
+def test_all_warnings_of_a_call_are_one() -> None:
+    run = {"q1": ["d1", "d1", "d8"]}
+    with pytest.warns(sy.SteelyardWarning) as caught:
+        scores = sy.evaluate(QRELS, run, ["nDCG@10", "P@10"])
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    warned = [note for note in scores.notes if note.severity == "warning"]
+    assert codes(warned) == ["missing-queries", "repeated-documents", "lists-shorter-than-cutoff"]
+    for note in warned:
+        assert str(note)[1:] in str(caught[0].message)
+
+
+def test_compare_names_the_run_of_each_warning() -> None:
+    with pytest.warns(sy.SteelyardWarning, match="^half: 1 query is missing") as caught:
+        sy.compare(QRELS, {"whole": RUN, "half": {"q1": ["d1", "d2"]}}, ["nDCG@10"])
+    assert len(caught) == 1
+
+
+def test_the_command_line_shows_notes_and_no_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    (tmp_path / "q.json").write_text(json.dumps(QRELS))
+    (tmp_path / "r.json").write_text(json.dumps({"q1": {"d1": 0.5}}))
+    assert cli(["evaluate", str(tmp_path / "q.json"), str(tmp_path / "r.json")]) == 0
+    assert "1 query is missing" in capsys.readouterr().err
+    assert not list(recwarn)
+
+
+@pytest.mark.parametrize("form", ["mapping", "Run", "frame", "pairs", "trec", "json", "csv"])
+def test_scores_like_distances_are_reported(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run: Any = {"mapping": DISTANCES, "Run": sy.Run(DISTANCES), "frame": sy.Run(DISTANCES).table}.get(form)
+    if form == "pairs":
+        run = {query: list(listed.items()) for query, listed in DISTANCES.items()}
+    if run is None:
+        run = tmp_path / form
+        run.write_text(
+            {
+                "json": json.dumps(DISTANCES),
+                "csv": sy.Run(DISTANCES).table.write_csv(),
+                "trec": "".join(
+                    f"{query} Q0 {doc} {rank} {score} faiss\n"
+                    for query, listed in DISTANCES.items()
+                    for rank, (doc, score) in enumerate(listed.items(), start=1)
+                ),
+            }[form]
+        )
+    for native in ("1", "0"):
+        monkeypatch.setenv("STEELYARD_NATIVE", native)
+        with pytest.warns(sy.SteelyardWarning, match="as distances do"):
+            scores = sy.evaluate(QRELS, run, "RR")
+        found = next(note for note in scores.notes if note.code == "scores-like-distances")
+        assert found["ordered"] == (form == "pairs")
+        assert scores["RR"] == (1.0 if form == "pairs" else pytest.approx(5 / 12 + 1 / 4))
+
+
+def test_qrels_and_run_in_the_wrong_places() -> None:
+    with pytest.raises(sy.InputError, match="swapped"):
+        sy.evaluate(sy.Run(RUN), sy.Qrels(QRELS))
+    with pytest.raises(sy.InputError, match="swapped"):
+        sy.evaluate(QRELS, sy.Qrels(QRELS))
+    with pytest.warns(sy.SteelyardWarning, match="swapped"):
+        scores = sy.evaluate(RUN, QRELS)
+    assert "qrels-and-run-swapped" in codes(scores.notes)
+
+
+def test_whole_scores_alone_are_no_reason_for_doubt() -> None:
+    run = {query: {doc: int(score) for doc, score in listed.items()} for query, listed in RUN.items()}
+    assert "qrels-and-run-swapped" not in codes(sy.evaluate(QRELS, run, "RR").notes)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_frame_of_several_runs(frame: Any) -> None:
+    with pytest.raises(sy.InputError, match=r"the column 'run' names 2 runs \(a and b\)"):
+        sy.evaluate(QRELS, frame(LONG))
+    result = sy.compare(QRELS, frame(LONG), ["RR"])
+    assert result.leaderboard.select("run", "RR").rows() == [("a", 1.0), ("b", 0.5)]
+
+
+def test_one_run_whose_rows_have_several_tags_is_one_run() -> None:
+    frame = pl.DataFrame({**LONG, "run": ["a", "b", "a", "b"], "doc_id": ["d1", "d3", "d2", "d4"]})
+    assert len(sy.Run(frame)) == 4
+
+
+def test_a_long_frame_without_a_run_column_is_an_error() -> None:
+    with pytest.raises(sy.InputError, match="none of its columns .* names the run"):
+        sy.compare(QRELS, pl.DataFrame(LONG).drop("run"), ["RR"])
+
+
+def test_unnamed_frames_get_distinct_names() -> None:
+    a, b = (sy.Run(RUN).table, pd.DataFrame(LONG).query("run == 'b'").assign(name="x"))
+    assert sy.compare(QRELS, [a, b], ["RR"]).runs == ("run-1", "run-2")
+    assert sy.compare(QRELS, [a, sy.Run(b, name="b")], ["RR"]).runs == ("run", "b")
+
+
+def test_warnings_can_be_errors() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sy.SteelyardWarning)
+        with pytest.raises(sy.SteelyardWarning):
+            sy.evaluate(QRELS, {"q1": ["d1"]})
