@@ -56,7 +56,8 @@ class Row:
 
     errors: the error by query. unknown_documents, unknown_examples: retrieved documents that are not in the corpus.
     cached: whether all answers are from the cache, whose file is `answers`. id_hint: the field with the ids of the
-    corpus, if the retriever returned others.
+    corpus, if the retriever returned others. session: when the times were measured; equal if those of every query were
+    measured together, None if that is unknown.
     """
 
     run: str
@@ -80,6 +81,7 @@ class Row:
     answers: str | None = None
     unknown_examples: tuple[str, ...] = ()
     id_hint: str | None = None
+    session: str | None = None
 
     @property
     def failed(self) -> str:
@@ -122,6 +124,7 @@ class Row:
             cached=cached,
             unknown_examples=tuple(dict.fromkeys(unknown))[:SHOWN_IDS],
             id_hint=answers.id_hint,
+            session=answers.session,
         )
 
 

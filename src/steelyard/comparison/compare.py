@@ -233,11 +233,12 @@ def evaluate_runs(
     dialect: str | Dialect = "steelyard",
     unmatched: Literal["error", "note"] = "error",
     unmeasured: Mapping[str, str] | None = None,
+    sessions: Mapping[str, str] | None = None,
     **options: Any,
 ) -> EvaluatedRuns:
     """Evaluate runs that are to be compared; the parameters are those of `compare`.
 
-    unmeasured: runs that are known not to be measured, with the reason.
+    unmeasured: runs that are known not to be measured, with the reason. sessions: as in ScoreTable.
     """
     dialect = dialect_of(dialect)
     chosen = resolve(dialect.policies, options)
@@ -265,7 +266,7 @@ def evaluate_runs(
     tables, components = [], []
     for block, values_at_k in zip(cutoffs, np.split(values, len(cutoffs), axis=1), strict=True):
         columns = (Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
-        whole = ScoreTable(tuple(measured), tuple(columns), query_ids, values_at_k, block)
+        whole = ScoreTable(tuple(measured), tuple(columns), query_ids, values_at_k, block, sessions or {})
         table, parts = _with_composite(whole, list(shown), weights)
         tables.append(table)
         components.append(parts)

@@ -11,6 +11,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.comparison.movers import movers
+from steelyard.comparison.pairs import NOT_TOGETHER
 from steelyard.comparison.rules import TOLERANCE, Rule
 from steelyard.comparison.scores import Column, ScoreTable
 from steelyard.errors import InputError
@@ -145,8 +146,12 @@ def _case(
     resolved: ResolvedRule,
     notes: list[Note],
 ) -> RuleCase:
-    """The values that a rule is about; an error if there are none."""
+    """The values that a rule is about; an error if there are none, or if they are times that cannot be compared."""
     rule, key = resolved.rule, resolved.key
+    if (rule.tested or rule.margin) and result.column(key).timed:
+        _check_times(
+            rule, key, result.sessions.get(run), baseline and baseline.sessions.get(str(baseline_run))
+        )
     values = result.values(run, key)
     selected = np.ones(len(values), dtype=bool) if resolved.selected is None else resolved.selected
     known = selected & ~np.isnan(values)
@@ -178,6 +183,14 @@ def _case(
         values=values[known],
         baseline_values=None if reference is None else reference[known],
     )
+
+
+def _check_times(rule: Rule, key: str, session: str | None, other: str | None) -> None:
+    """Raise if a rule infers from times that were not measured together."""
+    if session is None or session != other:
+        raise InputError(
+            f"{rule.text}: {NOT_TOGETHER}. Write a threshold instead, as in {key} <= 0.2 or {key} <= baseline + 0.05."
+        )
 
 
 def _check_power(cases: Sequence[RuleCase], plan: GatePlan) -> None:

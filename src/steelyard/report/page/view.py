@@ -143,6 +143,7 @@ def _rows(comparison: Comparison, scores: ScoreTable) -> list[dict[str, Any]]:
             "opens": place > 0 and not _letters(rows[:place]) & _letters(rows[place:]),
             "baseline": row.run == base,
             "failed": comparison.failed.get(row.run, ""),
+            "cached": row.run in comparison.cached_times,
             "cells": [
                 {
                     "value": ""
