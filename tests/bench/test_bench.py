@@ -451,7 +451,7 @@ def test_cached_times_are_marked(dataset, tmp_path):
         assert dict(comparison.leaderboard.select("run", "times").rows()) == {"one": "cached", "new": ""}
         assert comparison.to_dict()["cached_times"] == ["one"]
         assert re.search(r"(?m)^ *1 +one .* cached *$", comparison.to_text())
-        assert re.search(r"(?m)^\| one .*\| cached \|$", comparison.to_markdown())
+        assert re.search(r"(?m)^\| one .*\| cached +\|$", comparison.to_markdown())
         assert "one (cached times)" in comparison.to_latex()
         assert "cached" in comparison.to_csv()
     assert '<span class="tag">cached times</span>' in (tmp_path / "out" / "report.html").read_text()

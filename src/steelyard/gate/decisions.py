@@ -149,9 +149,8 @@ def _case(
     """The values that a rule is about; an error if there are none, or if they are times that cannot be compared."""
     rule, key = resolved.rule, resolved.key
     if (rule.tested or rule.margin) and result.column(key).timed:
-        _check_times(
-            rule, key, result.sessions.get(run), baseline and baseline.sessions.get(str(baseline_run))
-        )
+        other = None if baseline is None else baseline.sessions.get(str(baseline_run))
+        _check_times(rule, key, result.sessions.get(run), other)
     values = result.values(run, key)
     selected = np.ones(len(values), dtype=bool) if resolved.selected is None else resolved.selected
     known = selected & ~np.isnan(values)

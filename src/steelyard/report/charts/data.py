@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from steelyard.alignment.hits import Floats
+from steelyard.alignment.hits import Bools, Floats
 from steelyard.comparison.leaderboard import LeaderboardRow
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.pairs import adjusted_p_matrix
@@ -126,7 +126,7 @@ def _values(measure: Measure, each: RunFailures, comparison: Comparison) -> Floa
     if comparison.options.missing != "skip":
         return values
     first = comparison.score_tables[0]
-    shared = ~np.isnan(first.compared(first.columns[0].key)).all(axis=0)
+    shared: Bools = np.asarray(~np.isnan(first.compared(first.columns[0].key)).all(axis=0))
     kept = set(compress(first.queries, shared.tolist()))
     return values[[query in kept for query in each.alignment.queries]]
 
