@@ -78,6 +78,7 @@ def compare(
     alpha: float = 0.05,
     permutations: int = 100_000,
     seed: int = 0,
+    equivalence: float | None = None,
     unmatched: Literal["error", "note"] = "error",
     predicted: Any = None,
     pool: Any = None,
@@ -101,6 +102,7 @@ def compare(
     alpha: float = 0.05,
     permutations: int = 100_000,
     seed: int = 0,
+    equivalence: float | None = None,
     unmatched: Literal["error", "note"] = "error",
     predicted: Any = None,
     pool: Any = None,
@@ -123,6 +125,7 @@ def compare(
     predicted, pool: judgments predicted by a model, as in `evaluate`: means, differences and tests are then
     prediction-powered estimates.
     alpha, permutations, seed: the significance level, and the number and the seed of random draws.
+    equivalence: a margin, as 0.01; runs are equivalent within it if the 95% interval of their difference is.
     The other options (missing, no_relevant, ties, duplicates, unjudged, rel, depth) are those of `evaluate`.
 
     >>> result = compare({"q1": ["a"], "q2": ["b"]}, {"x": {"q1": ["a"], "q2": ["c"]}, "y": {"q1": ["a"], "q2": ["b"]}}, ["RR"])
@@ -137,10 +140,11 @@ def compare(
             by=by,
             queries=queries,
             predicted=predicted,
+            equivalence=equivalence,
             **options,
         )
         return _compare_lists(runs, at)
-    plan = ComparisonPlan(test, correction, alpha, permutations, seed).checked()
+    plan = ComparisonPlan(test, correction, alpha, permutations, seed, equivalence=equivalence).checked()
     if baseline is not None and isinstance(runs, Mapping):
         # A wrong name is reported before anything is read.
         plan.with_baseline(baseline, list(map(str, runs)))
@@ -319,6 +323,7 @@ def compare_scores(
     alpha: float = 0.05,
     permutations: int = 100_000,
     seed: int = 0,
+    equivalence: float | None = None,
 ) -> Comparison:
     """Compare runs by a table of values per query that another tool computed (CSV, Parquet or a frame).
 
@@ -329,7 +334,7 @@ def compare_scores(
     options = options or TableOptions()
     whole, notes = read_score_table(source, keys, options, missing)
     shown = list(measures) if measures else [column.key for column in whole.columns if column.key != by]
-    plan = ComparisonPlan(test, correction, alpha, permutations, seed).checked()
+    plan = ComparisonPlan(test, correction, alpha, permutations, seed, equivalence=equivalence).checked()
     plan = plan.with_baseline(baseline, whole.runs)
     table, components = _with_composite(whole, shown, weights)
     sliced = None

@@ -167,9 +167,16 @@ def verdict_of(
     if len(equal) > 1:
         leads = f"{listed(equal)} (no difference on any query) lead {second.run}"
     headline = f"{leads} on {what} by {lead:.4f} ({score})"
+    equivalent = [
+        f"; {pair.equivalence}"
+        for pair in pairs
+        if pair.equivalence
+        and (pair.measure, pair.k) == (key, table.k)
+        and {pair.run, pair.baseline} == {top.run, second.run}
+    ]
     if not tied and not undecided:
         others = "" if len(rest) == 1 else ", and so are its differences from every other run"
-        return Verdict(f"{headline}: the difference is significant{others}.", "", equal)
+        return Verdict(f"{headline}: the difference is significant{others}{''.join(equivalent)}.", "", equal)
     outcome = "the difference is significant"
     if second.run in undecided:
         outcome = "undecided, since it depends on unjudged documents"
@@ -187,4 +194,4 @@ def verdict_of(
     if undecided - {second.run}:
         names = [row.run for row in rest if row.run in undecided]
         details.append(f"Undecided (unjudged documents): {listed(names, SHOWN_NAMES)}.")
-    return Verdict(f"{headline}: {outcome}.", " ".join(details), [*equal, *tied])
+    return Verdict(f"{headline}: {outcome}{''.join(equivalent)}.", " ".join(details), [*equal, *tied])

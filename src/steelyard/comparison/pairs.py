@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from steelyard.alignment.hits import Floats
+from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import Column, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.notes import Note, note
@@ -52,8 +53,9 @@ class Pair:
     undecided (significant, but it depends on unjudged documents), equal (no difference on any query) or not tested; different where test and means disagree on the direction,
     higher or lower where the measure has no better direction. `low` and `high` are the 95% interval of this pair
     alone, for measures that are averaged. `smallest` is the smallest difference that so many queries detect with
-    80% power, `needed` the number of queries that the observed difference needs, and `sentence` states both. The
-    fields from `judged_run` on are those of `judged.Conventions`.
+    80% power, `needed` the number of queries that the observed difference needs, and `sentence` states both.
+    `equivalent` is the comparison's margin of equivalence if the interval lies within it, and that does not depend on
+    unjudged documents. The fields from `judged_run` on are those of `judged.Conventions`.
     """
 
     run: str
@@ -77,6 +79,7 @@ class Pair:
     sentence: str
     reason: str = ""
     verdict: str = ""
+    equivalent: float | None = None
     judged_run: float | None = None
     judged_baseline: float | None = None
     bound_low: float | None = None
@@ -85,12 +88,24 @@ class Pair:
     condensed_p: float | None = None
     imputed: float | None = None
     imputed_p: float | None = None
+    imputed_low: float | None = None
+    imputed_high: float | None = None
     unjudged: int = 0
 
     @property
     def label(self) -> str:
         """The measure with the cutoff of the row."""
         return label(self.measure, self.k)
+
+    @property
+    def shown_verdict(self) -> str:
+        """The verdict, with the margin of equivalence where that is shown."""
+        return self.verdict if self.equivalent is None else f"{self.verdict}, {self.equivalence}"
+
+    @property
+    def equivalence(self) -> str:
+        """The claim of equivalence; empty where there is none."""
+        return "" if self.equivalent is None else f"equivalent within {self.equivalent:g}"
 
     def power_sentence(self, scale: float) -> str:
         """`sentence` with the differences multiplied by a factor, as for times in milliseconds."""
@@ -279,6 +294,9 @@ def _pair(
         sentence=power.sentence if each.comparable else no_test_sentence(reason),
         reason=reason,
         verdict=verdict_of_test(column, mine - theirs, gap[paired], p[1], plan),
+        equivalent=None
+        if plan.equivalence is None or not within_margin(low, high, plan.equivalence)
+        else plan.equivalence,
     )
 
 

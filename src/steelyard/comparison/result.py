@@ -333,6 +333,7 @@ class Comparison:
             "alpha": self.plan.alpha,
             "permutations": self.plan.permutations,
             "seed": self.plan.seed,
+            "equivalence": self.plan.equivalence,
             "versions": versions(),
             "policies": self.policies,
             "measures": {

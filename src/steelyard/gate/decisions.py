@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.comparison.movers import movers
 from steelyard.comparison.pairs import NOT_TOGETHER
-from steelyard.comparison.rules import TOLERANCE, Rule
+from steelyard.comparison.rules import TOLERANCE, Rule, not_worse, within_margin
 from steelyard.comparison.scores import Column, ScoreTable
 from steelyard.errors import InputError
 from steelyard.gate.inputs import GateInput
@@ -289,8 +289,9 @@ def _margin_row(case: RuleCase, plan: GatePlan) -> Row:
     low, high = case.interval(plan.seed) if case.averaged and n > 1 else (math.nan, math.nan)
     less = case.column.better == "less"
     worst, best = (-high, -low) if less else (low, high)
-    not_worse = worst > -rule.number
-    passed = not_worse if rule.kind == "not worse" else not_worse and best < rule.number
+    passed = within_margin(low, high, rule.number)
+    if rule.kind == "not worse":
+        passed = not_worse(low, high, rule.number, case.column.better)
     if math.isnan(low):
         why = "no interval: one query, or a value that is not a mean over queries"
     else:

@@ -255,6 +255,7 @@ def _difference_columns(comparison: Comparison, row: LeaderboardRow) -> dict[str
                 f"{pair.measure} difference high": pair.high,
                 f"{pair.measure} p_adjusted": pair.p_adjusted,
                 f"{pair.measure} verdict": pair.verdict,
+                **({f"{pair.measure} equivalent": pair.equivalent} if comparison.plan.equivalence else {}),
             }
     return columns
 

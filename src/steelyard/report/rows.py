@@ -239,7 +239,7 @@ def _cells(pair: Pair, scales: Mapping[str, float]) -> list[Cell]:
         "" if pair.difference != pair.difference else f"{pair.difference * scale:+.4f}",
         "" if pair.low != pair.low else f"{pair.low * scale:+.4f} to {pair.high * scale:+.4f}",
         starred_p(pair),
-        pair.verdict,
+        pair.shown_verdict,
         "" if pair.relative != pair.relative else f"{pair.relative:+.1%}",
         "" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
         f"{pair.wins}/{pair.ties}/{pair.losses}",
@@ -309,9 +309,12 @@ def _how_tested(comparison: Comparison) -> str:
             corrected = f", corrected within each measure for the {per}"
         elif plan.correction != "none":
             corrected = f", corrected by {plan.correction} within each measure for the {per}"
+    equivalence = ""
+    if plan.equivalence is not None:
+        equivalence = f" Equivalent: the interval is within {plan.equivalence:g} of 0."
     return (
         f"p: {comparison.tested_by}{corrected}; *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise. "
-        f"Verdicts are at alpha {plan.alpha:g}. Intervals are {comparison.intervals_by} intervals of each pair alone."
+        f"Verdicts are at alpha {plan.alpha:g}. Intervals are {comparison.intervals_by} intervals of each pair alone.{equivalence}"
     )
 
 
