@@ -294,10 +294,14 @@ def _pair(
         sentence=power.sentence if each.comparable else no_test_sentence(reason),
         reason=reason,
         verdict=verdict_of_test(column, mine - theirs, gap[paired], p[1], plan),
-        equivalent=None
-        if plan.equivalence is None or not within_margin(low, high, plan.equivalence)
-        else plan.equivalence,
+        equivalent=equivalence_of(low, high, plan),
     )
+
+
+def equivalence_of(low: float, high: float, plan: ComparisonPlan) -> float | None:
+    """The margin of equivalence, if the interval of a difference lies within it."""
+    margin = plan.equivalence
+    return margin if margin is not None and within_margin(low, high, margin) else None
 
 
 def power_of(
