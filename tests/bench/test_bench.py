@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import polars as pl
 import pytest
 
 import steelyard as sy
 from steelyard.bench.config import read_yaml
+from steelyard.bench.folder import load_result
 from steelyard.errors import InputError
 
 CORPUS = {f"d{i}": f"text number {i}" for i in range(6)}
@@ -387,3 +389,71 @@ def test_command_line_reports_removed_files(tmp_path, capsys):
     assert "does not have them" not in messages[0]
     assert "this bench does not have them: runs/bm25-l.parquet." in messages[1]
     assert "this bench does not have them: 1 file of old answers." in messages[2]
+
+
+def latency(result):
+    return next(pair for pair in result.comparison.tested_pairs if pair.measure == "Latency")
+
+
+def test_times_are_tested_only_if_they_were_measured_together(dataset, tmp_path):
+    one, other = Lookup("one"), Lookup("other", shift=1)
+    together = run(dataset, tmp_path / "out", one, other)
+    again = run(dataset, tmp_path / "out", one, other)
+    for result in (together, again, load_result(tmp_path / "out")):
+        assert latency(result).p == latency(result).p, "tested, also with times from the cache"
+    new = Lookup("new", shift=2)
+    result = run(dataset, tmp_path / "out", one, new, other)
+    for comparison in (result.comparison, load_result(tmp_path / "out").comparison):
+        tested = {
+            frozenset((pair.run, pair.baseline)): pair
+            for pair in comparison.tested_pairs
+            if pair.measure == "Latency"
+        }
+        assert tested[frozenset(("one", "other"))].p < 2
+        pair = tested[frozenset(("one", "new"))]
+        assert (pair.verdict, pair.p != pair.p, pair.low != pair.low, pair.queries) == (
+            "not tested",
+            True,
+            True,
+            6,
+        )
+        assert pair.difference == pair.difference
+        assert pair.sentence.startswith("Not tested: the times were not measured together")
+        assert all(pair.p == pair.p for pair in comparison.tested_pairs if pair.measure == "RR")
+        (said,) = [note for note in comparison.notes if note.code == "not-tested"]
+        assert (said["measures"], "new" in str(said), "one vs other" in str(said)) == (
+            ("Latency",),
+            True,
+            False,
+        )
+
+
+def test_times_of_finished_runs_are_not_tested(dataset, tmp_path):
+    run(dataset, tmp_path / "first", Lookup("one"))
+    path = tmp_path / "first" / "runs" / "one.parquet"
+    old = {"run": {"path": str(path), "name": "old"}}
+    result = run(dataset, tmp_path / "out", Lookup("new", shift=1), old)
+    assert latency(result).verdict == "not tested"
+    ranked = run(dataset, tmp_path / "out", Lookup("new", shift=1), old, measures=["Latency"])
+    assert "not tested, since the times were not measured together" in ranked.comparison.verdict
+    assert {(row.rank_low, row.rank_high) for row in ranked.comparison.leaderboard_rows} == {(1, 2)}
+    weighed = run(
+        dataset, tmp_path / "out", Lookup("new", shift=1), old, composite={"RR": 0.5, "Latency": 0.5}
+    )
+    assert weighed.comparison.tested_pairs[0].verdict == "not tested"
+
+
+def test_cached_times_are_marked(dataset, tmp_path):
+    one, new = Lookup("one"), Lookup("new", shift=2)
+    assert run(dataset, tmp_path / "out", one).comparison.cached_times == ()
+    result = run(dataset, tmp_path / "out", one, new)
+    for comparison in (result.comparison, load_result(tmp_path / "out").comparison):
+        assert dict(comparison.leaderboard.select("run", "times").rows()) == {"one": "cached", "new": ""}
+        assert comparison.to_dict()["cached_times"] == ["one"]
+        assert re.search(r"(?m)^ *1 +one .* cached *$", comparison.to_text())
+        assert re.search(r"(?m)^\| one .*\| cached +\|$", comparison.to_markdown())
+        assert "one (cached times)" in comparison.to_latex()
+        assert "cached" in comparison.to_csv()
+    assert '<span class="tag">cached times</span>' in (tmp_path / "out" / "report.html").read_text()
+    without = run(dataset, tmp_path / "out", one, new, measures=["RR"])
+    assert "times" not in without.comparison.leaderboard.columns

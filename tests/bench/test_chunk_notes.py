@@ -35,7 +35,7 @@ def notes(
             runs[label] = sy.Run(dict.fromkeys(QUERIES, listed), name=label, texts=dict(chunking.corpus))
             chunking_of[label] = str(chunking.label)
     qrels = {str(chunking.label): chunking.qrels for chunking in chunkings}
-    comparison = compare_runs({"measures": measures}, composite, qrels, runs, chunking_of, {}, {})
+    comparison = compare_runs({"measures": measures}, composite, qrels, runs, chunking_of, {}, {}, {})
     return tuple(map(sentence, chunking_notes(dataset, chunkings, comparison, chunking_of, runs)))
 
 

@@ -545,3 +545,79 @@ def test_the_interval_of_a_geometric_mean_is_of_the_logarithms():
     )
     assert low < scores["GMAP"] < high
     assert scores.intervals()["GMAP"] == (low, high)
+
+
+def near_runs(spread, size=120):
+    """Two runs whose reciprocal ranks differ by little noise, and a third that is far away."""
+    random = np.random.default_rng(11)
+    values = random.uniform(0.3, 0.7, size)
+    rows = {"a": values, "b": values + random.normal(0.0, spread, size), "far": values - 0.2}
+    names = np.repeat(list(rows), size)
+    queries = np.tile(np.arange(size), 3)
+    return pl.DataFrame({"run": names, "query": queries, "MRR": np.concatenate(list(rows.values()))})
+
+
+def test_equivalence_is_reported_where_the_interval_shows_it():
+    result = sy.compare_scores(near_runs(0.02), equivalence=0.01)
+    found = {frozenset((pair.run, pair.baseline)): pair for pair in result.tested_pairs}
+    same = found[frozenset("ab")]
+    assert (same.equivalent, same.verdict) == (0.01, "not significant")
+    assert -0.01 < same.low < same.high < 0.01
+    assert [pair.equivalent for pair in result.tested_pairs if "far" in (pair.run, pair.baseline)] == [
+        None,
+        None,
+    ]
+    words = "equivalent within 0.01"
+    assert result.verdict.headline.endswith(f"{words}.")
+    for text in (result.to_text(), result.to_markdown(), result.to_latex(), result.to_html()):
+        assert f"not significant, {words}" in text
+    assert json.loads(result.to_json())["equivalence"] == 0.01
+    assert result.pairs["equivalent"].to_list().count(0.01) == 1
+    based = sy.compare_scores(near_runs(0.02), equivalence=0.01, baseline="a")
+    assert "MRR equivalent" in based.to_csv().splitlines()[0]
+    for other in (sy.compare_scores(near_runs(0.2), equivalence=0.01), sy.compare_scores(near_runs(0.02))):
+        assert words not in other.to_text()
+        assert other.pairs["equivalent"].null_count() == 3
+    with pytest.raises(PolicyError, match="equivalence is 0; expected a margin above 0"):
+        sy.compare_scores(near_runs(0.02), equivalence=0)
+
+
+def test_a_significant_difference_can_be_equivalent():
+    frame = near_runs(0.0).with_columns(
+        pl.when(pl.col("run") == "b").then(pl.col("MRR") + 0.001).otherwise("MRR")
+    )
+    result = sy.compare_scores(frame, equivalence=0.01)
+    pair = next(pair for pair in result.tested_pairs if {pair.run, pair.baseline} == {"a", "b"})
+    assert (pair.verdict, pair.shown_verdict) == ("better", "better, equivalent within 0.01")
+
+
+def test_equivalence_on_the_command_line(tmp_path, capsys):
+    near_runs(0.02).write_csv(tmp_path / "scores.csv")
+    assert run(["compare", "--scores", str(tmp_path / "scores.csv"), "--equivalence", "0.01"]) == 0
+    assert "equivalent within 0.01" in capsys.readouterr().out
+
+
+def test_equivalence_that_depends_on_unjudged_documents_is_not_claimed():
+    """Two runs with the same few judged documents; below them one has good documents that nobody judged."""
+    random = np.random.default_rng(2)
+    qrels, one, other = {}, {}, {}
+    for number in range(60):
+        query, docs = f"q{number}", [f"d{place}" for place in range(4)]
+        qrels[query] = {doc: int(random.random() < 0.6) for doc in docs}
+        one[query] = [*docs, *(f"x{place}" for place in range(6))]
+        other[query] = [*docs, *(f"y{place}" for place in range(6))]
+    result = sy.compare(qrels, {"one": one, "other": other}, ["P@10"], equivalence=0.01)
+    (pair,) = result.tested_pairs
+    assert (pair.difference, pair.low, pair.high) == (0.0, 0.0, 0.0)
+    assert pair.imputed_low < -0.01 or pair.imputed_high > 0.01
+    assert pair.equivalent is None
+    judged = {
+        query: {**known, **{f"{run}{place}": 0 for run in "xy" for place in range(6)}}
+        for query, known in qrels.items()
+    }
+    assert (
+        sy.compare(judged, {"one": one, "other": other}, ["P@10"], equivalence=0.01)
+        .tested_pairs[0]
+        .equivalent
+        == 0.01
+    )

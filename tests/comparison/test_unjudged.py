@@ -101,7 +101,7 @@ def test_queries_without_a_value_are_left_out() -> None:
 
 
 def test_no_difference_at_all() -> None:
-    assert combined_test(np.zeros((5, 8))) == Estimate(0.0, 1.0)
+    assert combined_test(np.zeros((5, 8))) == Estimate(0.0, 1.0, 0.0, 0.0)
 
 
 def test_drawn_grades_are_grades_of_the_qrels_and_repeat_with_the_seed() -> None:

@@ -190,7 +190,11 @@ def test_latency_is_not_checked_by_default():
         "Latency depends on the machine and is not checked" in line for line in map(str, gate.warnings)
     )
     assert not check(slow, "Latency <= baseline + 1", baseline=quick).passed
-    assert not check(slow, "no significant rise in Latency", baseline=quick).passed
+    for rule in ("no significant rise in Latency", "Latency not worse than baseline by 0.1"):
+        with pytest.raises(
+            InputError, match=r"times were not measured together.*Latency <= baseline \+ 0.05"
+        ):
+            check(slow, rule, baseline=quick)
 
 
 def test_nothing_to_check_is_an_error():

@@ -18,14 +18,26 @@ _FILE_NAME = re.compile(r"[0-9a-f]{20}\.jsonl")
 class Answers:
     """The answers of one retriever: lists, seconds and errors by query, and the cost of indexing.
 
-    `id_hint` is the field with the ids of the corpus, if the retriever returned other ids.
+    `sessions` tells which times were measured together. `id_hint` is the field with the ids of the corpus, if the
+    retriever returned other ids.
     """
 
     lists: dict[str, list[tuple[str, float | None]]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    sessions: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     cost: dict[str, Any] = field(default_factory=dict)
     id_hint: str | None = None
+
+    @property
+    def session(self) -> str | None:
+        """The session of the times; of several, a hash of the session of every query. None if it is unknown."""
+        if not self.sessions or not all(self.sessions.values()):
+            return None
+        if len(set(self.sessions.values())) == 1:
+            return next(iter(self.sessions.values()))
+        text = json.dumps(sorted(self.sessions.items()))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def done(self, query: str) -> bool:
         """Whether the query has an answer; a query that failed is run again."""
@@ -65,6 +77,7 @@ class AnswerStore:
                     answers.errors.pop(entry["query"], None)
                     answers.lists[entry["query"]] = [(doc, score) for doc, score in entry["list"]]
                     answers.seconds[entry["query"]] = entry["seconds"]
+                    answers.sessions[entry["query"]] = entry.get("session", "")
             except (ValueError, KeyError, TypeError):
                 continue
         return answers

@@ -43,12 +43,14 @@ def compare_runs(
     chunking_of: Mapping[str, str],
     columns: Mapping[str, Mapping[str, Any]],
     unmeasured: Mapping[str, str],
+    sessions: Mapping[str, str],
 ) -> Comparison:
     """Compare the runs of a bench by its settings, which have their names in bench.yaml.
 
     qrels: with chunkers, those of every chunking by its label; each run is evaluated with those of its own chunking.
-    chunking_of: the chunking of each run. columns: of the queries. unmeasured: see `unmeasured_runs`. A run with
-    document ids that differ from those of the qrels is no error: the other runs still have their result.
+    chunking_of: the chunking of each run. columns: of the queries. unmeasured: see `unmeasured_runs`.
+    sessions: when the times of each run were measured. A run with document ids that differ from those of the qrels is
+    no error: the other runs still have their result.
     """
     chosen = {name: value for name, value in settings.items() if value is not None}
     tested = {name: chosen[name] for name in _TEST_SETTINGS if name in chosen}
@@ -56,6 +58,7 @@ def compare_runs(
         "composite": composite,
         "unmatched": "note",
         "unmeasured": unmeasured,
+        "sessions": sessions,
         **{name: chosen[name] for name in _MEASURE_SETTINGS if name in chosen},
     }
     measures = chosen.get("measures") or None

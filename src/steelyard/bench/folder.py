@@ -130,7 +130,8 @@ def load_result(source: str | Path) -> ResultFolder:
         runs = {name: Run(run, texts=texts) for name, run in runs.items()}
     comparison = _compare_again(record, qrels, runs, columns, notes)
     comparison = with_notes(comparison, [note_from_dict(each) for each in record.get("chunk_notes", ())])
-    comparison = replace(comparison, failed=_failed(record))
+    cached = tuple(str(row["run"]) for row in record["runs"] if row.get("cached"))
+    comparison = replace(comparison, failed=_failed(record), cached=cached)
     notes += _changed_means(record, comparison)
     return ResultFolder(path, record, runs, qrels, comparison, queries, columns, documents, tuple(notes))
 
@@ -254,8 +255,9 @@ def _compare_again(
         for row in record["runs"]
     )
     weights = record["comparison"].get("weights")
+    sessions = {str(row["run"]): str(row["session"]) for row in record["runs"] if row.get("session")}
     try:
-        return compare_runs(settings, weights, own, runs, chunking_of, columns, unmeasured)
+        return compare_runs(settings, weights, own, runs, chunking_of, columns, unmeasured, sessions)
     except SteelyardError as error:
         raise InputError(f"the comparison of this folder cannot be computed again: {error}") from None
 

@@ -57,6 +57,8 @@ class Row:
     errors: the error by query. unknown_documents, unknown_examples: retrieved documents that are not in the corpus.
     cached: whether all answers are from the cache, whose file is `answers`. id_hint: the field with the ids of the
     corpus, if the retriever returned others. longest: the documents of its longest list.
+    session: when the times were measured; equal if those of every query were
+    measured together, None if that is unknown.
     """
 
     run: str
@@ -81,6 +83,7 @@ class Row:
     unknown_examples: tuple[str, ...] = ()
     id_hint: str | None = None
     longest: int | None = None
+    session: str | None = None
 
     @property
     def failed(self) -> str:
@@ -124,6 +127,7 @@ class Row:
             unknown_examples=tuple(dict.fromkeys(unknown))[:SHOWN_IDS],
             id_hint=answers.id_hint,
             longest=max(map(len, answers.lists.values()), default=None),
+            session=answers.session,
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from types import TracebackType
 from typing import TypeAlias
+from uuid import uuid4
 
 from steelyard.bench.cache import Answers, AnswerStore
 from steelyard.bench.specs import Spec
@@ -65,7 +66,11 @@ def index_all(jobs: Sequence[Job], progress: Progress) -> None:
 def retrieve_all(
     jobs: Sequence[Job], queries: Mapping[str, str], depth: int, warmup: int, progress: Progress
 ) -> None:
-    """Run every open query with every retriever, one query at a time; the first retriever changes with every query."""
+    """Run every open query with every retriever, one query at a time; the first retriever changes with every query.
+
+    The times are those of one session, so that they can be compared.
+    """
+    session = uuid4().hex[:12]
     texts = list(queries.values())
     for job in jobs:
         if job.failure is not None:
@@ -82,7 +87,7 @@ def retrieve_all(
             for job in [*jobs[turn:], *jobs[:turn]]:
                 if query in open_queries[id(job)]:
                     progress(f"running {job.spec.label}", number, len(queries))
-                    _answer(job, query, text, depth)
+                    _answer(job, query, text, depth, session)
     finally:
         for job in jobs:
             _find_ids(job)
@@ -106,7 +111,7 @@ def measure_throughput(
         job.store.close()
 
 
-def _answer(job: Job, query: str, text: str, depth: int) -> None:
+def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
     """Run a query and store its list and time, or its error."""
     start = perf_counter()
     answer, error = _retrieve(job, text, depth)
@@ -118,7 +123,8 @@ def _answer(job: Job, query: str, text: str, depth: int) -> None:
     job.answers.errors.pop(query, None)
     job.answers.lists[query] = answer
     job.answers.seconds[query] = taken
-    job.store.add({"query": query, "seconds": taken, "list": answer})
+    job.answers.sessions[query] = session
+    job.store.add({"query": query, "seconds": taken, "session": session, "list": answer})
 
 
 def _retrieve(job: Job, text: str, depth: int) -> tuple[list[tuple[str, float | None]], str | None]:

@@ -241,12 +241,14 @@ def _compare(
         chunking_of,
         dataset.queries.columns,
         unmeasured_runs((row.run, runs[row.run], row.unknown_documents) for row in rows),
+        {row.run: row.session for row in rows if row.session is not None},
     )
     notes: tuple[Note, ...] = ()
     if config.chunkers:
         notes = chunking_notes(dataset, chunkings, comparison, chunking_of, runs)
     failed = {row.run: row.failed for row in rows if row.errors}
-    return replace(with_notes(comparison, notes), failed=failed), notes
+    cached = tuple(row.run for row in rows if row.cached)
+    return replace(with_notes(comparison, notes), failed=failed, cached=cached), notes
 
 
 def _write(result: BenchResult) -> BenchResult:

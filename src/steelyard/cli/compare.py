@@ -126,6 +126,13 @@ def compare(
     qrels_format: QrelsFormat = None,
     dialect: DialectName = "steelyard",
     alpha: Annotated[float, Option("Significance level.", "P")] = 0.05,
+    equivalence: Annotated[
+        float | None,
+        Option(
+            "Report which runs are equivalent: the 95% interval of their difference is within this margin.",
+            "MARGIN",
+        ),
+    ] = None,
     permutations: Annotated[int, Option("Number of permutations of the permutation test.", "N")] = 100_000,
     seed: Annotated[int, Option("Seed of random draws.", "N")] = 0,
     format: TableFormat = Format.table,
@@ -174,6 +181,7 @@ def compare(
             by=by,
             queries=queries,
             predicted=labels.get("predicted"),
+            equivalence=equivalence,
             **chosen,
         )
         print_lists(lists, format, output)
@@ -188,6 +196,7 @@ def compare(
         "alpha": alpha,
         "permutations": permutations,
         "seed": seed,
+        "equivalence": equivalence,
     }
     known = None if dataset is None else dataset_named(dataset)
     if scores is not None:

@@ -79,6 +79,7 @@ def compare(
     alpha: float = 0.05,
     permutations: int = 100_000,
     seed: int = 0,
+    equivalence: float | None = None,
     unmatched: Literal["error", "note"] = "error",
     predicted: Any = None,
     pool: Any = None,
@@ -102,6 +103,7 @@ def compare(
     alpha: float = 0.05,
     permutations: int = 100_000,
     seed: int = 0,
+    equivalence: float | None = None,
     unmatched: Literal["error", "note"] = "error",
     predicted: Any = None,
     pool: Any = None,
@@ -125,6 +127,7 @@ def compare(
     predicted, pool: judgments predicted by a model, as in `evaluate`: means, differences and tests are then
     prediction-powered estimates.
     alpha, permutations, seed: the significance level, and the number and the seed of random draws.
+    equivalence: a margin, as 0.01; runs are equivalent within it if the 95% interval of their difference is.
     The other options (missing, no_relevant, ties, duplicates, unjudged, rel, depth) are those of `evaluate`.
 
     >>> result = compare({"q1": ["a"], "q2": ["b"]}, {"x": {"q1": ["a"], "q2": ["c"]}, "y": {"q1": ["a"], "q2": ["b"]}}, ["RR"])
@@ -140,10 +143,11 @@ def compare(
             by=by,
             queries=queries,
             predicted=predicted,
+            equivalence=equivalence,
             **options,
         )
         return _compare_lists(runs, at)
-    plan = ComparisonPlan(test, correction, alpha, permutations, seed).checked()
+    plan = ComparisonPlan(test, correction, alpha, permutations, seed, equivalence=equivalence).checked()
     if baseline is not None and isinstance(runs, Mapping):
         # A wrong name is reported before anything is read.
         plan.with_baseline(baseline, list(map(str, runs)))
@@ -238,11 +242,12 @@ def evaluate_runs(
     dialect: str | Dialect = "steelyard",
     unmatched: Literal["error", "note"] = "error",
     unmeasured: Mapping[str, str] | None = None,
+    sessions: Mapping[str, str] | None = None,
     **options: Any,
 ) -> EvaluatedRuns:
     """Evaluate runs that are to be compared; the parameters are those of `compare`.
 
-    unmeasured: runs that are known not to be measured, with the reason.
+    unmeasured: runs that are known not to be measured, with the reason. sessions: as in ScoreTable.
     """
     dialect = dialect_of(dialect)
     chosen = resolve(dialect.policies, options)
@@ -270,7 +275,7 @@ def evaluate_runs(
     tables, components = [], []
     for block, values_at_k in zip(cutoffs, np.split(values, len(cutoffs), axis=1), strict=True):
         columns = (Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
-        whole = ScoreTable(tuple(measured), tuple(columns), query_ids, values_at_k, block)
+        whole = ScoreTable(tuple(measured), tuple(columns), query_ids, values_at_k, block, sessions or {})
         table, parts = _with_composite(whole, list(shown), weights)
         tables.append(table)
         components.append(parts)
@@ -333,6 +338,7 @@ def compare_scores(
     alpha: float = 0.05,
     permutations: int = 100_000,
     seed: int = 0,
+    equivalence: float | None = None,
 ) -> Comparison:
     """Compare runs by a table of values per query that another tool computed (CSV, Parquet or a frame).
 
@@ -343,7 +349,7 @@ def compare_scores(
     options = options or TableOptions()
     whole, notes = read_score_table(source, keys, options, missing)
     shown = list(measures) if measures else [column.key for column in whole.columns if column.key != by]
-    plan = ComparisonPlan(test, correction, alpha, permutations, seed).checked()
+    plan = ComparisonPlan(test, correction, alpha, permutations, seed, equivalence=equivalence).checked()
     plan = plan.with_baseline(baseline, whole.runs)
     table, components = _with_composite(whole, shown, weights)
     sliced = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from steelyard.comparison.bounds import SharedUnjudged, pair_bounds
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.pairs import Pair
 from steelyard.comparison.provenance import Edge, find_edge
+from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.comparison.unjudged import DRAWS, PairedLists, combined_test, draw_grades, pooled
+from steelyard.comparison.unjudged import DRAWS, Estimate, PairedLists, combined_test, draw_grades, pooled
 from steelyard.errors import MeasureError
 from steelyard.measures.bounds import judged_share, rank_cutoff
 from steelyard.measures.compute import values
@@ -38,6 +39,8 @@ from steelyard.statistics import FAMILY_TESTS
 
 if TYPE_CHECKING:
     import polars as pl
+
+Result = TypeVar("Result")
 
 MOST_RANKS = 100
 """Ranks of each list that the estimate reads; unjudged documents below count as not relevant."""
@@ -67,8 +70,9 @@ class Conventions:
 
     `judged_run` and `judged_baseline`: the share of judged documents above the measure's cutoff. `bound_low` and
     `bound_high`: the lowest and highest difference that any grading gives. `condensed` and `imputed`: the mean
-    difference and the p-value with condensed lists and with estimated grades. `unjudged`: the number of unjudged
-    documents that either run has above the cutoff.
+    difference and the p-value with condensed lists and with estimated grades; `imputed_low` and `imputed_high`: the
+    95% interval with estimated grades. `unjudged`: the number of unjudged documents that either run has above the
+    cutoff.
     """
 
     judged_run: float | None = None
@@ -79,6 +83,8 @@ class Conventions:
     condensed_p: float | None = None
     imputed: float | None = None
     imputed_p: float | None = None
+    imputed_low: float | None = None
+    imputed_high: float | None = None
     unjudged: int = 0
 
 
@@ -135,29 +141,26 @@ class JudgedDocuments:
         if share_run is None or share_base is None or min(share_run, share_base) >= 1.0 or not whole:
             return Conventions(share_run, share_base)
         a, b = self.alignments[run], self.alignments[baseline]
-        condensed, condensed_p = _if_computable(lambda: self._condensed(parts, a, b, kept))
+        known = Conventions(share_run, share_base)
+        condensed = _if_computable(lambda: self._condensed(parts, a, b, kept))
+        if condensed is not None:
+            known = replace(known, condensed=condensed.difference, condensed_p=condensed.p)
         lists = self._lists_of(run, baseline)
         if lists is None:
-            return Conventions(share_run, share_base, condensed=condensed, condensed_p=condensed_p)
+            return known
         depth = self._depth(parts)
-        imputed, imputed_p = _if_computable(lambda: self._imputed(parts, a, b, lists, depth, kept))
-        low, high = _if_computable(lambda: self._bounds(parts, a, b, lists, kept))
-        return Conventions(
-            judged_run=share_run,
-            judged_baseline=share_base,
-            bound_low=low,
-            bound_high=high,
-            condensed=condensed,
-            condensed_p=condensed_p,
-            imputed=imputed,
-            imputed_p=imputed_p,
-            unjudged=int(np.sum(lists.pair.unjudged & lists.pair.within(depth))),
-        )
+        known = replace(known, unjudged=int(np.sum(lists.pair.unjudged & lists.pair.within(depth))))
+        imputed = _if_computable(lambda: self._imputed(parts, a, b, lists, depth, kept))
+        if imputed is not None:
+            known = replace(known, imputed=imputed.difference, imputed_p=imputed.p)
+            known = replace(known, imputed_low=imputed.low, imputed_high=imputed.high)
+        bounds = _if_computable(lambda: self._bounds(parts, a, b, lists, kept))
+        if bounds is not None:
+            known = replace(known, bound_low=bounds[0], bound_high=bounds[1])
+        return known
 
-    def _condensed(
-        self, parts: Sequence[Part], a: Alignment, b: Alignment, kept: Bools
-    ) -> tuple[float, float]:
-        """The difference and the p-value with condensed lists."""
+    def _condensed(self, parts: Sequence[Part], a: Alignment, b: Alignment, kept: Bools) -> Estimate:
+        """The difference with condensed lists."""
         run, baseline = (
             _combined(parts, [values(part.measure, _judged_only(x)) for part in parts]) for x in (a, b)
         )
@@ -169,8 +172,8 @@ class JudgedDocuments:
 
     def _imputed(
         self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: _Lists, depth: int, kept: Bools
-    ) -> tuple[float, float] | None:
-        """The difference and the p-value with estimated grades; None where the qrels were not pooled."""
+    ) -> Estimate | None:
+        """The difference with estimated grades; None where the qrels were not pooled."""
         level = self.options.rel if self.options.rel is not None else 1.0
         wanted = lists.pair.unjudged & lists.pair.within(depth)
         if not wanted.any() or not pooled(lists.pair, depth, level):
@@ -189,10 +192,13 @@ class JudgedDocuments:
 
     def _bounds(
         self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: _Lists, kept: Bools
-    ) -> tuple[float | None, float | None]:
-        """The lowest and highest mean difference; for a composite the sum of its parts' bounds."""
+    ) -> tuple[float, float] | None:
+        """The lowest and highest mean difference; for a composite the sum of its parts' bounds.
+
+        None for a geometric mean, whose bounds do not follow from those of the differences.
+        """
         if _column(parts).geometric:
-            return None, None
+            return None
         total = sum(part.weight for part in parts)
         low = high = 0.0
         for part in parts:
@@ -283,14 +289,12 @@ def _graded_values(
     return values(measure, a if is_fixed(measure) else graded(a, every, query, rank, grade))
 
 
-def _if_computable(
-    compute: Callable[[], tuple[float | None, float | None] | None],
-) -> tuple[float | None, float | None]:
-    """The two values; None for both where a measure needs more of the documents than their grades (a budget)."""
+def _if_computable(compute: Callable[[], Result | None]) -> Result | None:
+    """The result; None where a measure needs more of the documents than their grades (a budget)."""
     try:
-        return compute() or (None, None)
+        return compute()
     except MeasureError:
-        return None, None
+        return None
 
 
 def _column(parts: Sequence[Part]) -> Column:
@@ -298,11 +302,14 @@ def _column(parts: Sequence[Part]) -> Column:
     return Column("", measure=parts[0].measure if len(parts) == 1 else None)
 
 
-def _tested(column: Column, run: Floats, baseline: Floats) -> tuple[float, float]:
-    """The difference and the p-value of two runs, from their values, draws x queries."""
+def _tested(column: Column, run: Floats, baseline: Floats) -> Estimate:
+    """The difference of two runs, from their values, draws x queries."""
     test = combined_test(column.tested(run) - column.tested(baseline))
-    reference = float(np.mean([column.mean(row) for row in baseline])) if column.geometric else 0.0
-    return column.change(test.difference, reference), test.p
+    if not column.geometric:
+        return test
+    reference = float(np.mean([column.mean(row) for row in baseline]))
+    ends = (column.change(end, reference) for end in (test.low, test.high))
+    return Estimate(column.change(test.difference, reference), test.p, *ends)
 
 
 def _judged_only(a: Alignment) -> Alignment:
@@ -323,7 +330,7 @@ def _combined(parts: Sequence[Part], found: Sequence[Floats]) -> Floats:
 
 
 MOST_CHECKED = 400
-"""Significant pairs that are checked at most; of more, those of the leader and of the baseline."""
+"""Pairs with a claim that are checked at most; of more, those of the leader and of the baseline."""
 
 
 def _judged_to(a: Alignment, depth: int) -> bool:
@@ -353,10 +360,10 @@ def with_conventions(
     leader: str,
 ) -> list[Pair]:
     """The pairs with their judged shares and conventions, and the verdict `undecided` where it applies."""
-    significant = [pair for pair in pairs if pair.verdict in ("better", "worse")]
-    checked = {id(pair) for pair in significant}
-    if len(significant) > MOST_CHECKED:
-        checked = {id(pair) for pair in significant if {leader, plan.baseline} & {pair.run, pair.baseline}}
+    claims = [pair for pair in pairs if pair.verdict in ("better", "worse") or pair.equivalent is not None]
+    checked = {id(pair) for pair in claims}
+    if len(claims) > MOST_CHECKED:
+        checked = {id(pair) for pair in claims if {leader, plan.baseline} & {pair.run, pair.baseline}}
     place = {query: number for number, query in enumerate(judged.qrels.judged.query_ids)}
     made = []
     for pair in pairs:
@@ -374,8 +381,17 @@ def with_conventions(
         conventions = judged.conventions(found, pair.run, pair.baseline, kept, id(pair) in checked)
         times = sum((each.measure, each.k) == (pair.measure, pair.k) for each in pairs)
         verdict = _verdict(pair, conventions, plan, judged, times)
-        made.append(replace(pair, verdict=verdict, **vars(conventions)))
+        equivalent = pair.equivalent if _shows_equivalence(pair, verdict, conventions, judged) else None
+        made.append(replace(pair, verdict=verdict, equivalent=equivalent, **vars(conventions)))
     return made
+
+
+def _shows_equivalence(pair: Pair, verdict: str, conventions: Conventions, judged: JudgedDocuments) -> bool:
+    """Whether a claim of equivalence does not depend on unjudged documents."""
+    if pair.equivalent is None or verdict == "undecided" or {pair.run, pair.baseline} & set(judged.edges):
+        return False
+    low, high = conventions.imputed_low, conventions.imputed_high
+    return low is None or high is None or within_margin(low, high, pair.equivalent)
 
 
 def _verdict(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.alignment.hits import Floats
-from steelyard.comparison.pairs import Pair, adjusted_p_matrix, power_of
+from steelyard.comparison.pairs import NOT_TOGETHER, Pair, adjusted_p_matrix, power_of
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.statistics import groups_of, mean_intervals, rank_intervals
@@ -62,7 +62,9 @@ def leaderboard_rows(
 ) -> list[LeaderboardRow]:
     """The rows of one score table, best first. Groups agree with the p-values of the pairs."""
     first = table.columns[0]
-    places = rank_intervals(first.worth(first.tested(table.compared(first.key))), seed=plan.seed)
+    places = [(1, len(table.runs))] * len(table.runs)
+    if all(table.comparable(first, 0, run) for run in range(1, len(table.runs))):
+        places = rank_intervals(first.worth(first.tested(table.compared(first.key))), seed=plan.seed)
     means = table.means()
     groups = groups_of(first.worth(means[:, 0]), adjusted_p_matrix(table, plan, pairs), plan.alpha)
     tested = np.stack([column.tested(table.compared(column.key)) for column in table.columns], axis=1)
@@ -165,14 +167,23 @@ def verdict_of(
     if len(equal) > 1:
         leads = f"{listed(equal)} (no difference on any query) lead {second.run}"
     headline = f"{leads} on {what} by {lead:.4f} ({score})"
+    equivalent = [
+        f"; {pair.equivalence}"
+        for pair in pairs
+        if pair.equivalence
+        and (pair.measure, pair.k) == (key, table.k)
+        and {pair.run, pair.baseline} == {top.run, second.run}
+    ]
     if not tied and not undecided:
         others = "" if len(rest) == 1 else ", and so are its differences from every other run"
-        return Verdict(f"{headline}: the difference is significant{others}.", "", equal)
+        return Verdict(f"{headline}: the difference is significant{others}{''.join(equivalent)}.", "", equal)
     outcome = "the difference is significant"
     if second.run in undecided:
         outcome = "undecided, since it depends on unjudged documents"
     elif second.run in tied and predicted:
         outcome = "not significant"
+    elif not table.comparable(table.columns[0], *(table.runs.index(run) for run in (top.run, second.run))):
+        outcome = f"not tested, since {NOT_TOGETHER}"
     elif second.run in tied:
         column = table.columns[0]
         gap = column.tested(values[top.run]) - column.tested(values[second.run])
@@ -183,4 +194,4 @@ def verdict_of(
     if undecided - {second.run}:
         names = [row.run for row in rest if row.run in undecided]
         details.append(f"Undecided (unjudged documents): {listed(names, SHOWN_NAMES)}.")
-    return Verdict(f"{headline}: {outcome}.", " ".join(details), [*equal, *tied])
+    return Verdict(f"{headline}: {outcome}{''.join(equivalent)}.", " ".join(details), [*equal, *tied])

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from steelyard.alignment.hits import Floats
+from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import Column, ScoreTable, label
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.notes import Note, note
@@ -32,6 +33,16 @@ from steelyard.statistics import (
 from steelyard.statistics.corrections import Correction
 from steelyard.statistics.paired import PairedTest
 
+NOT_TOGETHER = (
+    "the times were not measured together, by turns in one bench, so the load of the machine may differ"
+)
+"""Why times are not tested."""
+
+
+def no_test_sentence(reason: str) -> str:
+    """A sentence in place of that on power."""
+    return f"Not tested: {reason}."
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -42,8 +53,9 @@ class Pair:
     undecided (significant, but it depends on unjudged documents), equal (no difference on any query) or not tested; different where test and means disagree on the direction,
     higher or lower where the measure has no better direction. `low` and `high` are the 95% interval of this pair
     alone, for measures that are averaged. `smallest` is the smallest difference that so many queries detect with
-    80% power, `needed` the number of queries that the observed difference needs, and `sentence` states both. The
-    fields from `judged_run` on are those of `judged.Conventions`.
+    80% power, `needed` the number of queries that the observed difference needs, and `sentence` states both.
+    `equivalent` is the comparison's margin of equivalence if the interval lies within it, and that does not depend on
+    unjudged documents. The fields from `judged_run` on are those of `judged.Conventions`.
     """
 
     run: str
@@ -67,6 +79,7 @@ class Pair:
     sentence: str
     reason: str = ""
     verdict: str = ""
+    equivalent: float | None = None
     judged_run: float | None = None
     judged_baseline: float | None = None
     bound_low: float | None = None
@@ -75,6 +88,8 @@ class Pair:
     condensed_p: float | None = None
     imputed: float | None = None
     imputed_p: float | None = None
+    imputed_low: float | None = None
+    imputed_high: float | None = None
     unjudged: int = 0
 
     @property
@@ -82,8 +97,20 @@ class Pair:
         """The measure with the cutoff of the row."""
         return label(self.measure, self.k)
 
+    @property
+    def shown_verdict(self) -> str:
+        """The verdict, with the margin of equivalence where that is shown."""
+        return self.verdict if self.equivalent is None else f"{self.verdict}, {self.equivalence}"
+
+    @property
+    def equivalence(self) -> str:
+        """The claim of equivalence; empty where there is none."""
+        return "" if self.equivalent is None else f"equivalent within {self.equivalent:g}"
+
     def power_sentence(self, scale: float) -> str:
         """`sentence` with the differences multiplied by a factor, as for times in milliseconds."""
+        if self.verdict == "not tested" and self.queries > 1:
+            return no_test_sentence(self.reason)
         significant = self.verdict not in ("not significant", "equal", "not tested")
         return PowerResult(
             n=self.queries,
@@ -123,9 +150,8 @@ def pairs_of(
     ]
     if not tests:
         return []
-    gaps = np.array([each.gap for each in tests])
-    p_values, adjusted, reasons = _p_values(tests, gaps, plan)
-    intervals = mean_intervals(gaps, seed=plan.seed)
+    p_values, adjusted, reasons = _p_values(tests, plan)
+    intervals = mean_intervals(np.array([each.tested_gap for each in tests]), seed=plan.seed)
     return [
         _pair(each, (float(p), float(q)), interval, reason, plan)
         for each, p, q, interval, reason in zip(tests, p_values, adjusted, intervals, reasons, strict=True)
@@ -146,7 +172,7 @@ def adjusted_p_matrix(table: ScoreTable, plan: ComparisonPlan, pairs: Sequence[P
     tests = [_Test(table, column, i, j) for i, j in combinations(range(len(table.runs)), 2)]
     others = [each for each in tests if each.names not in known]
     if others:
-        _, adjusted, _ = _p_values(others, np.array([each.gap for each in others]), plan)
+        _, adjusted, _ = _p_values(others, plan)
         known |= {each.names: p for each, p in zip(others, adjusted.tolist(), strict=True)}
     matrix = np.ones((len(table.runs), len(table.runs)))
     for each in tests:
@@ -175,6 +201,15 @@ class _Test:
         return run - baseline
 
     @property
+    def comparable(self) -> bool:
+        return self.table.comparable(self.column, self.run, self.baseline)
+
+    @property
+    def tested_gap(self) -> Floats:
+        """`gap`; NaN on every query if the runs may not be tested against each other."""
+        return self.gap if self.comparable else np.full(len(self.table.queries), np.nan)
+
+    @property
     def names(self) -> frozenset[str]:
         return frozenset((self.table.runs[self.run], self.table.runs[self.baseline]))
 
@@ -186,7 +221,7 @@ def _couples(table: ScoreTable, plan: ComparisonPlan, order: Sequence[int]) -> l
     return [(run, base) for run in order if run != base]
 
 
-def _p_values(tests: Sequence[_Test], gaps: Floats, plan: ComparisonPlan) -> tuple[Floats, Floats, list[str]]:
+def _p_values(tests: Sequence[_Test], plan: ComparisonPlan) -> tuple[Floats, Floats, list[str]]:
     """The p-values, those corrected for the number of pairs of the same measure, and why a pair has none."""
     measures: dict[tuple[int | None, str], list[int]] = {}
     for number, each in enumerate(tests):
@@ -194,12 +229,17 @@ def _p_values(tests: Sequence[_Test], gaps: Floats, plan: ComparisonPlan) -> tup
     if plan.test in FAMILY_TESTS:
         p_values, reasons = _family_tests(tests, measures.values(), plan)
         return p_values, p_values, reasons
+    gaps = np.array([each.tested_gap for each in tests])
     results = paired_tests(gaps, cast(PairedTest, plan.test), permutations=plan.permutations, seed=plan.seed)
     p_values = np.array([result.p for result in results])
     adjusted = np.empty(len(tests))
     for numbers in measures.values():
         adjusted[numbers] = adjust(p_values[numbers], cast(Correction, plan.correction))
-    return p_values, adjusted, [result.reason for result in results]
+    reasons = [
+        result.reason if each.comparable else NOT_TOGETHER
+        for each, result in zip(tests, results, strict=True)
+    ]
+    return p_values, adjusted, reasons
 
 
 def _family_tests(
@@ -209,6 +249,10 @@ def _family_tests(
     joint_test = tukey if plan.test == "tukey" else max_t
     p_values, reasons = np.empty(len(tests)), [""] * len(tests)
     for numbers in measures:
+        if not all(tests[n].comparable for n in numbers):
+            p_values[numbers] = np.nan
+            reasons = [NOT_TOGETHER if n in numbers else reason for n, reason in enumerate(reasons)]
+            continue
         first = tests[numbers[0]]
         couples = [(tests[n].run, tests[n].baseline) for n in numbers]
         values = first.column.tested(first.table.compared(first.column.key))
@@ -227,7 +271,7 @@ def _pair(
     mine, theirs = (column.mean(values[paired]) for values in each.values)
     outcome = tally(column.worth(gap))
     low, high = (column.change(end, theirs) if column.averaged else math.nan for end in interval)
-    power = power_of(column, gap, theirs, plan.alpha, significant=bool(p[1] < plan.alpha))
+    power = power_of(column, each.tested_gap, theirs, plan.alpha, significant=bool(p[1] < plan.alpha))
     return Pair(
         run=table.runs[each.run],
         baseline=table.runs[each.baseline],
@@ -240,17 +284,24 @@ def _pair(
         stars="" if p[1] != p[1] else stars(p[1]),
         low=low,
         high=high,
-        effect=cohens_d(gap),
+        effect=cohens_d(each.tested_gap),
         wins=outcome.wins,
         ties=outcome.ties,
         losses=outcome.losses,
-        queries=power.n,
+        queries=int(paired.sum()),
         smallest=power.smallest,
         needed=power.needed,
-        sentence=power.sentence,
+        sentence=power.sentence if each.comparable else no_test_sentence(reason),
         reason=reason,
         verdict=verdict_of_test(column, mine - theirs, gap[paired], p[1], plan),
+        equivalent=equivalence_of(low, high, plan),
     )
+
+
+def equivalence_of(low: float, high: float, plan: ComparisonPlan) -> float | None:
+    """The margin of equivalence, if the interval of a difference lies within it."""
+    margin = plan.equivalence
+    return margin if margin is not None and within_margin(low, high, margin) else None
 
 
 def power_of(

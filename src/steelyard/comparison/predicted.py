@@ -15,7 +15,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.leaderboard import LeaderboardRow, best_first
-from steelyard.comparison.pairs import Pair, adjusted_p_matrix, verdict_of_test
+from steelyard.comparison.pairs import Pair, adjusted_p_matrix, equivalence_of, verdict_of_test
 from steelyard.comparison.scores import Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.errors import InputError, PolicyError
@@ -124,12 +124,13 @@ class Predictions:
         for number, table in enumerate(self.human):
             human, predicted = self._values(number)
             for place, column in enumerate(table.columns):
-                chosen = [
-                    at for at, pair in enumerate(made) if (pair.measure, pair.k) == (column.key, table.k)
-                ]
-                runs = [
-                    (table.runs.index(made[at].run), table.runs.index(made[at].baseline)) for at in chosen
-                ]
+                places = {
+                    at: (table.runs.index(pair.run), table.runs.index(pair.baseline))
+                    for at, pair in enumerate(made)
+                    if (pair.measure, pair.k) == (column.key, table.k)
+                }
+                chosen = [at for at, both in places.items() if table.comparable(column, *both)]
+                runs = [places[at] for at in chosen]
                 found = prediction_powered_differences(human[:, place], predicted[:, place], runs)
                 adjusted = adjust(np.array([each.p for each in found]), plan.correction)  # type: ignore[arg-type]
                 means = [each.estimate for each in self.estimates[number][place]]
@@ -151,6 +152,7 @@ class Predictions:
                         needed=None,
                         sentence=each.summary(),
                         verdict="undecided" if undecided else by_test,
+                        equivalent=None if undecided else equivalence_of(each.low, each.high, plan),
                     )
         return made
 

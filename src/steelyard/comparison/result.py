@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from steelyard.datasets import Dataset
 
 
+CACHED = "cached"
+"""What marks times that are from the cache of a bench."""
+
+
 @dataclass(frozen=True)
 class Source:
     """The inputs of a comparison, kept to show single queries and documents.
@@ -72,7 +76,8 @@ class Comparison:
     There is one score table per cutoff, with the composite as its first measure where there are `weights`;
     `components` are the measures of the composite. `notes` are the `input_notes` and those of the comparison itself.
     `failed` gives, for runs that failed on some queries of a bench, on how many, as in `2 of 6`. `unmeasured` gives
-    the runs whose values mean nothing, with the reason: they are shown, and neither ranked nor tested.
+    the runs whose values mean nothing, with the reason: they are shown, and neither ranked nor tested. `cached` are
+    the runs whose answers and times are from the cache of a bench.
     """
 
     score_tables: tuple[ScoreTable, ...]
@@ -90,6 +95,7 @@ class Comparison:
     failed: Mapping[str, str] = field(default_factory=dict)
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     predicted_by: str = ""
+    cached: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -191,6 +197,12 @@ class Comparison:
         return self.score_tables[0].runs
 
     @property
+    def cached_times(self) -> tuple[str, ...]:
+        """The runs whose times are from the cache, if times are shown."""
+        timed = any(column.timed for column in self.score_tables[0].columns)
+        return self.cached if timed else ()
+
+    @property
     def shown_rows(self) -> list[LeaderboardRow]:
         """The rows of the leaderboard; at every cutoff, those of the runs that were not measured come last."""
         return [
@@ -224,11 +236,12 @@ class Comparison:
             }
             failed = {"failed": self.failed.get(row.run, "")} if self.failed else {}
             judge = {"predicted_by": self.predicted_by} if self.predicted_by else {}
+            times = {"times": CACHED if row.run in self.cached_times else ""} if self.cached_times else {}
             reason = {"not_measured": self.unmeasured.get(row.run, "")} if self.unmeasured else {}
             group = {"group": row.group, "rank_low": row.rank_low, "rank_high": row.rank_high}
             named = {"rank": row.rank, "run": row.run, "k": row.k}
             means = row.means if row.rank is not None else dict.fromkeys(row.means)
-            rows.append({**named, **means, **failed, **reason, **judge, **group, **intervals})
+            rows.append({**named, **means, **times, **failed, **reason, **judge, **group, **intervals})
         frame = pl.DataFrame(rows, infer_schema_length=None)
         return frame if frame["k"].null_count() < frame.height else frame.drop("k")
 
@@ -322,6 +335,7 @@ class Comparison:
             "alpha": self.plan.alpha,
             "permutations": self.plan.permutations,
             "seed": self.plan.seed,
+            "equivalence": self.plan.equivalence,
             "versions": versions(),
             "policies": self.policies,
             "measures": {
@@ -342,6 +356,8 @@ class Comparison:
             data["failed"] = dict(self.failed)
         if self.predicted_by:
             data["predicted_by"] = self.predicted_by
+        if self.cached_times:
+            data["cached_times"] = list(self.cached_times)
         if self.unmeasured:
             data["not_measured"] = dict(self.unmeasured)
         if self.slices:

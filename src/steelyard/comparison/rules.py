@@ -90,6 +90,16 @@ class Rule:
         return _OPERATORS[self.operator](value, bound)
 
 
+def not_worse(low: float, high: float, margin: float, better: str) -> bool:
+    """Non-inferiority: whether the interval of a difference excludes a loss of the margin or more; NaN does not."""
+    return high < margin if better == "less" else low > -margin
+
+
+def within_margin(low: float, high: float, margin: float) -> bool:
+    """Equivalence: whether the interval of a difference lies within the margin on both sides; NaN does not."""
+    return -margin < low and high < margin
+
+
 def parse_rule(text: str) -> Rule:
     """The rule of a text, or an error that shows how rules are written."""
     line = " ".join(str(text).split())

@@ -6,7 +6,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
@@ -48,6 +48,12 @@ class Column:
     key: str
     better: str = "more"
     measure: Measure | None = None
+    of_times: bool = False
+
+    @property
+    def timed(self) -> bool:
+        """Whether the values are times, or a composite with times in it."""
+        return self.of_times or (self.measure is not None and self.measure.name == "Latency")
 
     def mean(self, values: Floats) -> float:
         """The summary of the values over queries; NaN where there are none."""
@@ -90,13 +96,23 @@ class Column:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """Values by run, measure and query; NaN where a measure does not apply. `k` is the cutoff of its rows, if any."""
+    """Values by run, measure and query; NaN where a measure does not apply. `k` is the cutoff of its rows, if any.
+
+    `sessions` names, for each run whose times are known to be measured by turns with others, when this was: times of
+    different sessions are not tested against each other, because the load of the machine differs.
+    """
 
     runs: tuple[str, ...]
     columns: tuple[Column, ...]
     queries: tuple[str, ...]
     values: Floats
     k: int | None = None
+    sessions: Mapping[str, str] = field(default_factory=dict)
+
+    def comparable(self, column: Column, run: int, other: int) -> bool:
+        """Whether two runs may be tested on a measure: times only if they were measured together."""
+        sessions = [self.sessions.get(self.runs[place]) for place in (run, other)]
+        return not column.timed or (sessions[0] is not None and sessions[0] == sessions[1])
 
     def column(self, key: str) -> int:
         """The position of a measure."""
@@ -162,7 +178,8 @@ class ScoreTable:
             less = self.columns[self.column(key)].better == "less"
             composite += weight * (1 - values if less else values) / total
         values = np.concatenate([composite[:, None, :], self.values], axis=1)
-        return replace(self, columns=(Column(COMPOSITE), *self.columns), values=values)
+        of_times = any(self.columns[self.column(key)].timed for key in weights)
+        return replace(self, columns=(Column(COMPOSITE, of_times=of_times), *self.columns), values=values)
 
     def only(self, keys: Sequence[str]) -> ScoreTable:
         """The table of some of the measures, in the order given."""

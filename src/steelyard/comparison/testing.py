@@ -37,9 +37,13 @@ class Testing:
 
 @dataclass(frozen=True)
 class ComparisonPlan(Testing):
-    """How pairs of runs are tested: every run vs the baseline or, without one, every two runs."""
+    """How pairs of runs are tested: every run vs the baseline or, without one, every two runs.
+
+    `equivalence` is the margin within which runs are called equivalent; None: equivalence is not tested.
+    """
 
     baseline: str | None = None
+    equivalence: float | None = None
 
     @property
     def corrected_by(self) -> str:
@@ -51,6 +55,8 @@ class ComparisonPlan(Testing):
         self.check(TESTS, "unknown test")
         if not 0.0 < self.alpha < 1.0:
             raise PolicyError(f"alpha is {self.alpha:g}; expected a number above 0 and below 1, as in 0.05.")
+        if self.equivalence is not None and not 0.0 < self.equivalence < float("inf"):
+            raise PolicyError(f"equivalence is {self.equivalence:g}; expected a margin above 0, as in 0.01.")
         if self.test in FAMILY_TESTS and self.correction not in ("none", "holm"):
             raise PolicyError(
                 f"the {self.test} test corrects for all its pairs itself, so correction={self.correction} has no "

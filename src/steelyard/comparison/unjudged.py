@@ -96,10 +96,12 @@ class PairedLists:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean difference (first run - second run) and the p-value of its test."""
+    """A mean difference (first run - second run), the p-value of its test, and its 95% interval, by the same test."""
 
     difference: float
     p: float
+    low: float = float("nan")
+    high: float = float("nan")
 
 
 def paired_lists(
@@ -324,7 +326,7 @@ def combined_test(differences: Floats) -> Estimate:
 
     With no variance between the draws it is the paired t test.
     """
-    from scipy.special import stdtr
+    from scipy.special import stdtr, stdtrit
 
     kept = differences[:, ~np.isnan(differences).any(axis=0)]
     draws, queries = kept.shape
@@ -335,13 +337,15 @@ def combined_test(differences: Floats) -> Estimate:
     between = (1 + 1 / draws) * float(means.var(ddof=1)) if draws > 1 else 0.0
     difference, total = float(means.mean()), within + between
     if total <= 1e-30:
-        return Estimate(difference, 1.0 if abs(difference) < 1e-15 else 0.0)
+        return Estimate(difference, 1.0 if abs(difference) < 1e-15 else 0.0, difference, difference)
     share = between / total
     freedom = queries - 1.0
     if share > 1e-12:
         observed = (freedom + 1) / (freedom + 3) * freedom * (1 - share)
         freedom = 1 / (share**2 / (draws - 1) + 1 / observed)
-    return Estimate(difference, float(2 * stdtr(freedom, -abs(difference) / np.sqrt(total))))
+    reach = float(stdtrit(freedom, 0.975) * np.sqrt(total))
+    p = float(2 * stdtr(freedom, -abs(difference) / np.sqrt(total)))
+    return Estimate(difference, p, difference - reach, difference + reach)
 
 
 def imputed_test(

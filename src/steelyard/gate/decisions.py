@@ -11,7 +11,8 @@ import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.comparison.movers import movers
-from steelyard.comparison.rules import TOLERANCE, Rule
+from steelyard.comparison.pairs import NOT_TOGETHER
+from steelyard.comparison.rules import TOLERANCE, Rule, not_worse, within_margin
 from steelyard.comparison.scores import Column, ScoreTable
 from steelyard.errors import InputError
 from steelyard.gate.inputs import GateInput
@@ -145,8 +146,11 @@ def _case(
     resolved: ResolvedRule,
     notes: list[Note],
 ) -> RuleCase:
-    """The values that a rule is about; an error if there are none."""
+    """The values that a rule is about; an error if there are none, or if they are times that cannot be compared."""
     rule, key = resolved.rule, resolved.key
+    if (rule.tested or rule.margin) and result.column(key).timed:
+        other = None if baseline is None else baseline.sessions.get(str(baseline_run))
+        _check_times(rule, key, result.sessions.get(run), other)
     values = result.values(run, key)
     selected = np.ones(len(values), dtype=bool) if resolved.selected is None else resolved.selected
     known = selected & ~np.isnan(values)
@@ -178,6 +182,14 @@ def _case(
         values=values[known],
         baseline_values=None if reference is None else reference[known],
     )
+
+
+def _check_times(rule: Rule, key: str, session: str | None, other: str | None) -> None:
+    """Raise if a rule infers from times that were not measured together."""
+    if session is None or session != other:
+        raise InputError(
+            f"{rule.text}: {NOT_TOGETHER}. Write a threshold instead, as in {key} <= 0.2 or {key} <= baseline + 0.05."
+        )
 
 
 def _check_power(cases: Sequence[RuleCase], plan: GatePlan) -> None:
@@ -277,8 +289,9 @@ def _margin_row(case: RuleCase, plan: GatePlan) -> Row:
     low, high = case.interval(plan.seed) if case.averaged and n > 1 else (math.nan, math.nan)
     less = case.column.better == "less"
     worst, best = (-high, -low) if less else (low, high)
-    not_worse = worst > -rule.number
-    passed = not_worse if rule.kind == "not worse" else not_worse and best < rule.number
+    passed = within_margin(low, high, rule.number)
+    if rule.kind == "not worse":
+        passed = not_worse(low, high, rule.number, case.column.better)
     if math.isnan(low):
         why = "no interval: one query, or a value that is not a mean over queries"
     else:

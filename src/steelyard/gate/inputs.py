@@ -58,7 +58,8 @@ class GateInput:
     policies, judgments (a short hash per query), dataset: None where they are not known. texts, columns: of the
     queries. cutoffs: those of a comparison at several cutoffs. rules, allow_failed: from `gate:` in bench.yaml.
     unknown_documents: per run, the number of documents that are not in the corpus. failures: runs that failed on
-    queries. unmeasured: runs whose values mean nothing, with the reason.
+    queries. unmeasured: runs whose values mean nothing, with the reason. sessions: when the times of each run were
+    measured.
     """
 
     name: str
@@ -77,6 +78,7 @@ class GateInput:
     unknown_documents: Mapping[str, int] = field(default_factory=dict)
     failures: Mapping[str, QueryFailures] = field(default_factory=dict)
     unmeasured: Mapping[str, str] = field(default_factory=dict)
+    sessions: Mapping[str, str] = field(default_factory=dict)
     allow_failed: int = 0
 
     @property
@@ -359,6 +361,7 @@ def _from_folder(path: Path, name: str) -> GateInput:
             if row.get("unknown_documents")
         },
         failures=_failures(record),
+        sessions={str(row["run"]): str(row["session"]) for row in record["runs"] if row.get("session")},
         unmeasured={
             str(run): str(reason) for run, reason in record["comparison"].get("not_measured", {}).items()
         },

@@ -34,6 +34,10 @@ _TWO_BYTES: tuple[tuple[str, Encoding, _Leads, bool], ...] = (
 """Encodings of two bytes: the codec, the first bytes of its frequent characters, and whether it is Japanese."""
 
 
+_ZEROS = 0.15
+"""The share of zeros in every second byte of UTF-16: tables have many ASCII characters in any language."""
+
+
 def likely_encoding(data: bytes) -> Encoding | None:
     """The likely encoding of bytes that are not UTF-8; None where none is.
 
@@ -64,12 +68,13 @@ def _decodes(data: bytes, codec: str) -> bool:
 
 
 def _is_utf_16(data: bytes) -> bool:
-    """Whether there is a byte order mark of UTF-16, or almost all zeros are in every second byte."""
+    """Whether there is a byte order mark of UTF-16, or every second byte is often zero, also beside line ends."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return True
     zeros = [data[start::2].count(0) for start in (0, 1)]
-    codec = "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
-    return max(zeros) > 4 * min(zeros) and _decodes(data[: len(data) // 2 * 2], codec)
+    newline, codec = (b"\0\n", "utf-16-be") if zeros[0] > zeros[1] else (b"\n\0", "utf-16-le")
+    often = max(zeros) >= _ZEROS * len(data) / 2 and max(zeros) > 4 * min(zeros)
+    return often and 2 * data.count(newline) >= data.count(b"\n") and _decodes(data[: len(data) // 2 * 2], codec)
 
 
 def _frequent_share(data: bytes, codec: str, leads: _Leads, japanese: bool) -> float:

@@ -163,7 +163,7 @@ def checked(data: bytes, path: Path, lines_before: int = 0) -> bytes:
 
 def decode(data: bytes, path: Path) -> str:
     """The text; an error if it is not UTF-8. Carriage returns are left to the caller."""
-    if data.startswith(_UTF16) or b"\0" in data:
+    if data.startswith(_UTF16) or (b"\0" in data and likely_encoding(data) is UTF_16):
         checked(data, path)
     data = data.removeprefix(_BOM)
     try:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
+from steelyard.comparison.result import CACHED
 from steelyard.comparison.scores import COMPOSITE, label
 from steelyard.report.rows import (
     FAILED,
@@ -103,11 +104,12 @@ def _keys_as_code(table: Table) -> str:
 def leaderboard_markdown(comparison: Comparison) -> str:
     """One row per retriever and cutoff, by cutoff and then best first."""
     at = comparison.score_tables[0].k is not None
-    failed = comparison.failed
+    failed, cached = comparison.failed, comparison.cached_times
     columns = [
         "Retriever",
         *(["k"] if at else []),
         *(title(key, comparison.dialect) for key in comparison.keys),
+        *(["Times"] if cached else []),
         *([FAILED] if failed else []),
     ]
     rows: list[list[Cell]] = [
@@ -115,12 +117,13 @@ def leaderboard_markdown(comparison: Comparison) -> str:
             run_label(row),
             *([row.k or 0] if at else []),
             *row.means.values(),
+            *([CACHED if row.run in cached else ""] if cached else []),
             *([failed.get(row.run, "")] if failed else []),
         ]
         for row in comparison.shown_rows
     ]
     decimals = [DECIMALS if key != COMPOSITE else 0 for key in comparison.keys]
-    decimals = [0, *([0] if at else []), *decimals, *([0] if failed else [])]
+    decimals = [0, *([0] if at else []), *decimals, *([0] if cached else []), *([0] if failed else [])]
     return markdown(Table(columns, rows, digits=None, decimals=decimals), padded=True)
 
 
@@ -186,7 +189,8 @@ def leaderboard_latex(comparison: Comparison) -> str:
     rows = []
     for row in comparison.shown_rows:
         failed = f" (failed on {comparison.failed[row.run]} queries)" if row.run in comparison.failed else ""
-        cells = [escaped_latex(run_label(row) + failed), *([str(row.k)] if at else [])]
+        cached = " (cached times)" if row.run in comparison.cached_times else ""
+        cells = [escaped_latex(run_label(row) + cached + failed), *([str(row.k)] if at else [])]
         for key, mean in row.means.items():
             text = "--" if mean != mean else f"{mean:.4f}"
             if mean == best[row.k, key]:
@@ -251,6 +255,7 @@ def _difference_columns(comparison: Comparison, row: LeaderboardRow) -> dict[str
                 f"{pair.measure} difference high": pair.high,
                 f"{pair.measure} p_adjusted": pair.p_adjusted,
                 f"{pair.measure} verdict": pair.verdict,
+                **({f"{pair.measure} equivalent": pair.equivalent} if comparison.plan.equivalence else {}),
             }
     return columns
 

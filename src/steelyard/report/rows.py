@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from steelyard.comparison.result import CACHED
 from steelyard.comparison.scores import COMPOSITE, label
 from steelyard.notes import sentence
 from steelyard.report.tables import Cell, Table
@@ -53,7 +54,7 @@ def heading(column: Column) -> str:
 
 def is_time(column: Column) -> bool:
     """Whether the values of a measure are seconds."""
-    return column.measure is not None and column.measure.name == "Latency"
+    return column.timed and column.measure is not None
 
 
 def scale_of(column: Column) -> float:
@@ -90,12 +91,12 @@ def shown_measures(comparison: Comparison) -> list[ShownMeasure]:
 
 
 def leaderboard_table(comparison: Comparison) -> Table:
-    """Run, cutoff, values, interval of the rank, group, and the number of queries a run failed on, if any did."""
+    """Run, cutoff, values, interval of the rank, group; cached times and the number of failed queries, if there are any."""
     at = comparison.score_tables[0].k is not None
     shown = comparison.score_tables[0].columns
     columns = ["rank", "run", *(["k"] if at else []), *map(heading, shown), "ranks", "group"]
-    failed = comparison.failed
-    columns += [FAILED] if failed else []
+    failed, cached = comparison.failed, comparison.cached_times
+    columns += [*(["times"] if cached else []), *([FAILED] if failed else [])]
     rows: list[list[Cell]] = [
         [
             row.rank,
@@ -104,6 +105,7 @@ def leaderboard_table(comparison: Comparison) -> Table:
             *(mean * scale_of(column) for mean, column in zip(row.means.values(), shown, strict=True)),
             _ranks(row),
             row.group,
+            *([CACHED if row.run in cached else ""] if cached else []),
             *([failed.get(row.run, "")] if failed else []),
         ]
         for row in comparison.shown_rows
@@ -237,7 +239,7 @@ def _cells(pair: Pair, scales: Mapping[str, float]) -> list[Cell]:
         "" if pair.difference != pair.difference else f"{pair.difference * scale:+.4f}",
         "" if pair.low != pair.low else f"{pair.low * scale:+.4f} to {pair.high * scale:+.4f}",
         starred_p(pair),
-        pair.verdict,
+        pair.shown_verdict,
         "" if pair.relative != pair.relative else f"{pair.relative:+.1%}",
         "" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
         f"{pair.wins}/{pair.ties}/{pair.losses}",
@@ -307,9 +309,12 @@ def _how_tested(comparison: Comparison) -> str:
             corrected = f", corrected within each measure for the {per}"
         elif plan.correction != "none":
             corrected = f", corrected by {plan.correction} within each measure for the {per}"
+    equivalence = ""
+    if plan.equivalence is not None:
+        equivalence = f" Equivalent: the interval is within {plan.equivalence:g} of 0."
     return (
         f"p: {comparison.tested_by}{corrected}; *** p < 0.001, ** p < 0.01, * p < 0.05, ns otherwise. "
-        f"Verdicts are at alpha {plan.alpha:g}. Intervals are {comparison.intervals_by} intervals of each pair alone."
+        f"Verdicts are at alpha {plan.alpha:g}. Intervals are {comparison.intervals_by} intervals of each pair alone.{equivalence}"
     )
 
 

@@ -78,7 +78,7 @@ def lead(comparison: Comparison) -> list[tuple[str, str]]:
     facts = [
         (f"{pair.run} vs {pair.baseline}", f"{pair.difference:+.4f}"),
         ("95% interval", "–" if pair.low != pair.low else f"{pair.low:+.4f} to {pair.high:+.4f}"),
-        (p_heading(comparison), f"{starred_p(pair)}, {pair.verdict}"),
+        (p_heading(comparison), f"{starred_p(pair)}, {pair.shown_verdict}"),
         ("Won, tied, lost", f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"),
         ("Tied with the leader", listed(tied, SHOWN_NAMES) if tied else "no run"),
     ]
@@ -143,6 +143,7 @@ def _rows(comparison: Comparison, scores: ScoreTable) -> list[dict[str, Any]]:
             "opens": place > 0 and not _letters(rows[:place]) & _letters(rows[place:]),
             "baseline": row.run == base,
             "failed": comparison.failed.get(row.run, ""),
+            "cached": row.run in comparison.cached_times,
             "cells": [
                 {
                     "value": ""
@@ -260,7 +261,7 @@ def _pair(column: Column, pair: Pair) -> dict[str, Any]:
         "difference": f"{pair.difference * scale:+.4f}",
         "interval": interval,
         "p": starred_p(pair),
-        "verdict": pair.verdict,
+        "verdict": pair.shown_verdict,
         "effect": "–" if pair.effect != pair.effect else f"{pair.effect:+.2f}",
         "tally": f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
         "power": pair.power_sentence(scale),
