@@ -24,8 +24,8 @@ Array = npt.NDArray[np.float64]
 FEWEST = 5
 """With fewer human values lambda is 0: there is too little to estimate it from."""
 
-BOUND_WEIGHT = 0.1
-SKEW_WEIGHT = 0.3
+BOUND_WEIGHT = 0.15
+SKEW_WEIGHT = 0.1
 SKEW_LIMIT = 0.5
 """Constants of the correction for bounded values (see `bounded_interval`), found by simulation at n = 10."""
 
@@ -287,9 +287,9 @@ def bounded_interval(
     """Student's interval for values with bounds, corrected for what it misses with few skewed values.
 
     Two corrections, both of which vanish as n grows. First, a fraction of one more observation at the bound
-    that is further from the mean: 0.1 times (how far the mean is from the middle of the bounds, 0 to 1, plus
+    that is further from the mean: 0.15 times (how far the mean is from the middle of the bounds, 0 to 1, plus
     the share of values at a bound). Ten values of RR that are all 1 then have an interval of some width.
-    Second, 0.3 of Johnson's (1978) shift for skewness, at most half of the interval's half width.
+    Second, 0.1 of Johnson's (1978) shift for skewness, at most half of the interval's half width.
     """
     bottom, top = bounds
     with np.errstate(divide="ignore", invalid="ignore"):
