@@ -233,7 +233,7 @@ def coverage_of(
         documents=documents,
         unjudged=documents - judged - held,
         repeated=repeated,
-        tie_sensitive=_tie_sensitive(a, deepest),
+        tie_sensitive=tie_sensitive(a, deepest),
         below_rel=int(np.sum((a.judged.grade > 0) & (a.judged.grade < levels.highest_default))),
         policies=policies,
         notes=tuple(notes),
@@ -318,7 +318,7 @@ def without_relevant(a: Alignment, rel: float | None) -> Bools:
     return np.equal(a.judged_per_query(relevant), 0)
 
 
-def _tie_sensitive(a: Alignment, deepest: float) -> int:
+def tie_sensitive(a: Alignment, deepest: float) -> int:
     """Queries with a group of equal scores that mixes a relevant document or distractor with another grade.
 
     An unjudged document counts as grade 0; groups that start below the deepest cutoff do not matter.

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from math import log2
+from time import process_time
 
+import numpy as np
 import pytest
 
 import steelyard as sy
+from steelyard.alignment.alignment import align
+from steelyard.alignment.hits import Ordering
 from steelyard.cli import run
+from steelyard.dialects import dialect
 from steelyard.dialects import identify as identification
+from steelyard.dialects.candidates import measures_of, other_parameters
 from steelyard.errors import InputError, MeasureError
+from steelyard.measures.compute import values
+from steelyard.measures.gradings import reads_zeros
 
 QRELS = {"Q1": ["A", "B", "C"], "Q2": ["D", "E"], "Q3": ["G", "H", "I"]}
 RUN = {"Q1": ["A", "D", "B", "E", "F"], "Q2": ["D", "E", "F", "G", "H"], "Q3": ["A", "B", "C", "D", "E"]}
@@ -110,3 +119,102 @@ def test_on_the_command_line(tmp_path, capsys):
     assert made["matches"][0]["clauses"][0]["clause"] == "denominator"
     assert run(["reconcile", str(qrels), str(ranked), "-m", "MAP@5"]) == 2
     assert "--value 0.4123" in capsys.readouterr().err
+
+
+def test_the_usual_values_of_p_are_tried():
+    for p in (0.5, 0.8, 0.85, 0.9, 0.95):
+        value = sy.evaluate(QRELS, RUN, [f"RBP(p={p})"])[f"RBP(p={p})"]
+        found = names(sy.identify(QRELS, RUN, f"{value:.6f}", dialects=["ranx"]))
+        assert ("ranx", f"rbp.{f'{p:g}'[2:]:0<2}") in found
+        found = names(sy.identify(QRELS, RUN, f"{value:.6f}", "RBP"))
+        assert ("steelyard", "RBP" if p == 0.8 else f"RBP(p={p})") in found
+
+
+def test_condensed_and_jarvelin_kekalainen_ndcg_are_found():
+    qrels = {"q": {"a": 3, "b": 2, "c": 1}}
+    run = {"q": ["x", "a", "c", "y", "b"]}
+    jk = (3 + 1 / log2(3) + 2 / log2(5)) / (3 + 2 + 1 / log2(3))
+    assert sy.evaluate(qrels, run, "nDCG(discount=jk)@10")["nDCG(discount=jk)@10"] == pytest.approx(jk)
+    found = sy.identify(qrels, run, f"{jk:.6f}", "nDCG")
+    assert any("nDCG(discount=jk)@10" in match.means for match in found.matches)
+    ideal = 3 + 2 / log2(3) + 1 / 2
+    condensed = (3 + 1 / log2(3) + 2 / 2) / ideal
+    found = sy.identify(qrels, run, f"{condensed:.6f}", "nDCG")
+    assert any(match.but == "unjudged=remove" and "nDCG@10" in match.means for match in found.matches)
+
+
+def test_the_first_answer_names_the_likeliest_tool():
+    value = sy.evaluate(QRELS, RUN, "nDCG@3")["nDCG@3"]
+    found = sy.identify(QRELS, RUN, f"{value:.4f}")
+    assert str(found).startswith(f"{value:.4f} of run 'run': most likely ndcg_cut_10 of trec_eval-9. ")
+    assert found.matches[0].names[0] == ("trec_eval-9", "ndcg_cut_10", "nDCG@10")
+    assert [name.dialect for name in found.matches[0].names][-1] == "steelyard"
+    changed = sy.identify({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, "1.0000", ["RR"], ["trec_eval-9"])
+    assert "most likely RR@10 of trec_eval-9, but ties=docid-asc." in str(changed)
+
+
+def test_progress_is_reported():
+    steps = []
+    sy.identify(QRELS, RUN, "0.6111", progress=lambda step, done, total: steps.append((step, done, total)))
+    assert {step for step, _, _ in steps} >= {"names of ranx", "other policies", "other parameters"}
+    assert all(0 <= done < total for _, done, total in steps)
+
+
+def random_case(queries, documents, ties):
+    rng = np.random.default_rng(5)
+    qrels, run = {}, {}
+    for q in range(queries):
+        relevant = rng.random(documents) < 0.1
+        scores = np.round(rng.normal(size=documents) + 1.2 * relevant, 1 if ties else 12).tolist()
+        docs = [f"d{q}-{n}" for n in range(documents)]
+        qrels[f"q{q}"] = dict(zip(docs, relevant.astype(int).tolist(), strict=True))
+        run[f"q{q}"] = dict(zip(docs, scores, strict=True))
+    return qrels, run
+
+
+@pytest.mark.slow
+def test_the_size_of_jqara_takes_less_than_ten_seconds():
+    """1,667 queries with 100 judged documents each."""
+    qrels, run = random_case(1667, 100, ties=False)
+    value = sy.evaluate(qrels, run, "nDCG@10")["nDCG@10"]
+    started = process_time()
+    found = sy.identify(qrels, run, f"{value:.4f}")
+    assert process_time() - started < 10
+    assert found.matches[0].names[0].name == "ndcg_cut_10"
+
+
+def test_every_measure_that_is_tried_without_documents_of_grade_0_has_the_same_values():
+    rng = np.random.default_rng(1)
+
+    def drawn(most):
+        return [f"d{n}" for n in rng.choice(25, rng.integers(1, most), replace=False)]
+
+    run = {f"q{q}": {doc: float(rng.integers(0, 8)) for doc in drawn(20)} for q in range(20)}
+    graded = {query: {doc: int(rng.integers(-1, 4)) for doc in drawn(15)} for query in run}
+    targets = {query: [drawn(5) for _ in range(rng.integers(1, 4))] for query in run}
+    compared = 0
+    for qrels in (graded, targets):
+        whole = align(sy.Qrels(qrels), run, Ordering()).alignment
+        less = whole.without_zeros()
+        own = [measure for _, measure in measures_of(dialect("steelyard"), None, [2])]
+        for measure in [*own, *(other for each in own for other in other_parameters(each, [2]))]:
+            if not reads_zeros(measure) and measure.cutoff in (None, 3, 10, 0.2):
+                try:
+                    expected = values(measure, whole)
+                except MeasureError:
+                    continue
+                np.testing.assert_allclose(values(measure, less), expected, atol=1e-12, err_msg=str(measure))
+                compared += 1
+    assert compared > 300
+
+
+def test_other_orders_of_ties_are_left_out_only_where_they_cannot_give_the_number(monkeypatch):
+    qrels, run = random_case(30, 20, ties=True)
+    narrow = {"measures": ["AP", "nDCG", "P", "RR"], "dialects": ["trec_eval-9", "ranx", "steelyard"]}
+    for value in ("0.40", "0.3"):
+        found = sy.identify(qrels, run, value, **narrow)
+        with monkeypatch.context() as patch:
+            patch.setattr(identification.Means, "most_by_ties", lambda self, reading: np.inf)
+            everything = sy.identify(qrels, run, value, **narrow)
+        assert found.matches == everything.matches
+        assert found.tried <= everything.tried

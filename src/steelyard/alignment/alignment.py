@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +216,47 @@ class Alignment:
         """The mean of a value over the targets of each query; 0 for a query without targets."""
         total = np.bincount(owner, weights=values, minlength=self.size)
         return total / np.maximum(1, np.bincount(owner, minlength=self.size))
+
+    @cached_property
+    def judged_where_returned(self) -> Alignment:
+        """The alignment with the judgments of retrieved documents only."""
+        place = np.full(len(self.judged.query), -1, dtype=np.int64)
+        place[self.doc] = np.arange(len(self.doc))
+        kept = np.flatnonzero(place[self.targets.doc] >= 0)
+        targets = replace(
+            self.targets,
+            doc=place[self.targets.doc[kept]],
+            target=self.targets.target[kept],
+            grade=self.targets.grade[kept],
+        )
+        ids = [self.doc_ids[doc] for doc in self.doc.tolist()]
+        judged = Judged(self.query, self.grade, None if self.judged.highest is None else np.nan)
+        return replace(self, doc=np.arange(len(self.doc)), judged=judged, targets=targets, doc_ids=ids)
+
+    def without_zeros(self) -> Alignment:
+        """The same with documents of grade 0 as if nobody had judged them, which most measures do not distinguish."""
+        kept = self.judged.grade != 0
+        kept[self.targets.doc[self.targets.grade != 0]] = True
+        place, hits, pairs = np.cumsum(kept) - 1, kept[self.doc], kept[self.targets.doc]
+        targets = replace(
+            self.targets,
+            doc=place[self.targets.doc[pairs]],
+            target=self.targets.target[pairs],
+            grade=self.targets.grade[pairs],
+        )
+        return replace(
+            self,
+            query=self.query[hits],
+            rank=self.rank[hits],
+            grade=self.grade[hits],
+            doc=place[self.doc[hits]],
+            tie_first=self.tie_first[hits],
+            tie_size=self.tie_size[hits],
+            judged=replace(self.judged, query=self.judged.query[kept], grade=self.judged.grade[kept]),
+            targets=targets,
+            doc_ids=list(compress(self.doc_ids, kept.tolist())),
+            tokens_through=None if self.tokens_through is None else self.tokens_through[hits],
+        )
 
     def without_unjudged(self) -> Alignment:
         """Condensed lists: unjudged documents and repeats are removed, and the ranks below them move up.

@@ -17,7 +17,7 @@ from steelyard.cli.arguments import (
     column_names,
     read_qrels,
 )
-from steelyard.cli.output import Format, emit, format_for, write
+from steelyard.cli.output import Format, emit, format_for, progress_bar, write
 from steelyard.dialects.identify import Identification, identify
 from steelyard.dialects.reconcile import Reconciliation
 from steelyard.dialects.reconcile import reconcile as reconcile_dialects
@@ -81,7 +81,8 @@ def reconcile(
     names = column_names(columns, "--columns")
     source = Run.read(run, **names) if names else run
     if value is not None:
-        found = identify(judged, source, value, measure, chosen or None)
+        with progress_bar() as progress:
+            found = identify(judged, source, value, measure, chosen or None, progress=progress)
     else:
         found = reconcile_dialects(judged, source, measure or [], chosen, queries)
     if format_for(format, output) is Format.table:

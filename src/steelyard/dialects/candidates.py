@@ -18,8 +18,33 @@ from steelyard.measures.registry import Definition, definitions
 CUTOFFS = (1, 2, 3, 4, 5, 8, 10, 15, 20, 25, 30, 50, 100, 200, 500, 1000)
 """The cutoffs that are tried if a definition has one."""
 
+_COMMON = ("nDCG", "AP", "RR", "R", "P", "Hit", "F", "Rprec", "RBP", "Bpref", "ERR", "DCG")
+_COMMON_CUTOFFS = (10, None, 5, 100, 1, 3, 20, 1000, 50)
+_TOOLS = (
+    *("trec_eval-9", "trec_eval-10", "beir", "mteb", "ranx", "ir_measures", "msmarco", "multihop-rag"),
+    *("llama-index", "ragas", "haystack", "mlflow", "autorag", "evidently", "leaderboard"),
+)
+"""Measures, cutoffs and tools, those that published numbers most often come from first."""
+
+
+def tool_rank(dialect: str) -> int:
+    """How likely a number comes from a tool: 0 is the most likely; Steelyard's own dialect is the last."""
+    return _rank(dialect, _TOOLS) + (dialect == "steelyard")
+
+
+def measure_rank(measure: Measure) -> tuple[int, int]:
+    """How likely a number is of a measure, and at its cutoff: 0 is the most likely."""
+    inner = parse(measure.parameters["of"]) if "of" in measure.parameters else measure
+    return _rank(inner.name, _COMMON), _rank(inner.cutoff, _COMMON_CUTOFFS)
+
+
+def _rank(value: Any, known: Sequence[Any]) -> int:
+    return known.index(value) if value in known else len(known)
+
+
 _LEVELS = {"recall": np.arange(0, 11) / 10, "multiple": np.arange(1, 11) / 5}
-_PERSISTENCE = ("50", "80", "90", "95")
+PERSISTENCE = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
+"""The usual values of p of RBP."""
 _NOT_OF_LISTS = ("Composite", "Counted", "Latency", "NumQ")
 
 
@@ -41,6 +66,7 @@ def _of_these(dialect: Dialect, names: Sequence[str]) -> Iterator[tuple[str, Mea
             measure = _measure(dialect, text)
             if measure is not None:
                 yield text, measure
+                yield from _with_persistence(measure)
 
 
 def _measure(dialect: Dialect, text: str) -> Measure | None:
@@ -69,7 +95,16 @@ def _every_name(dialect: Dialect, grades: Sequence[int]) -> Iterator[tuple[str, 
     known = definitions()
     own = dialect.defaults if dialect.names else [name for name in known if name not in _NOT_OF_LISTS]
     for name in own:
-        yield from ((text, dialect.measure(text)) for text in _with_cutoffs(known[name]))
+        for text in _with_cutoffs(known[name]):
+            measure = dialect.measure(text)
+            yield text, measure
+            yield from _with_persistence(measure)
+
+
+def _with_persistence(measure: Measure) -> Iterator[tuple[str, Measure]]:
+    """RBP with the usual values of p, unless it states one."""
+    if measure.name == "RBP" and "p" not in dict(measure.given):
+        yield from ((str(other), other) for other in (measure(p=p) for p in PERSISTENCE))
 
 
 def _with_cutoffs(definition: Definition) -> Iterator[str]:
@@ -91,7 +126,7 @@ def _choices(placeholder: str, spelled: str, grades: Sequence[int]) -> Iterable[
     if placeholder == "rel":
         return [str(grade) for grade in grades]
     if placeholder == "p":
-        return _PERSISTENCE
+        return [f"{p:g}".removeprefix("0.").ljust(2, "0") for p in PERSISTENCE]
     cut = re.search(rf"(\w+)(?:\([^()]*\))?@\{{{placeholder}\}}", spelled)
     return _cutoffs(definitions()[cut.group(1)]) if cut else ()
 

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from steelyard.alignment.alignment import Aligned, Alignment, align
-from steelyard.alignment.hits import Ordering
-from steelyard.coverage import Levels, coverage_of, level_of, refuse_unmatched, without_relevant
-from steelyard.dialects.candidates import check_known, measures_of, other_parameters
+from steelyard.alignment.hits import Bools, Ordering
+from steelyard.coverage import (
+    Levels,
+    coverage_of,
+    level_of,
+    refuse_unmatched,
+    tie_sensitive,
+    without_relevant,
+)
+from steelyard.dialects.candidates import check_known, measure_rank, measures_of, other_parameters, tool_rank
 from steelyard.dialects.dialect import Dialect
 from steelyard.dialects.dialect import dialect as named_dialect
 from steelyard.dialects.dialect import dialects as all_dialects
 from steelyard.dialects.reconcile import SAME, Reading, one_clause_changed
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.measures.compute import summary, values
+from steelyard.measures.gradings import reads_zeros
 from steelyard.measures.grammar import Measure, as_text, build, parse
 from steelyard.options import Options, resolve
 from steelyard.qrels import Qrels
@@ -29,6 +37,9 @@ from steelyard.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+Item = TypeVar("Item")
 
 
 class Printed(NamedTuple):
@@ -70,11 +81,13 @@ class Means:
     def __init__(self, qrels: Qrels, run: Run | str | Path) -> None:
         self._qrels, self._run = qrels, run
         self._aligned: dict[Ordering, Aligned | None] = {}
-        self._lists: dict[tuple[Ordering, str], Alignment] = {}
+        self._lists: dict[tuple[Ordering, str, bool], Alignment] = {}
+        self._without: dict[tuple[Ordering, str, float | None], Bools] = {}
         self._means: dict[tuple[Ordering, str, Measure], dict[tuple[str, str], float]] = {}
         self._refusals: dict[str, None] = {}
+        self._tie_shares: dict[float, float] = {}
         first = align(qrels, run, Ordering(single=True))
-        a = first.alignment
+        a = self._first = first.alignment
         coverage = coverage_of(first, a, Options(), Levels(), np.inf)
         refuse_unmatched({first.name: coverage})
         self.name = first.name
@@ -120,6 +133,22 @@ class Means:
                     options = replace(reading.options, **{policy: value})
                     yield replace(reading, options=options), f"{policy}={value}"
 
+    def most_by_ties(self, reading: Reading) -> float:
+        """The most that another order of equal scores can change the mean: by the queries where it can matter."""
+        measure, definition = reading.measure, reading.measure.definition
+        skips = "skip" in (reading.options.missing, reading.options.no_relevant)
+        if (
+            skips
+            or definition.summary != "mean"
+            or measure.name in ("Counted", "Composite")
+            or reads_zeros(measure)
+        ):
+            return np.inf
+        deepest = measure.cutoff if definition.cutoff_kind == "rank" and measure.cutoff else np.inf
+        if deepest not in self._tie_shares:
+            self._tie_shares[deepest] = tie_sensitive(self._first, deepest) / max(1, self._first.size)
+        return self._tie_shares[deepest] * (definition.high - definition.low)
+
     def _ordering(self, options: Options) -> Ordering:
         """The ordering, with policies that do not matter to this run at their defaults."""
         return Ordering(
@@ -135,22 +164,35 @@ class Means:
         aligned = self._joined(ordering)
         if aligned is None:
             return {}
-        if (ordering, unjudged) not in self._lists:
-            options = resolve({"duplicates": ordering.duplicates, "unjudged": unjudged}, {})
-            self._lists[ordering, unjudged] = options.lists(aligned.alignment)
-        a = self._lists[ordering, unjudged]
+        a = self._measured(aligned, ordering, unjudged, reads_zeros(measure))
         try:
             row = values(measure, a, expected=ordering.ties == "expected")
         except MeasureError:
             return {}
-        barren = without_relevant(a, level_of(measure))
-        skipping = np.where(barren, np.nan, row) if measure.definition.needs_relevant else row
+        skipping = row
+        if measure.definition.needs_relevant:
+            skipping = np.where(self._without_relevant(a, ordering, unjudged, level_of(measure)), np.nan, row)
         return {
             ("zero", "zero"): summary(measure, row),
             ("zero", "skip"): summary(measure, skipping),
             ("skip", "zero"): summary(measure, row[self._answered]),
             ("skip", "skip"): summary(measure, skipping[self._answered]),
         }
+
+    def _measured(self, aligned: Aligned, ordering: Ordering, unjudged: str, zeros: bool) -> Alignment:
+        """The lists; without the documents of grade 0 where a measure does not need them, which saves most of the time."""
+        if (ordering, unjudged, zeros) not in self._lists:
+            options = resolve({"duplicates": ordering.duplicates, "unjudged": unjudged}, {})
+            lists = options.lists(aligned.alignment)
+            self._lists[ordering, unjudged, zeros] = lists if zeros else lists.without_zeros()
+        return self._lists[ordering, unjudged, zeros]
+
+    def _without_relevant(
+        self, a: Alignment, ordering: Ordering, unjudged: str, level: float | None
+    ) -> Bools:
+        if (ordering, unjudged, level) not in self._without:
+            self._without[ordering, unjudged, level] = without_relevant(a, level)
+        return self._without[ordering, unjudged, level]
 
     def _joined(self, ordering: Ordering) -> Aligned | None:
         if ordering not in self._aligned:
@@ -247,7 +289,10 @@ class Identification:
         if self.matches:
             count = len(self.matches)
             give = counted(count, "definition gives it", "definitions give it")
-            lines = [f"{number}: {give}, {tried}."]
+            first = self.matches[0]
+            likeliest = f"most likely {first.names[0].name} of {first.names[0].dialect}"
+            but = f", but {first.but}" if first.but else ""
+            lines = [f"{number}: {likeliest}{but}. {give[:1].upper()}{give[1:]}, {tried}."]
         else:
             lines = [f"{number}: no definition gives it, {tried}. The nearest:"]
         for match in (self.matches or self.nearest)[:SHOWN]:
@@ -302,13 +347,16 @@ def identify(
     value: str | float,
     measures: str | Sequence[str] | None = None,
     dialects: Sequence[str | Dialect] | None = None,
+    *,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Identification:
     """The definitions under which a run has a value that some tool printed.
 
     The names of every dialect are tried at common cutoffs, with the policies of the dialect and with one policy
     changed; Steelyard's own measures also with one parameter changed. A value fits if it rounds to the number at its
     digits: pass "0.410" as text if a last 0 was printed. A number above 1, or with a %, is also tried as a percentage.
-    `measures` and `dialects` narrow the search.
+    `measures` and `dialects` narrow the search. `progress` is called with the current step, how much of it is done, and
+    its total.
 
     >>> found = identify({"q1": ["a", "b", "c"]}, {"q1": ["a", "x", "b"]}, "0.83", ["AP@3"])
     >>> found.matches[0].means, found.matches[0].clauses[0]
@@ -320,14 +368,25 @@ def identify(
     names = [measures] if isinstance(measures, str) else measures
     check_known(names or ())
     found = _Search(means, printed)
+
+    def watched(step: str, items: Iterable[Item]) -> Iterator[Item]:
+        listed = list(items)
+        for number, item in enumerate(listed):
+            if progress is not None:
+                progress(step, number, len(listed))
+            yield item
+
     for dialect in all_dialects().values() if dialects is None else map(named_dialect, dialects):
         options = resolve(dialect.policies, {})
-        for name, measure in measures_of(dialect, names, means.grades):
+        for name, measure in watched(f"names of {dialect.name}", measures_of(dialect, names, means.grades)):
             found.add(Reading(dialect.name, measure, options), name)
-    for reading, name in list(found.readings):
+    for reading, name in watched("other policies", found.readings):
         for changed, but in means.other_policies(reading):
-            found.add(changed, name, but, parent=reading)
-    for reading in [reading for reading, _ in found.readings if reading.dialect == "steelyard"]:
+            other_ties = changed.options.ties != reading.options.ties
+            if not other_ties or found.within(reading, means.most_by_ties(reading)):
+                found.add(changed, name, but, parent=reading)
+    own = [reading for reading, _ in found.readings if reading.dialect == "steelyard"]
+    for reading in watched("other parameters", own):
         for measure in other_parameters(reading.measure, means.grades):
             found.add(replace(reading, measure=measure), str(measure), parent=reading)
     matches = found.matches()
@@ -376,15 +435,21 @@ class _Search:
             group.readings.append((reading, name))
 
     def matches(self) -> tuple[Match, ...]:
-        """The definitions that give the number: those with unchanged policies first, then by the number of dialects."""
+        """The definitions that give the number, the likeliest first: unchanged policies, common measures and tools."""
         fitting = [group for group in self._groups.values() if self._fits(group.value)]
-        fitting.sort(key=lambda group: (bool(group.but), -len({r.dialect for r, _ in group.readings})))
-        return tuple(self._match(group) for group in fitting)
+        return tuple(self._match(group) for group in sorted(fitting, key=_unlikeliness))
 
     def nearest(self, most: int = 5) -> tuple[Match, ...]:
         """The definitions with the values nearest to the number."""
         by_gap = sorted(self._groups.values(), key=lambda group: self._gap(group.value))
         return tuple(self._match(group) for group in by_gap[:most])
+
+    def within(self, reading: Reading, change: float) -> bool:
+        """Whether a reading fits if its value changes by at most so much."""
+        value = self.means.mean(reading)
+        return value is not None and any(
+            abs(value - printed.value) <= printed.half + change + SAME for printed in self.printed
+        )
 
     def _fits(self, value: float) -> bool:
         return any(printed.fits(value) for printed in self.printed)
@@ -397,7 +462,10 @@ class _Search:
         return Match(
             value=group.value,
             names=tuple(
-                dict.fromkeys(Name(each.dialect, name, str(each.measure)) for each, name in group.readings)
+                dict.fromkeys(
+                    Name(each.dialect, name, str(each.measure))
+                    for each, name in sorted(group.readings, key=lambda one: _unlikely_reading(one[0]))
+                )
             ),
             but=group.but,
             clauses=tuple(self._clauses(reading, group.value)),
@@ -414,6 +482,17 @@ class _Search:
             gives = self.means.mean(changed)
             if gives is not None and (not self._fits(gives) if self._fits(value) else gives != value):
                 yield Instead(clause, ours, other, gives)
+
+
+def _unlikeliness(group: _Group) -> tuple[Any, ...]:
+    """The key that sorts the likeliest definition first."""
+    tool, measure, cutoff = min(_unlikely_reading(reading) for reading, _ in group.readings)
+    dialects = {reading.dialect for reading, _ in group.readings}
+    return bool(group.but), measure, dialects == {"steelyard"}, cutoff, -len(dialects), tool
+
+
+def _unlikely_reading(reading: Reading) -> tuple[int, int, int]:
+    return tool_rank(reading.dialect), *measure_rank(reading.measure)
 
 
 def _default_reading(reading: Reading) -> Reading:

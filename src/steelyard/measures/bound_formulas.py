@@ -11,7 +11,7 @@ from steelyard.alignment.alignment import Alignment, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.measures.binary import share
 from steelyard.measures.compute import values
-from steelyard.measures.graded import discount_of, gain_of
+from steelyard.measures.graded import Discount, discount_of, gain_of
 from steelyard.measures.gradings import ABSENT, BLOCK, Unjudged, in_first
 from steelyard.measures.grammar import Measure
 from steelyard.measures.registry import definitions
@@ -194,9 +194,9 @@ def ndcg_extremes(ratio: GainRatio) -> tuple[Floats, Floats]:
     return 0.0 - opposite.highest(), ratio.highest()
 
 
-def _discounts(rank: Ints, k: int | float | None, discount: str) -> Floats:
+def _discounts(rank: Ints, k: int | float | None, discount: Discount) -> Floats:
     inside = in_first(rank, k)
-    return np.where(inside, discount_of(rank, "log2" if discount == "log2" else "reciprocal"), 0.0)
+    return np.where(inside, discount_of(rank, discount), 0.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

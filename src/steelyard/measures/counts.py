@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment, Judged, MissingDataError
+from steelyard.alignment.alignment import Alignment, MissingDataError
 from steelyard.alignment.hits import Floats
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import share
@@ -181,25 +180,12 @@ def counted(
     if level is not None and level.default is not None and "rel" not in dict(inner.given):
         inner = inner(rel=rel)
     seen = a.without_unjudged() if unjudged == "remove" else a
-    seen = _knowing_returned(seen) if known == "returned" else seen
+    seen = seen.judged_where_returned if known == "returned" else seen
     value = values(inner, seen)
     if no_relevant != "zero":
         instead = np.nan if no_relevant == "skip" else (a.retrieved == 0).astype(np.float64)
         value = np.where(seen.relevant(rel) > 0, value, instead)
     return np.where(a.retrieved > 0, value, np.nan) if empty == "skip" else value
-
-
-def _knowing_returned(a: Alignment) -> Alignment:
-    """The alignment with the judgments of retrieved documents only."""
-    place = np.full(len(a.judged.query), -1, dtype=np.int64)
-    place[a.doc] = np.arange(len(a.doc))
-    kept = np.flatnonzero(place[a.targets.doc] >= 0)
-    targets = replace(
-        a.targets, doc=place[a.targets.doc[kept]], target=a.targets.target[kept], grade=a.targets.grade[kept]
-    )
-    ids = [a.doc_ids[doc] for doc in a.doc.tolist()]
-    judged = Judged(a.query, a.grade, None if a.judged.highest is None else np.nan)
-    return replace(a, doc=np.arange(len(a.doc)), judged=judged, targets=targets, doc_ids=ids)
 
 
 @measure(

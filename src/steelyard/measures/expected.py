@@ -137,7 +137,7 @@ def dcg(
     a: Alignment,
     k: int | None = None,
     gain: Literal["linear", "exp", "binary"] | GainTable = "linear",
-    discount: Literal["log2", "reciprocal"] = "log2",
+    discount: graded.Discount = "log2",
     rel: float | None = None,
 ) -> Floats:
     """The sum of each document's gain times the mean discount of its group's ranks."""
@@ -150,7 +150,7 @@ def ndcg(
     a: Alignment,
     k: int | None = None,
     gain: Literal["linear", "exp", "binary"] | GainTable = "linear",
-    discount: Literal["log2", "reciprocal"] = "log2",
+    discount: graded.Discount = "log2",
     ideal: Literal["judged", "all", "retrieved", "found"] = "judged",
     per: Literal["document", "target"] = "document",
     rel: float | None = None,
@@ -294,7 +294,7 @@ def _precision_over_found(g: Groups, size: int) -> Floats:
 
 
 def _over_found_ideals(
-    a: Alignment, k: int, gains: Floats, discount: Literal["log2", "reciprocal"]
+    a: Alignment, k: int, gains: Floats, discount: graded.Discount
 ) -> Iterator[tuple[int, float]]:
     """The mean nDCG of each query whose list is cut within a group, over the gains that can be inside."""
     g = groups_of(a, np.ones(len(a.query), dtype=bool), k)

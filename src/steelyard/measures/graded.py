@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -27,8 +27,13 @@ def gain_of(
     return gains if rel is None else np.where(grades >= rel, gains, 0.0)
 
 
-def discount_of(rank: Ints, discount: Literal["log2", "reciprocal"]) -> Floats:
-    """The factor of a gain at a rank: 1 / log2(rank + 1), or 1 / rank."""
+Discount: TypeAlias = Literal["log2", "reciprocal", "jk"]
+
+
+def discount_of(rank: Ints, discount: Discount) -> Floats:
+    """The factor of a gain at a rank: 1 / log2(rank + 1), 1 / rank, or 1 / log2(rank) from rank 2 on."""
+    if discount == "jk":
+        return 1 / np.maximum(np.log2(np.maximum(rank, 1).astype(np.float64)), 1.0)
     return 1 / (np.log2(rank + 1.0) if discount == "log2" else rank.astype(np.float64))
 
 
@@ -42,7 +47,7 @@ def dcg(
     a: Alignment,
     k: int | None = None,
     gain: Literal["linear", "exp", "binary"] | GainTable = "linear",
-    discount: Literal["log2", "reciprocal"] = "log2",
+    discount: Discount = "log2",
     rel: float | None = None,
 ) -> Floats:
     """Gain of the documents in the first k, discounted by rank, not normalised.
@@ -55,6 +60,7 @@ def dcg(
     gain={grade: gain}: as in the table; a grade that is not in it gains itself.
     discount=log2: 1 / log2(rank + 1).
     discount=reciprocal: 1 / rank.
+    discount=jk: 1 / max(1, log2(rank)), as Järvelin and Kekäläinen defined it: ranks 1 and 2 are not discounted.
     rel: documents graded below it gain nothing; None: every grade above 0 gains.
     """
     gains = gain_of(a.grade, gain, rel)
@@ -71,7 +77,7 @@ def ndcg(
     a: Alignment,
     k: int | None = None,
     gain: Literal["linear", "exp", "binary"] | GainTable = "linear",
-    discount: Literal["log2", "reciprocal"] = "log2",
+    discount: Discount = "log2",
     ideal: Literal["judged", "all", "retrieved", "found"] = "judged",
     per: Literal["document", "target"] = "document",
     rel: float | None = None,
@@ -86,6 +92,7 @@ def ndcg(
     gain={grade: gain}: as in the table; a grade that is not in it gains itself.
     discount=log2: 1 / log2(rank + 1).
     discount=reciprocal: 1 / rank.
+    discount=jk: 1 / max(1, log2(rank)), as Järvelin and Kekäläinen defined it: ranks 1 and 2 are not discounted.
     ideal=judged: all judged documents, best first, cut at k.
     ideal=all: the same, not cut, so that k documents may not reach 1.
     ideal=retrieved: cut at k and at the length of the retrieved list.
@@ -105,7 +112,7 @@ def ideal_dcg(
     a: Alignment,
     k: int | None,
     gain: Literal["linear", "exp", "binary"] | GainTable,
-    discount: Literal["log2", "reciprocal"],
+    discount: Discount,
     ideal: Literal["judged", "all", "retrieved", "found"],
     per: Literal["document", "target"],
     rel: float | None,

@@ -147,6 +147,14 @@ def is_fixed(measure: Measure) -> bool:
     return measure.name in FIXED
 
 
+def reads_zeros(measure: Measure) -> bool:
+    """Whether a measure needs to know which documents are graded 0 rather than unjudged."""
+    given = measure.parameters
+    if measure.name == "Counted" and given["rel"] > 0:
+        return given["unjudged"] == "remove" or reads_zeros(parse(given["of"]))
+    return is_fixed(measure) or zero_counts(measure)
+
+
 def zero_counts(measure: Measure) -> bool:
     """Whether a document graded 0 may give another value than one without a judgment."""
     given = measure.parameters
