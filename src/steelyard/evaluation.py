@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -154,24 +154,37 @@ def scores_of(
     notes = (
         *coverage.notes,
         *([below] if below else []),
-        *out_of_reach(int(a.retrieved.max(initial=0)), measures),
-        *_cut_short(a, options.depth, measures),
+        *Lengths.of(a).notes(measures, options.depth),
         *QrelsTraits.of(a, measures).notes(measures),
     )
     coverage = replace(coverage, notes=notes)
     if options.missing == "error" and coverage.missing:
         absent = list(compress(a.queries, (~a.answered).tolist()))
         raise missing_error(absent, coverage.missing, a.size, aligned.name)
-    queries, matrix = query_values(a, measures, options)
+    queries, matrix = query_values(a, measures, options, _own_lists(aligned, measures, dialect, options))
     return Scores(aligned.name, dialect.name, measures, queries, matrix, coverage, inputs, a)
 
 
-def query_values(a: Alignment, measures: Mapping[str, Measure], options: Options) -> tuple[list[str], Floats]:
-    """The queries that the options keep, and one row of values per measure."""
+def _own_lists(
+    aligned: Aligned, measures: Mapping[str, Measure], dialect: Dialect, options: Options
+) -> dict[str, Alignment]:
+    """The lists of measures for which the dialect orders equal scores in another way."""
+    own = dialect.own_options(measures, options)
+    lists = {ordering: aligned.again(ordering) for ordering in {each.ordering for each in own.values()}}
+    return {key: each.lists(lists[each.ordering]) for key, each in own.items()}
+
+
+def query_values(
+    a: Alignment,
+    measures: Mapping[str, Measure],
+    options: Options,
+    own: Mapping[str, Alignment] | None = None,
+) -> tuple[list[str], Floats]:
+    """The queries that the options keep, and one row of values per measure; `own` are lists of single measures."""
     kept = a.answered if options.missing == "skip" else np.ones(a.size, dtype=bool)
     matrix = np.empty((len(measures), int(kept.sum())))
-    for row, measure in enumerate(measures.values()):
-        matrix[row] = measure_values(measure, a, options)[kept]
+    for row, (key, measure) in enumerate(measures.items()):
+        matrix[row] = measure_values(measure, (own or {}).get(key, a), options)[kept]
     return list(a.queries if kept.all() else compress(a.queries, kept.tolist())), matrix
 
 
@@ -192,39 +205,75 @@ def deepest_cutoff(measures: Mapping[str, Measure]) -> float:
     return max(ranks, default=np.inf)
 
 
-def out_of_reach(longest: int, measures: Mapping[str, Measure]) -> tuple[Note, ...]:
-    """A note on each precision whose cutoff is deeper than the longest list."""
-    return tuple(
-        note("lists-shorter-than-cutoff", measure=key, longest=longest, highest=longest / m.cutoff)
-        for key, m in measures.items()
-        if m.name == "P"
-        and m.parameters["denominator"] == "k"
-        and m.cutoff is not None
-        and m.cutoff > longest > 0
-    )
-
-
 _SHORTEST_CUT = 5
 """Lists that are all shorter than this are an example rather than a run that was cut."""
 
 
-def _cut_short(a: Alignment, depth: int | None, measures: Mapping[str, Measure]) -> list[Note]:
-    """A note on measures whose cutoff is deeper than the lists were cut, where a relevant document may be below.
+@dataclass(frozen=True)
+class Lengths:
+    """The lengths of the lists of some queries. Those of two sets of queries add up to those of both.
 
-    The lists were cut at `depth`, or at the length of the longest list if at least half of them have it.
+    longest: the longest length. full: the lists that have it. lists: all lists. unfound: relevant documents of answered
+    queries that are in no list.
     """
-    lengths = a.retrieved[a.answered]
-    longest = int(lengths.max(initial=0))
-    cut = depth or (longest if longest >= _SHORTEST_CUT and np.mean(lengths == longest) >= 0.5 else None)
-    relevant = a.answered[a.judged.query] & (a.judged.grade > 0)
-    if cut is None or longest < cut or int(np.sum(a.grade > 0)) == int(np.sum(relevant)):
-        return []
-    deeper = [
-        key
-        for key, m in measures.items()
-        if m.cutoff is not None and m.definition.cutoff_kind == "rank" and m.cutoff > cut
-    ]
-    return [note("cutoff-deeper-than-lists", measures=deeper, depth=cut)] if deeper else []
+
+    longest: int = 0
+    full: int = 0
+    lists: int = 0
+    unfound: int = 0
+
+    @classmethod
+    def of(cls, a: Alignment) -> Lengths:
+        """The lengths of an alignment."""
+        lengths = a.retrieved[a.answered]
+        longest = int(lengths.max(initial=0))
+        relevant = a.answered[a.judged.query] & (a.judged.grade > 0)
+        unfound = int(np.sum(relevant)) - int(np.sum(a.grade > 0))
+        return cls(longest, int(np.sum(lengths == longest)), len(lengths), unfound)
+
+    def __add__(self, other: Lengths) -> Lengths:
+        longest = max(self.longest, other.longest)
+        full = sum(one.full for one in (self, other) if one.longest == longest)
+        return Lengths(longest, full, self.lists + other.lists, self.unfound + other.unfound)
+
+    def notes(self, measures: Mapping[str, Measure], depth: int | None) -> list[Note]:
+        """A note on each precision whose cutoff is deeper than the longest list, and one on cutoffs below the cut."""
+        deeper = self._deeper(measures, depth)
+        return [
+            *(
+                note(
+                    "lists-shorter-than-cutoff",
+                    measure=key,
+                    longest=self.longest,
+                    highest=self.longest / m.cutoff,
+                )
+                for key, m in measures.items()
+                if m.name == "P"
+                and m.parameters["denominator"] == "k"
+                and m.cutoff is not None
+                and m.cutoff > self.longest > 0
+            ),
+            *(
+                [note("cutoff-deeper-than-lists", measures=deeper, depth=depth or self.longest)]
+                if deeper
+                else []
+            ),
+        ]
+
+    def _deeper(self, measures: Mapping[str, Measure], depth: int | None) -> list[str]:
+        """The measures with a cutoff deeper than where the lists were cut, if relevant documents may be below.
+
+        The lists were cut at `depth`, or at the length of the longest list if at least half of them have it.
+        """
+        seen = self.longest >= _SHORTEST_CUT and 2 * self.full >= self.lists
+        cut = depth or (self.longest if seen else None)
+        if cut is None or self.longest < cut or not self.unfound:
+            return []
+        return [
+            key
+            for key, m in measures.items()
+            if m.cutoff is not None and m.definition.cutoff_kind == "rank" and m.cutoff > cut
+        ]
 
 
 def missing_error(absent: Sequence[str], missing: int, queries: int, name: str) -> PolicyError:

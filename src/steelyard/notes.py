@@ -575,7 +575,7 @@ def _several_tags(count: int, tags: Sequence[str]) -> str:
 def _iterations_ignored(count: int, values: Sequence[str]) -> str:
     return (
         f"column 2 has {count:,} values ({', '.join(values)}, ...) and was not used; "
-        "format='trec-diversity' (--qrels-format trec-diversity) reads it as subtopics"
+        "format='trec-diversity' (--qrels-format trec-diversity) reads it as subtopics; of a frame, target='iteration'"
     )
 
 

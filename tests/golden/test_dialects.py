@@ -6,7 +6,10 @@ import math
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
+import pandas as pd
+import polars as pl
 import pytest
 
 import steelyard as sy
@@ -507,3 +510,83 @@ def test_docs_rag(run, precision, recall, mrr):
     wanted = ["P(denominator=retrieved)@3", "R@3", "RR@3"]
     scores = sy.evaluate(DOCS_RAG / "qrels.tsv", DOCS_RAG / "runs" / f"{run}.trec", wanted)
     assert list(scores.means.values()) == pytest.approx([precision, recall, mrr], abs=5.1e-5)
+
+
+# ir_measures 0.4.3 with pyndeval 0.0.8 and cwl_eval 1.0.12: three documents with the same score, in three orders.
+TIED = {
+    "abc": {"BPM(max_rel=1,T=1)@2": 1.0, "SDCG(max_rel=1)@2": 0.613147, "Accuracy": 1.0, "RBP(rel=1)": 0.2},
+    "cba": {"BPM(max_rel=1,T=1)@2": 0.0, "SDCG(max_rel=1)@2": 0.0, "Accuracy": 0.0, "RBP(rel=1)": 0.128},
+    "bac": {"BPM(max_rel=1,T=1)@2": 0.5, "SDCG(max_rel=1)@2": 0.386853, "Accuracy": 0.5, "RBP(rel=1)": 0.16},
+}
+IN_ANY_ORDER = {
+    "RR@10": 1.0, "Judged@1": 1.0, "Compat(p=0.8)": 0.724551, "StRecall@1": 0.5, "alpha_nDCG@2": 0.613147,
+    "ERR_IA@2": 0.4, "ERR@2": 0.0,
+}  # fmt: skip
+
+
+class Qrel(NamedTuple):
+    """ir_measures' own."""
+
+    query_id: str
+    doc_id: str
+    relevance: int
+    iteration: str = "0"
+
+
+SUBTOPICS = [Qrel("1", "a", 1, "1"), Qrel("1", "z", 1, "2"), Qrel("1", "b", 0, "1"), Qrel("1", "b", 0, "2")]
+
+
+@pytest.mark.parametrize("order", TIED)
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_ir_measures_orders_ties_by_measure(order, native, monkeypatch):
+    monkeypatch.setenv("STEELYARD_NATIVE", native)
+    expected = {**TIED[order], **IN_ANY_ORDER}
+    run = {"1": dict.fromkeys(order, 1.0)}
+    assert sy.evaluate(SUBTOPICS, run, list(expected), dialect="ir_measures").means == pytest.approx(
+        expected, abs=5e-7
+    )
+    compared = sy.compare(SUBTOPICS, {"a": run}, list(expected), dialect="ir_measures")
+    assert compared.leaderboard_rows[0].means == pytest.approx(expected, abs=5e-7)
+    # pytrec_eval's own measures: by id, largest first; and a choice of the user holds for all measures.
+    assert sy.evaluate(SUBTOPICS, run, ["RR", "P@1"], dialect="ir_measures").means == {"RR": 1 / 3, "P@1": 0}
+    chosen = sy.evaluate(SUBTOPICS, run, ["RR@10", "RBP(rel=1)"], dialect="ir_measures", ties="docid-asc")
+    assert chosen.means == {"RR@10": 1.0, "RBP(rel=1)": pytest.approx(0.2)}
+
+
+def test_ir_measures_compares_64_bit_floats_but_for_pytrec_eval():
+    run = {"q": {"b": 1.0, "c": 1.0, "a": 1.0 + 1e-12}}
+    scores = sy.evaluate({"q": {"a": 1}}, run, ["RR@10", "Accuracy", "RR"], dialect="ir_measures")
+    assert scores.means == {"RR@10": 1.0, "Accuracy": 1.0, "RR": 1 / 3}
+    assert "ties=docid-asc" in sy.explain("RR@10", dialect="ir_measures")
+    assert "32-bit" not in sy.explain("RR@10", dialect="ir_measures")
+    assert "32-bit" in sy.explain("RR", dialect="ir_measures")
+
+
+def test_ir_measures_subtopics_of_records_and_frames():
+    records = [Qrel("q", "a", 1, "1"), Qrel("q", "a", 0, "2"), Qrel("q", "b", 1, "2"), Qrel("q", "c", 0, "0")]
+    for source in (records, pd.DataFrame(records), pl.DataFrame([each._asdict() for each in records])):
+        qrels = sy.Qrels(source)
+        assert qrels.has_targets
+        assert qrels.frame.sort("doc_id", "target").rows() == [
+            ("q", "a", 1, "1"), ("q", "a", 0, "2"), ("q", "b", 1, "2"), ("q", "c", 0, None),
+        ]  # fmt: skip
+    rounds = [Qrel("q", "a", 1, "0.5"), Qrel("q", "b", 1, "1")]
+    assert not sy.Qrels(rounds).has_targets
+    assert [note.code for note in sy.Qrels(rounds).notes] == ["iterations-ignored"]
+    assert sy.Qrels(pd.DataFrame(rounds), target="iteration").has_targets
+
+
+def test_ir_measures_counts_only_queries_in_the_run():
+    """pytrec_eval reports the queries of the run, and ir_measures gives the others 0."""
+    qrels, run = {"q1": {"a": 1, "b": 1}, "q2": {"c": 1}}, {"q1": {"a": 1.0, "x": 2.0}}
+    scores = sy.evaluate(qrels, run, ["NumQ", "NumRel", "RR@10", "Judged@2"], dialect="ir_measures")
+    assert scores.means == {"NumQ": 1, "NumRel": 2, "RR@10": 0.25, "Judged@2": 0.25}
+    assert sy.evaluate(qrels, run, ["NumQ", "NumRel"]).means == {"NumQ": 2, "NumRel": 3}
+
+
+def test_judged_only_removes_grades_below_0():
+    """trec_eval -J keeps documents with a grade of 0 or more: form_res_rels.c."""
+    qrels, run = {"q": {"a": 1, "n": -1, "z": 0}}, {"q": {"n": 4.0, "u": 3.0, "z": 2.0, "a": 1.0}}
+    scores = sy.evaluate(qrels, run, ["RR(judged_only=True)", "P(judged_only=True)@2"], dialect="ir_measures")
+    assert scores.means == {"RR(judged_only=True)": 0.5, "P(judged_only=True)@2": 0.5}
+    assert sy.evaluate(qrels, run, "RR", unjudged="remove")["RR"] == pytest.approx(1 / 3)

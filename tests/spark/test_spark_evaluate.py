@@ -109,6 +109,21 @@ def test_policies(spark, chosen):
     assert_same(spark, judgments(5, targets=True), run(6), SOME, **chosen)
 
 
+def test_measures_with_their_own_order_of_ties(spark):
+    measures = [
+        "RR@5",
+        "RR",
+        "Judged@3",
+        "RBP(rel=1)",
+        "Accuracy",
+        "Compat",
+        "ERR@5",
+        "alpha_nDCG@5",
+        "R@1000",
+    ]
+    assert_same(spark, judgments(5, targets=True), run(6), measures, dialect="ir_measures")
+
+
 def test_expected_value_over_tie_orders(spark):
     assert_same(spark, judgments(5), run(6, repeats=False), ["nDCG@5", "AP", "P@3"], ties="expected")
 

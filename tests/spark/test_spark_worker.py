@@ -10,7 +10,7 @@ from spark_data import judgments, run
 import steelyard as sy
 from needs import import_peer
 from steelyard.dialects import dialect
-from steelyard.evaluation import named_measures
+from steelyard.evaluation import Lengths, named_measures
 from steelyard.options import Options
 
 import_peer("pyspark")
@@ -66,7 +66,7 @@ def test_values_do_not_depend_on_batches(batch, block):
     qrels, listed = judgments(1), run(2)
     here = sy.evaluate(qrels, listed, MEASURES)
     highest = float(qrels["grade"].max())
-    task = Task(named_measures(MEASURES, dialect("steelyard")), Options(), "run", True, highest, block)
+    task = Task(named_measures(MEASURES, dialect("steelyard")), Options(), {}, "run", True, highest, block)
     frame = pl.concat([pl.from_arrow(out) for out in task(iter(batches(rows(qrels, listed), batch)))])
     values = frame.filter(pl.col("tally").is_null()).sort("place")
     assert values["query_id"].to_list() == list(here.queries)
@@ -96,7 +96,7 @@ def test_no_batches_give_no_blocks():
 def test_tallies_add_up_in_any_order():
     one = Tally(
         counts={"queries": 2},
-        longest=5,
+        lengths=Lengths(5, 1, 2, 3),
         lowest_grade=0.5,
         faults={Kind.NO_GRADE: Fault(2, ["b", "c"])},
         missing=[(9, "x")],
@@ -105,7 +105,7 @@ def test_tallies_add_up_in_any_order():
     )
     other = Tally(
         counts={"queries": 1},
-        longest=3,
+        lengths=Lengths(3, 1, 1, 1),
         faults={Kind.NO_GRADE: Fault(1, ["a"])},
         missing=[(1, "y")],
         run_only=["s"],
@@ -116,6 +116,6 @@ def test_tallies_add_up_in_any_order():
     )
     texts = [one.to_text(), other.to_text()]
     assert total(texts) == total(texts[::-1]) == Tally(
-        counts={"queries": 3}, longest=5, lowest_grade=0.5, retrieved=["D1", "D2"], known=["d1"], faults={Kind.NO_GRADE: Fault(3, ["a", "b", "c"])},
+        counts={"queries": 3}, lengths=Lengths(5, 1, 3, 4), lowest_grade=0.5, retrieved=["D1", "D2"], known=["d1"], faults={Kind.NO_GRADE: Fault(3, ["a", "b", "c"])},
         missing=[(1, "y"), (9, "x")], judged=[(9, "x")], run_only=["s"], repeated=(4, "q", "d"), error=("MeasureError", "no"),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress, islice
@@ -245,25 +245,34 @@ class Alignment:
             grade=self.targets.grade[pairs],
         )
         return replace(
-            self,
-            query=self.query[hits],
-            rank=self.rank[hits],
-            grade=self.grade[hits],
+            self._with_hits(hits),
             doc=place[self.doc[hits]],
-            tie_first=self.tie_first[hits],
-            tie_size=self.tie_size[hits],
             judged=replace(self.judged, query=self.judged.query[kept], grade=self.judged.grade[kept]),
             targets=targets,
             doc_ids=list(compress(self.doc_ids, kept.tolist())),
-            tokens_through=None if self.tokens_through is None else self.tokens_through[hits],
         )
 
-    def without_unjudged(self) -> Alignment:
+    def _with_hits(self, kept: Bools) -> Alignment:
+        """The alignment with some of its hits; the ranks stay as they are."""
+        return replace(
+            self,
+            query=self.query[kept],
+            rank=self.rank[kept],
+            grade=self.grade[kept],
+            doc=self.doc[kept],
+            tie_first=self.tie_first[kept],
+            tie_size=self.tie_size[kept],
+            tokens_through=None if self.tokens_through is None else self.tokens_through[kept],
+        )
+
+    def without_unjudged(self, negative: bool = False) -> Alignment:
         """Condensed lists: unjudged documents and repeats are removed, and the ranks below them move up.
 
-        What is only known of whole lists (tokens, near-repeats, the best score) is not known of condensed ones; the
+        `negative`: documents with a grade below 0 are removed too. What is only known of whole lists (tokens, near-repeats, the best score) is not known of condensed ones; the
         measures that need it report that.
         """
+        if negative:
+            return self._with_hits(self.grade >= 0).without_unjudged()
         rank = np.arange(len(self.query)) - self.hit_starts[self.query] + 1
         begins: Bools = np.ones(len(self.query), dtype=bool)
         begins[1:] = (np.diff(self.query) != 0) | (np.diff(self.tie_first) != 0)
@@ -365,7 +374,7 @@ class Aligned:
     """An alignment, and what else is known of the run.
 
     `first_scores`: the scores of its first documents, one list per query, in the order of the input. `ordered`: the
-    run has an order of its own, whatever its scores.
+    run has an order of its own, whatever its scores. `again` joins the run with the qrels under another ordering.
     """
 
     alignment: Alignment
@@ -373,6 +382,7 @@ class Aligned:
     run_only_queries: int
     run_only_examples: tuple[str, ...]
     notes: tuple[Note, ...]
+    again: Callable[[Ordering], Alignment]
     first_scores: tuple[tuple[float, ...], ...] = ()
     ordered: bool = False
 
@@ -414,6 +424,7 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
         hits.run_only_queries,
         hits.run_only_examples,
         notes,
+        lambda other: align(qrels, run, other, name).alignment,
         tuple(map(tuple, lists.values())),
         ordered,
     )

@@ -4,7 +4,8 @@ A file has `name`, `about` and `source`; `[policies]` (missing, no_relevant, tie
 names of the tool and the measure that each means, with its parameters; `[defaults]`, parameters of Steelyard's own
 names in this dialect; `[renamed]`, the tool's names of parameters (`Name.parameter`: of one measure) and Steelyard's;
 `[wrapped]`, flags of the tool that turn a measure into another one, written with `{measure}`; `[sets]`, names for
-several measures; and `measures`, the default measures of a comparison. In a name, `{k}` is a number, `{points}` a list
+several measures; `[[orders]]`, measures for which the tool orders equal scores in another way (`RR@`: with a
+cutoff), with `ties` and `single`; and `measures`, the default measures of a comparison. In a name, `{k}` is a number, `{points}` a list
 of numbers and `{gains}` a list of grade=gain.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from steelyard.listing import Listing
 from steelyard.measures.compute import reads_texts
 from steelyard.measures.grammar import Measure, build, find, parse, split
 from steelyard.measures.registry import definitions, folded
+from steelyard.options import Options, resolve
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -52,6 +54,28 @@ class Dialect:
     wrapped: Mapping[str, str] = field(default_factory=dict)
     sets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     measures: Sequence[str] = ()
+    orders: Sequence[Mapping[str, Any]] = ()
+
+    def own_options(self, measures: Mapping[str, Measure], options: Options) -> dict[str, Options]:
+        """The options of measures for which the tool orders equal scores in another way than `[policies]` states.
+
+        If the user chose an order of ties, it holds for all measures.
+        """
+        if options.ties != self.policies.get("ties", Options.ties):
+            return {}
+        found = {}
+        for key, measure in measures.items():
+            inner = parse(measure.parameters["of"]) if "of" in measure.parameters else measure
+            names = {inner.name, f"{inner.name}@" if inner.cutoff else "", _with_gain(inner)}
+            order = next((order for order in self.orders if names & set(order["measures"])), None)
+            if order is not None:
+                found[key] = replace(options, ties=order["ties"], single=order["single"])
+        return found
+
+    def options_of(self, measure: Measure) -> Options:
+        """The options that the tool has for a measure."""
+        options = resolve(self.policies, {})
+        return self.own_options({"": measure}, options).get("", options)
 
     def measure(self, text: str | Measure) -> Measure:
         """The measure that a text means in this dialect.
@@ -137,6 +161,11 @@ class Dialect:
         ranks = all(measure.definition.cutoff_kind == "rank" for measure, _ in listed)
         ordered = sorted((cutoff for _, cutoff in listed), key=float)
         return [f"{found[1]}_{cutoff if ranks else f'{float(cutoff):.2f}'}" for cutoff in ordered]
+
+
+def _with_gain(measure: Measure) -> str:
+    """A measure with its gain, as in nDCG(gain=exp)."""
+    return f"{measure.name}(gain={measure.parameters.get('gain')})"
 
 
 def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[str | Measure]:

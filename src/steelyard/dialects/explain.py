@@ -9,7 +9,6 @@ from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.measures.grammar import Measure, as_text, parse
 from steelyard.measures.registry import Definition
-from steelyard.options import resolve
 
 _CLAUSE = re.compile(r"(\w+)(?:=([^:]+|\{.*?\}))?: (.*)", re.DOTALL)
 
@@ -57,7 +56,7 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
             "edge_cases": edges,
             "policies": [
                 f"{name}={value}: {text}"
-                for name, (value, text) in resolve(chosen.policies, {}).meanings().items()
+                for name, (value, text) in chosen.options_of(found).meanings().items()
             ],
             "range": _properties(definition),
             "aliases": list(definition.aliases),

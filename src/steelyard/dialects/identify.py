@@ -377,9 +377,8 @@ def identify(
             yield item
 
     for dialect in all_dialects().values() if dialects is None else map(named_dialect, dialects):
-        options = resolve(dialect.policies, {})
         for name, measure in watched(f"names of {dialect.name}", measures_of(dialect, names, means.grades)):
-            found.add(Reading(dialect.name, measure, options), name)
+            found.add(Reading.of(dialect, measure), name)
     for reading, name in watched("other policies", found.readings):
         for changed, but in means.other_policies(reading):
             other_ties = changed.options.ties != reading.options.ties

@@ -16,7 +16,7 @@ from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import MeasureError
 from steelyard.evaluation import scores_of
 from steelyard.measures.grammar import Measure, as_text, build
-from steelyard.options import Options, resolve
+from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.scores import Scores
@@ -37,6 +37,11 @@ class Reading:
     dialect: str
     measure: Measure
     options: Options
+
+    @classmethod
+    def of(cls, dialect: Dialect, measure: Measure) -> Reading:
+        """A measure with the policies that a dialect has for it."""
+        return cls(dialect.name, measure, dialect.options_of(measure))
 
 
 @dataclass(frozen=True)
@@ -148,10 +153,7 @@ def reconcile(
         raise MeasureError("expected at least two dialects to reconcile, as in trec_eval-9,multihop-rag.")
     table = _Table(Qrels.of(qrels), Run.of(run))
     metrics = [measures] if isinstance(measures, str) else list(measures)
-    readings = {
-        metric: {d.name: Reading(d.name, d.measure(metric), resolve(d.policies, {})) for d in chosen}
-        for metric in metrics
-    }
+    readings = {metric: {d.name: Reading.of(d, d.measure(metric)) for d in chosen} for metric in metrics}
     values = {
         metric: {name: table.mean(reading) for name, reading in by_dialect.items()}
         for metric, by_dialect in readings.items()

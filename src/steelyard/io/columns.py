@@ -39,6 +39,9 @@ RUN_NAMES = (
 """The names of a column that names the run of each row. The last three may also be something else."""
 CERTAIN_RUN_NAMES = RUN_NAMES[:-3]
 
+ITERATION = "iteration"
+"""The column of ir_measures and ir_datasets that holds the second column of a TREC file."""
+
 _GRADE_ONLY = frozenset(NAMES["grade"]) - frozenset(NAMES["score"])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
-from steelyard.io.columns import CERTAIN_RUN_NAMES, RUN_NAMES, find_name, rank_column
+from steelyard.io.columns import CERTAIN_RUN_NAMES, ITERATION, RUN_NAMES, find_name, rank_column
 from steelyard.notes import Note, note
 from steelyard.wording import SHOWN_NAMES, counted, listed
 
@@ -70,6 +70,8 @@ def qrels_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.Data
             "target": _ids(frame, target, "target", []) if target else _nulls(frame, pl.String),
         }
     )
+    if not target and ITERATION in frame.columns:
+        table = _with_subtopics(table, frame[ITERATION].cast(pl.String), notes)
     ungraded = table.filter(pl.col("doc_id").is_not_null() & pl.col("grade").is_null())
     if ungraded.height:
         rows = [
@@ -78,6 +80,20 @@ def qrels_frame(source: Any, columns: Mapping[str, str | None]) -> tuple[pl.Data
         ]
         raise ungraded_error(ungraded.height, rows)
     return table, tuple(notes)
+
+
+def _with_subtopics(table: pl.DataFrame, iteration: pl.Series, notes: list[Note]) -> pl.DataFrame:
+    """The table with iterations as targets, by the rule for column 2 of a TREC file: see `steelyard.io.trec`."""
+    values = iteration.drop_nulls().unique().sort().to_list()
+    if len(values) < 2:
+        return table
+    known = table.with_columns(iteration=iteration).drop_nulls("doc_id")
+    if known.group_by("query_id", "doc_id").agg(pl.col("iteration").n_unique())["iteration"].max() == 1:
+        notes.append(note("iterations-ignored", count=len(values), values=values[:3]))
+        return table
+    notes.append(note("read-as-subtopics"))
+    none = (iteration == "0") & (table["grade"] <= 0)
+    return table.with_columns(target=pl.select(pl.when(none).then(None).otherwise(iteration)).to_series())
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steelyard.errors import InputError, did_you_mean, nearest, problem_report
 from steelyard.ids import text_ids
-from steelyard.io.columns import QRELS_ROLES, RUN_ROLES, TableKind, check_roles, find_name, kind_of_table
+from steelyard.io.columns import (
+    ITERATION,
+    QRELS_ROLES,
+    RUN_ROLES,
+    TableKind,
+    check_roles,
+    find_name,
+    kind_of_table,
+)
 from steelyard.io.files import run_name
 from steelyard.io.lists import (
     QRELS_LISTS,
@@ -84,7 +92,14 @@ def qrels_of_records(records: Sequence[Mapping[str, Any]], columns: Mapping[str,
         return _qrels_of_parts(records, names, columns)
     listed = columns.get("doc_id") or listed_name(names, QRELS_LISTS)
     if listed is None or not _holds_lists(records, listed):
-        return qrels_of(_frame(records, names, columns, QRELS_ROLES), columns)
+        frame = _frame(records, names, columns, QRELS_ROLES)
+        if ITERATION in names and ITERATION not in frame.columns:
+            import polars as pl
+
+            values = [record.get(ITERATION) for record in records]
+            texts = [None if value is None else str(value) for value in values]
+            frame = frame.with_columns(pl.Series(ITERATION, texts, dtype=pl.String))
+        return qrels_of(frame, columns)
     check_roles(columns, ("query_id", "doc_id"), "a list of records with lists of judgments")
     if "doc_id" not in columns:
         _refuse_other_forms(records, names, (listed,))

@@ -91,12 +91,14 @@ def num_ret(a: Alignment) -> Floats:
     empty=np.nan,
     needs_relevant=False,
 )
-def num_rel(a: Alignment, rel: float = 1) -> Floats:
+def num_rel(a: Alignment, rel: float = 1, queries: Literal["judged", "answered"] = "judged") -> Floats:
     """Number of documents judged relevant, summed over queries.
 
     rel: the lowest grade that counts as relevant.
+    queries=judged: of all queries.
+    queries=answered: of those that are in the run.
     """
-    return a.relevant(rel)
+    return np.where(a.answered, a.relevant(rel), 0.0) if queries == "answered" else a.relevant(rel)
 
 
 @measure("NumRelRet", aliases=("num_rel_ret",), summary="sum", high=np.inf, needs_relevant=False)
@@ -126,9 +128,13 @@ def found(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     empty=1.0,
     needs_relevant=False,
 )
-def num_q(a: Alignment) -> Floats:
-    """Number of queries: 1 each, summed."""
-    return np.ones(a.size)
+def num_q(a: Alignment, queries: Literal["judged", "answered"] = "judged") -> Floats:
+    """Number of queries: 1 each, summed.
+
+    queries=judged: all queries.
+    queries=answered: those that are in the run.
+    """
+    return a.answered.astype(np.float64) if queries == "answered" else np.ones(a.size)
 
 
 @measure("Repeats", better="less", tail=False, needs_relevant=False)
@@ -157,7 +163,7 @@ def counted(
     known: Literal["judged", "returned"] = "judged",
     empty: Literal["zero", "skip"] = "zero",
     no_relevant: Literal["zero", "silent", "skip"] = "zero",
-    unjudged: Literal["keep", "remove"] = "keep",
+    unjudged: Literal["keep", "remove", "remove_negative"] = "keep",
 ) -> Floats:
     """Another measure, over a part of the judgments, of the lists or of the queries.
 
@@ -174,12 +180,13 @@ def counted(
     no_relevant=skip: it is left out.
     unjudged=keep: the lists as retrieved.
     unjudged=remove: condensed lists: unjudged documents are removed and the ranks below them move up.
+    unjudged=remove_negative: the same for documents with a grade below 0, which trec_eval -J takes as unjudged.
     """
     inner = parse(of)
     level = inner.definition.parameter("rel")
     if level is not None and level.default is not None and "rel" not in dict(inner.given):
         inner = inner(rel=rel)
-    seen = a.without_unjudged() if unjudged == "remove" else a
+    seen = a if unjudged == "keep" else a.without_unjudged(negative=unjudged == "remove_negative")
     seen = seen.judged_where_returned if known == "returned" else seen
     value = values(inner, seen)
     if no_relevant != "zero":

@@ -151,7 +151,7 @@ def reads_zeros(measure: Measure) -> bool:
     """Whether a measure needs to know which documents are graded 0 rather than unjudged."""
     given = measure.parameters
     if measure.name == "Counted" and given["rel"] > 0:
-        return given["unjudged"] == "remove" or reads_zeros(parse(given["of"]))
+        return given["unjudged"] != "keep" or reads_zeros(parse(given["of"]))
     return is_fixed(measure) or zero_counts(measure)
 
 

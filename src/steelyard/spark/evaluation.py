@@ -64,6 +64,7 @@ def evaluate(
         run=table_of(frames[1], _own_columns(run_columns, frames[1]), "the run"),
         measures=named,
         options=chosen,
+        own_options=dialect.own_options(named, chosen),
         name=name or "run",
         rank_named=rank is not None,
     )

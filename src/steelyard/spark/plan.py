@@ -27,11 +27,13 @@ ROWS = 1 << 18
 class Task:
     """The function that Spark calls on every worker, with the measures and the options.
 
-    scored: whether the run has scores. highest: the highest grade of the qrels.
+    own_options: those of measures that order equal scores in another way. scored: whether the run has scores.
+    highest: the highest grade of the qrels.
     """
 
     measures: dict[str, Measure]
     options: Options
+    own_options: dict[str, Options]
     name: str
     scored: bool
     highest: float
@@ -61,13 +63,15 @@ SENT_QUERIES = 1_000_000
 class Plan:
     """An evaluation on the cluster: the two frames, the measures and the options.
 
-    rank_named: whether the caller named the rank column of the run; then ranks order it, not scores.
+    own_options: those of measures that order equal scores in another way. rank_named: whether the caller named the
+    rank column of the run; then ranks order it, not scores.
     """
 
     qrels: Table
     run: Table
     measures: dict[str, Measure]
     options: Options
+    own_options: dict[str, Options]
     name: str
     rank_named: bool = False
 
@@ -84,12 +88,14 @@ class Plan:
         ).first()
         scored = self._scored()
         ranks = rank_column(self.run.names, scored, self.rank_named)
-        in_order = ranks is not None or not scored or self.options.ties == "stable"
+        ties = {each.ties for each in (self.options, *self.own_options.values())}
+        in_order = ranks is not None or not scored or "stable" in ties
         run = run_rows(self.run.ranked_by(ranks), scored, in_order)
         parts = [run] if queries > SENT_QUERIES else _judged_rows(run, qrels)
         task = Task(
             self.measures,
             self.options,
+            self.own_options,
             self.name,
             scored,
             0.0 if highest is None else highest,

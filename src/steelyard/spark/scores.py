@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from steelyard import errors
 from steelyard.alignment.ranking import repeat_error
 from steelyard.coverage import Coverage, Levels, unknown_documents_note
-from steelyard.evaluation import missing_error, out_of_reach
+from steelyard.evaluation import missing_error
 from steelyard.measures.compute import summary
 from steelyard.measures.grammar import Measure
 from steelyard.notes import note
@@ -96,7 +96,8 @@ class SparkScores:
             notes.insert(0, unknown_documents_note(tally.retrieved, tally.known))
         below = Levels.of(self.measures, self.plan.options.rel).note(counts["below_rel"], tally.lowest_grade)
         notes += [below] if below else []
-        notes += [*out_of_reach(tally.longest, self.measures), *tally.traits.notes(self.measures)]
+        notes += tally.lengths.notes(self.measures, self.plan.options.depth)
+        notes += tally.traits.notes(self.measures)
         return Coverage(**counts, policies=self.plan.options, notes=tuple(notes))
 
     def to_scores(self) -> Scores:

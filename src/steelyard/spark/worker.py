@@ -18,7 +18,7 @@ from steelyard.alignment.alignment import Aligned, Alignment, align
 from steelyard.alignment.hits import Floats
 from steelyard.coverage import Levels, coverage_of, lowest_positive_grade
 from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
-from steelyard.evaluation import deepest_cutoff, query_values
+from steelyard.evaluation import Lengths, deepest_cutoff, query_values
 from steelyard.measures.compute import QrelsTraits
 from steelyard.qrels import Qrels, disagreement
 from steelyard.run import Run
@@ -35,7 +35,7 @@ SHOWN_DOCUMENTS = 100
 class Tally:
     """Counts and examples of some queries. The tallies of two sets of queries add up to that of both.
 
-    counts: the counts of Coverage. longest: the length of the longest list. traits: the properties of the qrels that
+    counts: the counts of Coverage. lengths: the lengths of the lists. traits: the properties of the qrels that
     measures need. lowest_grade: the lowest grade above 0. missing: the first queries that are not in the run.
     judged: the first judged queries. run_only: the first queries that only the run has. retrieved, known:
     retrieved and judged documents of queries without a judged document in their list. repeated: the first query
@@ -44,7 +44,7 @@ class Tally:
     """
 
     counts: dict[str, int] = field(default_factory=dict)
-    longest: int = 0
+    lengths: Lengths = field(default_factory=Lengths)
     traits: QrelsTraits = field(default_factory=QrelsTraits)
     lowest_grade: float = math.inf
     faults: dict[Kind, Fault] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Tally:
             faults[kind] = faults[kind] + fault if kind in faults else fault
         return Tally(
             counts=counts,
-            longest=max(self.longest, other.longest),
+            lengths=self.lengths + other.lengths,
             traits=self.traits + other.traits,
             lowest_grade=min(self.lowest_grade, other.lowest_grade),
             faults=faults,
@@ -87,7 +87,7 @@ class Tally:
         read = json.loads(text)
         return cls(
             counts=read["counts"],
-            longest=read["longest"],
+            lengths=Lengths(**read["lengths"]),
             traits=QrelsTraits(**read["traits"]),
             lowest_grade=read["lowest_grade"],
             faults={Kind(int(kind)): Fault(**fault) for kind, fault in read["faults"].items()},
@@ -140,9 +140,16 @@ def evaluate_rows(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
         yield _tallied(Tally(faults=faults), task)
         return
     try:
-        aligned, repeated = _aligned(judgments, rows.filter(pl.col("kind") == Kind.RETRIEVED), task)
+        retrieved_rows = rows.filter(pl.col("kind") == Kind.RETRIEVED)
+        aligned, repeated = _aligned(judgments, retrieved_rows, task)
         a = task.options.lists(aligned.alignment)
-        queries, matrix = query_values(a, task.measures, task.options)
+        own = {
+            key: options.lists(
+                _aligned(judgments, retrieved_rows, replace(task, options=options))[0].alignment
+            )
+            for key, options in task.own_options.items()
+        }
+        queries, matrix = query_values(a, task.measures, task.options, own)
         levels = Levels.of(task.measures, task.options.rel)
         coverage = coverage_of(aligned, a, task.options, levels, deepest_cutoff(task.measures))
     except SteelyardError as error:
@@ -155,7 +162,7 @@ def evaluate_rows(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
     yield _tallied(
         Tally(
             counts=coverage.counts(),
-            longest=int(a.retrieved.max(initial=0)),
+            lengths=Lengths.of(a),
             traits=QrelsTraits.of(a, task.measures),
             lowest_grade=lowest_positive_grade(a),
             missing=list(compress(queries_at, (~a.answered).tolist()))[:SHOWN_PROBLEMS],
