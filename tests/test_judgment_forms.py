@@ -104,6 +104,8 @@ def test_records_with_names_of_their_own():
         ({"q1": [{"a": 3}, {"c": -1}]}, "'c' has a grade below 0, and a distractor satisfies no target"),
         ({"q1": [{"a": "high"}]}, "document 'a': grade 'high' is not a finite number"),
         ({"q1": {"a": 1 + 2j}}, "document 'a': grade .* is not a finite number"),
+        ({"q1": {"a": 10**400}}, "document 'a': grade .* is not a finite number"),
+        ({"q1": [{"a": 10**400}]}, "document 'a': grade .* is not a finite number"),
         ({"q1": [{"doc_id": "a", "grade": 3}]}, "target 1 has the names of a record"),
         ({"q1": [{"doc": 7, "grade": 3}]}, "target 1 has the names of a record"),
         ({"q1": {"targets": [["a"]], "distractors": "x"}}, "distractors is a str; expected a list"),

@@ -239,6 +239,10 @@ class Flattened {
             for (Py_ssize_t at = 0; PyDict_Next(value, &at, &id, &grade);) {
                 if (!PyFloat_CheckExact(grade) && !PyLong_CheckExact(grade)) return false;
                 grades_.push_back(PyFloat_AsDouble(grade));
+                if (PyErr_Occurred()) {  // an int that is too large
+                    PyErr_Clear();
+                    return false;
+                }
                 if (!PyUnicode_CheckExact(id) || !std::isfinite(grades_.back())) return false;
                 docs_.push_back(id);
             }

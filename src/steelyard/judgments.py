@@ -299,10 +299,18 @@ def append_line(path: str | Path, judgment: Judgment) -> None:
 
 
 def is_judgments_file(path: str | Path) -> bool:
-    """Whether the first line is an object with query_id, doc_id, grade and judge."""
+    """Whether the first line is one of a judgments file."""
     try:
-        found = json.loads(Source(Path(path)).first_line)
-    except (InputError, ValueError):
+        return is_judgments_line(Source(Path(path)).first_line)
+    except InputError:
+        return False
+
+
+def is_judgments_line(line: str) -> bool:
+    """Whether a line is an object with query_id, doc_id, grade and judge."""
+    try:
+        found = json.loads(line)
+    except ValueError:
         return False
     return isinstance(found, dict) and {"query_id", "doc_id", "grade", "judge"} <= found.keys()
 

@@ -105,10 +105,6 @@ class Qrels:
                 qrels = cls({})
                 qrels._judged, qrels._grades = found
                 return qrels
-            from steelyard.judgments import Judgments, is_judgments_file
-
-            if is_judgments_file(path):
-                return Judgments.read(path).qrels()
         from steelyard.io import read_qrels
 
         return read_qrels(Path(path), format, columns)

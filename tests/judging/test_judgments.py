@@ -12,6 +12,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.errors import InputError, PolicyError
+from steelyard.io.validate import validate_file
 from steelyard.judgments import Judgment, Judgments, is_judgments_file, resolved
 from steelyard.notes import note
 
@@ -171,6 +172,7 @@ def test_one_judge_of_several() -> None:
 
 WRITER = """
 import sys
+from steelyard.io.validate import validate_file
 from steelyard.judgments import Judgments
 labels = Judgments.read(sys.argv[1])
 for i in range(10**9):
@@ -192,3 +194,25 @@ def test_every_line_that_was_written_survives_kill_9(tmp_path: Path) -> None:
         acknowledged = 50 + len(writer.stdout.readlines())
     documents = [line.doc_id for line in Judgments.read(path).lines]
     assert documents[: acknowledged + 1] == [f"d{i}" for i in range(acknowledged + 1)]
+
+
+def test_convert_and_validate_know_judgments_files(tmp_path):
+    file = tmp_path / "judgments.jsonl"
+    lines = [("ann", 2), ("bob", 0), ("cleo", 2)]
+    file.write_text(
+        "".join(
+            json.dumps({"query_id": "q1", "doc_id": "a", "grade": grade, "judge": judge, "at": "2024"}) + "\n"
+            for judge, grade in lines
+        )
+        + '{"query_id": "q1", "doc'
+    )
+    assert sy.Qrels.read(file).frame.select("doc_id", "grade").rows() == [("a", 2)]
+    assert sy.Qrels.read(file, format="judgments") == sy.Qrels.read(file)
+    made = sy.convert(str(file), str(tmp_path / "qrels.trec"))
+    assert (made.kind, made.before, made.after, made.rows) == ("qrels", "judgments", "trec-qrels", 1)
+    assert (tmp_path / "qrels.trec").read_text() == "q1 0 a 2\n"
+    checked = validate_file(file)
+    assert (checked.kind, checked.format, checked.ok) == ("qrels", "judgments", True)
+    texts = [finding.text for finding in checked.findings]
+    assert any("3 judges (ann, bob and cleo) resolved by majority" in text for text in texts)
+    assert any("not written to the end" in text for text in texts)

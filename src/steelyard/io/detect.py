@@ -299,8 +299,11 @@ def _json(source: Source) -> Detected:
     from steelyard.io.json import object_of_queries
     from steelyard.io.llama_index import PARTS
     from steelyard.io.mteb import META, depth
+    from steelyard.judgments import is_judgments_line
 
     if _is_json_lines(source, PARTS):
+        if is_judgments_line(source.first_line):
+            return Detected("qrels", "judgments", "qrels")
         return _records(source.jsonl, "jsonl")
     content = source.json
     if isinstance(content, list):

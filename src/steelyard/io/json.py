@@ -53,6 +53,14 @@ def read_lines_run(source: Source, columns: Mapping[str, str]) -> Run:
     return run_of_records(source.jsonl, source, columns)
 
 
+def read_judgments(source: Source, columns: Mapping[str, str]) -> Qrels:
+    """The qrels of a judgments file, its judges resolved as `Judgments.qrels` does."""
+    from steelyard.judgments import Judgments
+
+    check_roles(columns, (), "a judgments file")
+    return Judgments.read(source.path).qrels()
+
+
 def read_lines_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
     """The qrels of JSON lines."""
     return qrels_of_records(source.jsonl, columns)

@@ -89,6 +89,13 @@ FORMATS: tuple[Format, ...] = (
         "one JSON object per line, for a query or for a document",
     ),
     Format(
+        "judgments",
+        "json",
+        {"qrels": "read_judgments"},
+        {},
+        "a judgments file: query_id, doc_id, grade and judge, one JSON object per line",
+    ),
+    Format(
         "csv",
         "tables",
         _READS_TEXT,
