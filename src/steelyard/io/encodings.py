@@ -74,7 +74,9 @@ def _is_utf_16(data: bytes) -> bool:
     zeros = [data[start::2].count(0) for start in (0, 1)]
     newline, codec = (b"\0\n", "utf-16-be") if zeros[0] > zeros[1] else (b"\n\0", "utf-16-le")
     often = max(zeros) >= _ZEROS * len(data) / 2 and max(zeros) > 4 * min(zeros)
-    return often and 2 * data.count(newline) >= data.count(b"\n") and _decodes(data[: len(data) // 2 * 2], codec)
+    return (
+        often and 2 * data.count(newline) >= data.count(b"\n") and _decodes(data[: len(data) // 2 * 2], codec)
+    )
 
 
 def _frequent_share(data: bytes, codec: str, leads: _Leads, japanese: bool) -> float:
