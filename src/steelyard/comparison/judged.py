@@ -27,7 +27,7 @@ from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.comparison.unjudged import DRAWS, Estimate, PairedLists, combined_test, draw_grades, pooled
 from steelyard.errors import MeasureError
-from steelyard.measures.bounds import judged_share, rank_cutoff
+from steelyard.measures.bounds import bounds, judged_share, rank_cutoff
 from steelyard.measures.compute import values
 from steelyard.measures.gradings import ABSENT, graded, is_fixed
 from steelyard.measures.grammar import Measure
@@ -123,15 +123,38 @@ class JudgedDocuments:
         grades = self.qrels.grades
         return bool(len(grades)) and not bool(np.any((grades >= 0) & (grades < (self.options.rel or 1))))
 
-    def share(self, parts: Sequence[Part], run: str) -> float | None:
-        """The share of judged documents above the cutoff, averaged over queries; None where grades do not matter."""
+    def share(self, parts: Sequence[Part], run: str, kept: Bools | None = None) -> float | None:
+        """The share of judged documents above the cutoff, averaged over queries; None where grades do not matter.
+
+        `kept`: the queries that count; default: all.
+        """
         graded_parts = [part for part in parts if not is_fixed(part.measure)]
         if not graded_parts:
             return None
         deepest = max(graded_parts, key=lambda part: rank_cutoff(part.measure) or ABSENT)
         shares = judged_share(deepest.measure, self.alignments[run])
         answered = self.alignments[run].answered & (self.alignments[run].retrieved > 0)
+        answered = answered if kept is None else answered & kept
         return float(shares[answered].mean()) if answered.any() else None
+
+    def value_bounds(self, parts: Sequence[Part], run: str, kept: Bools) -> tuple[float, float] | None:
+        """The lowest and highest value of a run that any grading gives; for a composite the sum of its parts' bounds.
+
+        None where they cannot be computed: without unjudged documents in the lists, or if a measure needs more of
+        the documents than their grades.
+        """
+        if self.options.unjudged == "remove" or int(self.alignments[run].retrieved.sum()) > MOST_DOCUMENTS:
+            return None
+        total = sum(part.weight for part in parts)
+        low = high = 0.0
+        for part in parts:
+            found = _if_computable(lambda part=part: bounds(part.measure, self.alignments[run]))  # type: ignore[misc]
+            if found is None:
+                return None
+            ends = found.where(kept).summary(part.measure)
+            least, most = (1 - ends[1], 1 - ends[0]) if part.inverted else ends
+            low, high = low + part.weight / total * least, high + part.weight / total * most
+        return low, high
 
     def conventions(
         self, parts: Sequence[Part], run: str, baseline: str, kept: Bools, whole: bool
