@@ -413,6 +413,14 @@ def _relevant_documents_only() -> str:
     return "the qrels list relevant documents only; every other document counts as not relevant"
 
 
+@_wording("documents-chosen", "info")
+def _documents_chosen() -> str:
+    return (
+        "the judged documents follow the ranks of no run, as if they had been chosen; every other document counts as not "
+        "relevant"
+    )
+
+
 @_wording("judged-unevenly", "info")
 def _judged_unevenly(run: str, baseline: str, measure: str, shares: tuple[float, float]) -> str:
     return (

@@ -15,7 +15,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Bools
-from steelyard.comparison.judged import MOST_RANKS, Conventions, JudgedDocuments, Part
+from steelyard.comparison.judged import ALL_JUDGED, MOST_RANKS, Conventions, JudgedDocuments, Part
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.provenance import MAX_DEPTH
 from steelyard.comparison.rules import not_worse, within_margin
@@ -83,7 +83,7 @@ def stored_lists(source: GateInput, run: str) -> tuple[int, dict[str, list[str]]
     parts = {key: source.parts(key) for key in source.keys}
     shares = [judged.share(each, RUN) for each in parts.values() if each]
     unjudged = any(share is not None and share < 1 for share in shares)
-    if not judged.edges and (not unjudged or judged.relevant_only):
+    if not judged.edges and (not unjudged or not judged.informative):
         return None
     measures = [part.measure for each in parts.values() for part in each if not is_fixed(part.measure)]
     depth = max(min(max((rank_cutoff(m) or MOST_RANKS for m in measures), default=0), MOST_RANKS), MAX_DEPTH)
@@ -108,7 +108,7 @@ def with_judged(
         if _depends(row, case, known, set(judged.edges), plan, tests):
             row = replace(row, undecided=True)
     shares = [share, known.judged_baseline]
-    if judged.relevant_only or min(each for each in shares if each is not None) >= 1:
+    if not judged.informative or min(each for each in shares if each is not None) >= ALL_JUDGED:
         return row
     low, high = known.bound_low, known.bound_high
     if not case.rule.needs_baseline:
