@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -179,7 +179,7 @@ class JudgedDocuments:
         total = sum(part.weight for part in parts)
         low = high = 0.0
         for part in parts:
-            found = _if_computable(lambda part=part: bounds(part.measure, self.alignments[run]))  # type: ignore[misc]
+            found = _if_computable(partial(bounds, part.measure, self.alignments[run]))
             if found is None:
                 return None
             ends = found.where(kept).summary(part.measure)
