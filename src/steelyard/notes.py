@@ -413,6 +413,14 @@ def _relevant_documents_only() -> str:
     return "the qrels list relevant documents only; every other document counts as not relevant"
 
 
+@_wording("documents-chosen", "info")
+def _documents_chosen() -> str:
+    return (
+        "the judged documents follow the ranks of no run, as if they had been chosen; every other document counts as not "
+        "relevant"
+    )
+
+
 @_wording("judged-unevenly", "info")
 def _judged_unevenly(run: str, baseline: str, measure: str, shares: tuple[float, float]) -> str:
     return (
@@ -1067,6 +1075,25 @@ def _gate_too_few_queries(rule: str, run: str, queries: int, kind: str, value: f
 def _gate_rule_direction(rule: str, measure: str, better: Literal["more", "less"]) -> str:
     direction = "higher" if better == "more" else "lower"
     return f"the rule `{rule}`: a {direction} value of {measure} is better; check the operator"
+
+
+@_wording("gate-undecided", "warning")
+def _gate_undecided(rules: tuple[tuple[str, str], ...], documents: int, strict: bool) -> str:
+    which = listed([f"`{rule}` for {run}" for rule, run in rules], SHOWN_NAMES)
+    judge = f"judge {counted(documents, 'document')}" if documents else "judge documents of both runs"
+    passes = "" if strict else "; strict_judged=True (--strict-judged) does not let it pass"
+    return (
+        f"undecided: {which}: the outcome depends on documents that nobody judged. To decide it, {judge}: "
+        f"`steelyard pool` selects them{passes}"
+    )
+
+
+@_wording("gate-lists-unknown", "warning")
+def _gate_lists_unknown(run: str) -> str:
+    return (
+        f"the lists that run {run!r} is compared with are not in the baseline, so it is not known whether outcomes depend "
+        "on unjudged documents; write the baseline again from a result folder"
+    )
 
 
 def _examples(count: int, examples: tuple[str, ...]) -> str:

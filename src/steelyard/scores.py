@@ -175,20 +175,10 @@ class Scores:
         >>> sy.evaluate({"q": {"a": 1}}, {"q": ["a", "b"]}, ["P@2"]).bounds("P@2")
         (0.5, 1.0)
         """
-        from dataclasses import replace
-
         from steelyard.measures.bounds import bounds
 
         a, parsed = self._known_lists(), self.measures[key_of(measure, self.measures)]
-        found, kept = bounds(parsed, a), self._kept(a)
-        found = replace(
-            found,
-            low=found.low[kept],
-            high=found.high[kept],
-            exact=found.exact[kept],
-            undefined=found.undefined[kept],
-        )
-        return found.summary(parsed)
+        return bounds(parsed, a).where(self._kept(a)).summary(parsed)
 
     def _known_lists(self) -> Alignment:
         if self.lists is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 from scipy import stats
 from shared_collections import Collection, Grades, dl2019, restricted, retrieved
 
+import steelyard as sy
+from steelyard.alignment.alignment import align
+from steelyard.comparison.judged import JudgedDocuments
 from steelyard.comparison.unjudged import (
     Estimate,
     Floats,
@@ -21,6 +25,9 @@ from steelyard.comparison.unjudged import (
     pooled,
     verdict,
 )
+from steelyard.options import Options
+from steelyard.report.page.subject import comparison_subject
+from steelyard.report.page.view import view_of
 
 CUTOFF = 10
 
@@ -268,6 +275,49 @@ def test_complete_qrels_of_dl2019_change_no_verdict() -> None:
         assert without == with_rule
 
 
+def judged_of(qrels: Grades, *runs: dict[str, list[str]]) -> JudgedDocuments:
+    known, options = sy.Qrels(qrels), Options()
+    lists = {str(number): align(known, run, options.ordering).alignment for number, run in enumerate(runs)}
+    return JudgedDocuments(known, None, lists, options)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_pools_of_dl2019_are_judged_by_rank() -> None:
+    """Qrels made from runs, of the pair or others, are told from qrels with chosen documents."""
+    collection = dl2019()
+    for one, other in random_pairs(list(collection.runs), 30):
+        for depths in ((10, 0), (10, 3), (5, 5), (3, 3)):
+            qrels = restricted(
+                collection.qrels, collection.first(one, depths[0]), collection.first(other, depths[1])
+            )
+            assert judged_of(qrels, collection.runs[one], collection.runs[other]).judged_by_rank
+    two, outside = ("idst_bert_p1.run.gz", "bm25base_p.run.gz"), "ICT-BERT2.run.gz"
+    qrels = restricted(collection.qrels, collection.first(outside, 10))
+    assert judged_of(qrels, *(collection.runs[run] for run in two)).judged_by_rank
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cranfield", "multihop-rag"])
+def test_chosen_documents_are_not_judged_by_rank(name: str) -> None:
+    collection = retrieved(name)
+    assert not judged_of(collection.qrels, *collection.runs.values()).judged_by_rank
+
+
+def test_chosen_documents_say_nothing_about_the_others() -> None:
+    """Relevant documents, and some that look relevant: unjudged documents stay not relevant, and a note says so."""
+    random = np.random.default_rng(1)
+    qrels, near, far = {}, {}, {}
+    for number in range(60):
+        query = f"q{number}"
+        qrels[query] = {f"{query}-{doc}": int(doc == "r") for doc in "rabc"}
+        near[query] = [f"{query}-{doc}" for doc in ("r", "x", "a", "y", "b", "z")]
+        far[query] = [f"{query}-{doc}" for doc in random.permutation(["x", "a", "r", "b", "v", "w"])]
+    result = sy.compare(qrels, {"near": near, "far": far}, ["nDCG@5"])
+    assert [pair.verdict for pair in result.tested_pairs] == ["better"]
+    assert result.judged == {}
+    assert any(note.code == "documents-chosen" for note in result.notes)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cranfield", "scifact", "docs-rag", "expense-rules"])
 def test_qrels_that_were_not_pooled_change_no_verdict(name: str) -> None:
@@ -275,3 +325,51 @@ def test_qrels_that_were_not_pooled_change_no_verdict(name: str) -> None:
     for one, other in combinations(collection.runs, 2):
         pair = paired_lists(collection.lists(one), collection.lists(other), list(collection.qrels.values()))
         assert all(imputed_test(pair, ndcg, depth) is None for depth in (1, 3, 10, None))
+
+
+def partly_judged(grade=0):
+    """Twenty queries; the first run is judged, of the second one half of the first four documents."""
+    qrels = {f"q{n}": {"a": 1, "b": grade, "c": 1, "d": grade, "e": grade} for n in range(20)}
+    runs = {
+        "known": {query: ["a", "b", "c", "d"] for query in qrels},
+        "partly": {query: ["c", "x", "b", "y"] for query in qrels},
+    }
+    return qrels, runs
+
+
+def test_the_judged_share_and_the_bounds_are_shown_below_100_percent():
+    qrels, runs = partly_judged()
+    result = sy.compare(qrels, runs, ["P@4", "P@1"])
+    frame = result.leaderboard
+    assert dict(frame.select("run", "P@4 judged").rows()) == {"known": 1.0, "partly": 0.5}
+    assert set(frame["P@1 judged"]) == {1.0}
+    assert dict(frame.select("run", "P@4 lowest").rows()) == {"known": 0.5, "partly": 0.25}
+    assert dict(frame.select("run", "P@4 highest").rows()) == {"known": 0.5, "partly": 0.75}
+    for run, lists in runs.items():
+        scores = sy.evaluate(qrels, lists, ["P@4"])
+        assert result.judged[run, None].bounds == pytest.approx(scores.bounds("P@4"))
+        assert result.judged[run, None].shares["P@4"] == scores.judged("P@4")
+    text = result.to_text()
+    assert re.search(r"(?m)^ +\d +partly .* 50% +0\.2500 to 0\.7500$", text)
+    assert "Judged: the share of judged documents above the cutoff of P@4" in text
+    assert re.search(r"(?m)^\| partly .*\| 50% +\| 0\.2500 to 0\.7500 \|$", result.to_markdown())
+    row = next(row for row in result.to_dict()["leaderboard"] if row["run"] == "partly")
+    assert (row["judged"], row["bounds"]) == ({"P@4": 0.5, "P@1": 1.0}, {"P@4": pytest.approx([0.25, 0.75])})
+    assert "P@4 judged" in result.to_csv()
+    view = view_of(comparison_subject(result))
+    assert view["judged"]
+    assert {row["run"]: row["judged"] for row in view["boards"][0]}["partly"] == ("50%", "0.2500 to 0.7500")
+    first = sy.compare(qrels, runs, ["P@1", "P@4"])
+    assert "judged  bounds" not in first.to_text(), "the measure that ranks the runs is judged"
+
+
+def test_the_judged_share_is_not_shown_where_it_says_nothing():
+    qrels, runs = partly_judged()
+    complete = {query: {**judged, "x": 0, "y": 0} for query, judged in qrels.items()}
+    relevant = {query: {doc: 1 for doc, grade in judged.items() if grade} for query, judged in qrels.items()}
+    for known in (complete, relevant):
+        result = sy.compare(known, runs, ["P@4"])
+        assert result.judged == {}
+        assert "bounds" not in result.to_text()
+        assert not [name for name in result.leaderboard.columns if "judged" in name]
+        assert not view_of(comparison_subject(result))["judged"]

@@ -334,3 +334,16 @@ def test_charts_show_long_names_without_their_shared_parts():
         int, re.search(r"slice\(datum.label, (\d+), length\(datum.label\) - (\d+)\)", shown).groups()
     )
     assert [name[start : len(name) - end] for name in long] == ["bm25", "dense"]
+
+
+def test_the_page_shows_judged_shares_and_bounds(tmp_path):
+    qrels = {f"q{n}": {"a": 1, "b": 0, "c": 1, "d": 0} for n in range(5)}
+    runs = {
+        "known": dict.fromkeys(qrels, ("a", "b", "c", "d")),
+        "new": dict.fromkeys(qrels, ("c", "x", "b", "y")),
+    }
+    sy.compare(qrels, runs, ["P@4"]).to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert '<button type="button">Judged</button>' in page
+    assert "0.2500 to 0.7500" in page
+    assert "Judged: the share of judged documents above the cutoff of <bdi>P@4</bdi>" in page

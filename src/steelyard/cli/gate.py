@@ -59,6 +59,10 @@ def gate(
         int | None,
         Option("Queries that a run may fail on; default: `gate:` in bench.yaml, or 0.", "N"),
     ] = None,
+    strict_judged: Annotated[
+        bool,
+        Option("A rule whose outcome depends on unjudged documents does not pass; default: a warning."),
+    ] = False,
     junit: Annotated[Path | None, Option("Also write JUnit XML here.", "FILE")] = None,
     markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.", "FILE")] = None,
     save_baseline: Annotated[
@@ -92,7 +96,8 @@ def gate(
 
     Rules of `gate:` in bench.yaml are also checked. If no rule compares with the
     baseline, there must be no significant drop in any measure that both have. A run
-    that failed on queries does not pass.
+    that failed on queries does not pass. A rule whose outcome depends on documents
+    that nobody judged is undecided: a warning, or with --strict-judged exit code 1.
     """
     source = gate_input(result)
     all_rules: list[str | Rule] = [*(rule or []), *(read_rules(rules) if rules is not None else [])]
@@ -109,7 +114,7 @@ def gate(
         checked = check(
             source, all_rules, baseline=baseline, run=run, baseline_run=baseline_run, queries=queries, test=test,
             correction=correction, alpha=alpha, permutations=permutations, seed=seed, allow=allow or (),
-            allow_failed=allow_failed,
+            allow_failed=allow_failed, strict_judged=strict_judged,
         )  # fmt: skip
     except SteelyardError as error:
         for path, error_text in ((junit, junit_error), (markdown, markdown_error)):

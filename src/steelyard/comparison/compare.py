@@ -255,7 +255,7 @@ def evaluate_runs(
     weights = None if composite is None else read_weights(composite)
     cutoffs = list(dict.fromkeys(map(_cutoff, at))) if at else [None]
     parsed = {
-        (k, key): with_rel(_measure_at(shown.get(key, key), k, dialect, key in shown), chosen.rel)
+        (k, key): with_rel(measure_at(shown.get(key, key), k, dialect, key in shown), chosen.rel)
         for k in cutoffs
         for key in dict.fromkeys([*shown, *(weights or {})])
     }
@@ -416,7 +416,7 @@ def _shown_measures(
     return {str(text): text for text in dialect.expand(listed)}
 
 
-def _measure_at(text: str | Measure, k: int | None, dialect: Dialect, shown: bool) -> Measure:
+def measure_at(text: str | Measure, k: int | None, dialect: Dialect, shown: bool) -> Measure:
     """A measure at a cutoff, where it takes one and has none."""
     if k is None and shown:
         return dialect.measure(text)

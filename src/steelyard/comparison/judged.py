@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -27,10 +28,11 @@ from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.comparison.unjudged import DRAWS, Estimate, PairedLists, combined_test, draw_grades, pooled
 from steelyard.errors import MeasureError
-from steelyard.measures.bounds import judged_share, rank_cutoff
+from steelyard.measures.bounds import bounds, judged_share, rank_cutoff
 from steelyard.measures.compute import values
 from steelyard.measures.gradings import ABSENT, graded, is_fixed
 from steelyard.measures.grammar import Measure
+from steelyard.measures.registry import definitions
 from steelyard.notes import Note, note
 from steelyard.options import Options
 from steelyard.qrels import Qrels
@@ -44,6 +46,12 @@ Result = TypeVar("Result")
 
 MOST_RANKS = 100
 """Ranks of each list that the estimate reads; unjudged documents below count as not relevant."""
+
+FIRST, POOL_DEPTH, NEARLY_ALL = 3, 10, 0.9
+"""Documents were judged by rank if the first 3 of a run, or 10 per query, are judged, in nearly all cases (90%)."""
+
+ALL_JUDGED = 0.995
+"""A judged share that is shown as 100%: judged shares and bounds are not shown from here on."""
 
 MOST_DOCUMENTS = 5_000_000
 """Documents of two runs' lists up to which bounds of the difference and estimates are computed."""
@@ -123,15 +131,61 @@ class JudgedDocuments:
         grades = self.qrels.grades
         return bool(len(grades)) and not bool(np.any((grades >= 0) & (grades < (self.options.rel or 1))))
 
-    def share(self, parts: Sequence[Part], run: str) -> float | None:
-        """The share of judged documents above the cutoff, averaged over queries; None where grades do not matter."""
+    @cached_property
+    def judged_by_rank(self) -> bool:
+        """Whether documents were judged because runs returned them, whatever they are about.
+
+        This is so if the first documents of one of the runs are judged, or if nearly every query has as many judged
+        documents as a pool of other runs would have. Otherwise the judged documents were chosen, and they say nothing
+        about the others.
+        """
+        first = Measure(definitions()["Judged"], cutoff=FIRST)
+        for a in self.alignments.values():
+            shares = values(first, a)[a.answered & (a.retrieved > 0)]
+            if len(shares) and shares.mean() >= NEARLY_ALL:
+                return True
+        counts = np.bincount(
+            self.qrels.doc_query[self.qrels.grades >= 0], minlength=len(self.qrels.judged.query_ids)
+        )
+        return len(counts) > 0 and bool(np.mean(counts >= POOL_DEPTH) >= NEARLY_ALL)
+
+    @property
+    def informative(self) -> bool:
+        """Whether the judgments say something about unjudged documents."""
+        return not self.relevant_only and self.judged_by_rank
+
+    def share(self, parts: Sequence[Part], run: str, kept: Bools | None = None) -> float | None:
+        """The share of judged documents above the cutoff, averaged over queries; None where grades do not matter.
+
+        `kept`: the queries that count; default: all.
+        """
         graded_parts = [part for part in parts if not is_fixed(part.measure)]
         if not graded_parts:
             return None
         deepest = max(graded_parts, key=lambda part: rank_cutoff(part.measure) or ABSENT)
         shares = judged_share(deepest.measure, self.alignments[run])
         answered = self.alignments[run].answered & (self.alignments[run].retrieved > 0)
+        answered = answered if kept is None else answered & kept
         return float(shares[answered].mean()) if answered.any() else None
+
+    def value_bounds(self, parts: Sequence[Part], run: str, kept: Bools) -> tuple[float, float] | None:
+        """The lowest and highest value of a run that any grading gives; for a composite the sum of its parts' bounds.
+
+        None where they cannot be computed: without unjudged documents in the lists, or if a measure needs more of
+        the documents than their grades.
+        """
+        if self.options.unjudged == "remove" or int(self.alignments[run].retrieved.sum()) > MOST_DOCUMENTS:
+            return None
+        total = sum(part.weight for part in parts)
+        low = high = 0.0
+        for part in parts:
+            found = _if_computable(partial(bounds, part.measure, self.alignments[run]))
+            if found is None:
+                return None
+            ends = found.where(kept).summary(part.measure)
+            least, most = (1 - ends[1], 1 - ends[0]) if part.inverted else ends
+            low, high = low + part.weight / total * least, high + part.weight / total * most
+        return low, high
 
     def conventions(
         self, parts: Sequence[Part], run: str, baseline: str, kept: Bools, whole: bool
@@ -176,7 +230,7 @@ class JudgedDocuments:
         """The difference with estimated grades; None where the qrels were not pooled."""
         level = self.options.rel if self.options.rel is not None else 1.0
         wanted = lists.pair.unjudged & lists.pair.within(depth)
-        if not wanted.any() or not pooled(lists.pair, depth, level):
+        if not wanted.any() or not self.judged_by_rank or not pooled(lists.pair, depth, level):
             return None
         drawn = draw_grades(lists.pair, wanted, DRAWS, np.random.default_rng(self.seed))
         query, every = lists.pair.query[wanted], np.arange(a.size)
@@ -416,7 +470,7 @@ def _verdict(
 def judged_notes(
     pairs: Sequence[Pair], judged: JudgedDocuments, parts: Mapping[tuple[str, int | None], Sequence[Part]]
 ) -> list[Note]:
-    """Notes on qrels made from a run, on undecided pairs and on qrels of relevant documents only."""
+    """Notes on qrels made from a run, on undecided pairs and on qrels that say nothing about unjudged documents."""
     notes = [note("qrels-made-from-run", run=run, depth=edge.depth) for run, edge in judged.edges.items()]
     undecided = [pair for pair in pairs if pair.verdict == "undecided"]
     if undecided:
@@ -436,6 +490,8 @@ def judged_notes(
     ]
     if judged.relevant_only and shares and min(shares) < 1:
         notes.append(note("relevant-documents-only"))
+    elif not judged.judged_by_rank and shares and min(shares) < 1:
+        notes.append(note("documents-chosen"))
     elif not judged.relevant_only and not undecided:
         asymmetric = max(
             (pair for pair in pairs if pair.judged_run is not None and pair.judged_baseline is not None),
@@ -456,3 +512,35 @@ def judged_notes(
                 )
             )
     return notes
+
+
+@dataclass(frozen=True)
+class RowJudged:
+    """A row of the leaderboard: the judged share of each measure that reads grades, and the bounds of the first one."""
+
+    shares: Mapping[str, float] = field(default_factory=dict)
+    bounds: tuple[float, float] | None = None
+
+
+def judged_rows(
+    tables: Sequence[ScoreTable],
+    components: Sequence[ScoreTable | None],
+    weights: Mapping[str, float] | None,
+    judged: JudgedDocuments,
+) -> dict[tuple[str, int | None], RowJudged]:
+    """The judged shares and bounds of every run and cutoff; empty where they say nothing."""
+    if not judged.informative:
+        return {}
+    made = {}
+    for table, inside in zip(tables, components, strict=True):
+        parts = {column.key: parts_of(column, inside, weights) for column in table.columns}
+        first = table.columns[0].key
+        for run, row in zip(table.runs, table.compared(first), strict=True):
+            own = set(compress(table.queries, (~np.isnan(row)).tolist()))
+            kept = np.array([query in own for query in judged.qrels.judged.query_ids], dtype=bool)
+            shares = {key: judged.share(each, run, kept) for key, each in parts.items() if each}
+            known = {key: share for key, share in shares.items() if share is not None}
+            bounds = judged.value_bounds(parts[first], run, kept) if first in known else None
+            made[run, table.k] = RowJudged(known, bounds)
+    complete = all(share >= 1 for each in made.values() for share in each.shares.values())
+    return {} if complete else made

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.checks import unknown_name
-from steelyard.comparison.judged import JudgedDocuments, judged_notes, parts_of, with_conventions
+from steelyard.comparison.judged import (
+    JudgedDocuments,
+    RowJudged,
+    judged_notes,
+    judged_rows,
+    parts_of,
+    with_conventions,
+)
 from steelyard.comparison.leaderboard import (
     LeaderboardRow,
     Verdict,
@@ -220,6 +227,18 @@ class Comparison:
         return [column.key for column in self.score_tables[0].columns]
 
     @cached_property
+    def judged(self) -> dict[tuple[str, int | None], RowJudged]:
+        """The judged shares and bounds of every row, by run and cutoff.
+
+        Empty where they say nothing: all documents above the cutoffs are judged, or the qrels have relevant documents
+        only, or the lists are not known, or the values are estimates.
+        """
+        known = None if self.predicted_by else _judged_documents(self.source, self.coverage, self.plan)
+        if known is None:
+            return {}
+        return judged_rows(self.score_tables, self.components, self.weights, known)
+
+    @cached_property
     def leaderboard(self) -> pl.DataFrame:
         """One row per run (and cutoff), best first: rank, run, k, values, intervals, rank interval, group.
 
@@ -241,9 +260,35 @@ class Comparison:
             group = {"group": row.group, "rank_low": row.rank_low, "rank_high": row.rank_high}
             named = {"rank": row.rank, "run": row.run, "k": row.k}
             means = row.means if row.rank is not None else dict.fromkeys(row.means)
-            rows.append({**named, **means, **times, **failed, **reason, **judge, **group, **intervals})
+            rows.append(
+                {
+                    **named,
+                    **means,
+                    **self._judged_columns(row),
+                    **times,
+                    **failed,
+                    **reason,
+                    **judge,
+                    **group,
+                    **intervals,
+                }
+            )
         frame = pl.DataFrame(rows, infer_schema_length=None)
         return frame if frame["k"].null_count() < frame.height else frame.drop("k")
+
+    def _judged_columns(self, row: LeaderboardRow) -> dict[str, float | None]:
+        """The judged share of every measure, and the bounds of the measure that ranks the runs."""
+        if not self.judged:
+            return {}
+        judged = self.judged.get((row.run, row.k), RowJudged())
+        ends = judged.bounds or (None, None)
+        first = self.keys[0]
+        known = dict.fromkeys(key for each in self.judged.values() for key in each.shares)
+        return {
+            **{f"{key} judged": judged.shares.get(key) for key in known},
+            f"{first} lowest": ends[0],
+            f"{first} highest": ends[1],
+        }
 
     @cached_property
     def pairs(self) -> pl.DataFrame:
@@ -347,7 +392,7 @@ class Comparison:
             "inputs": self._inputs(),
             "verdict": self.verdict,
             "weights": self.weights,
-            "leaderboard": [row.to_dict() for row in self.shown_rows],
+            "leaderboard": [{**row.to_dict(), **self._judged_json(row)} for row in self.shown_rows],
             "pairs": [pair.to_dict() for pair in self.tested_pairs],
             "coverage": {name: covered.counts() for name, covered in self.coverage.items()},
             "notes": [each.to_dict() for each in self.notes],
@@ -365,6 +410,13 @@ class Comparison:
         if movers:
             data["movers"] = [each.to_dict() for each in self.movers_by_run(movers)]
         return data
+
+    def _judged_json(self, row: LeaderboardRow) -> dict[str, Any]:
+        judged = self.judged.get((row.run, row.k))
+        if judged is None:
+            return {}
+        bounds = None if judged.bounds is None else list(judged.bounds)
+        return {"judged": dict(judged.shares), "bounds": {self.keys[0]: bounds}}
 
     def _inputs(self) -> dict[str, Any]:
         """What identifies the qrels and each run, where that is cheap to compute."""

@@ -11,6 +11,7 @@ from typing import Any
 from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.gate.inputs import GateInput, gate_input
 from steelyard.gate.settings import option
+from steelyard.gate.unjudged import stored_lists
 from steelyard.io.files import write_file
 from steelyard.notes import Note, gate_judgments_changed, gate_queries_missing, note
 from steelyard.version import __version__
@@ -36,7 +37,10 @@ def save_baseline(result: Any, path: str | Path, run: str | Sequence[str] | None
 
 
 def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
-    """JSON like that of `evaluate`; the values of a query are a list in the order of `measures`."""
+    """JSON like that of `evaluate`; the values of a query are a list in the order of `measures`.
+
+    Where rules can depend on unjudged documents, it has the first documents of the lists, too.
+    """
     head: dict[str, Any] = {
         "steelyard": source.version if source.version != "unknown" else __version__,
         "dialect": source.dialect,
@@ -48,18 +52,24 @@ def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
     parts = [f'"{name}": {_dumped(value)}' for name, value in head.items() if value is not None]
     if source.judgments is not None:
         parts.append(f'"judgments": {_lines(source.judgments)}')
-    rows = ",\n".join(_run_json(source, run) for run in runs)
+    lists = {run: stored_lists(source, run) for run in runs}
+    depths = [each[0] for each in lists.values() if each is not None]
+    parts += [f'"list_depth": {max(depths)}'] if depths else []
+    rows = ",\n".join(_run_json(source, run, lists[run]) for run in runs)
     return "{" + ",\n ".join([*parts, f'"runs": [\n{rows}\n]']) + "}"
 
 
-def _run_json(source: GateInput, run: str) -> str:
+def _run_json(source: GateInput, run: str, lists: tuple[int, dict[str, list[str]]] | None) -> str:
     place = source.run(run)
     means = source.scores.means()[place].tolist()
     values = source.scores.values[place].T.tolist()
     answered = zip(source.scores.queries, values, source.answered(run).tolist(), strict=True)
     rows = {query: [_plain(value) for value in row] for query, row, known in answered if known}
     by_measure = {key: _plain(mean) for key, mean in zip(source.keys, means, strict=True)}
-    return f'{{"name": {_dumped(run)},\n "means": {_dumped(by_measure)},\n "per_query": {_lines(rows)}}}'
+    stored = "" if lists is None else f',\n "lists": {_lines(lists[1])}'
+    return (
+        f'{{"name": {_dumped(run)},\n "means": {_dumped(by_measure)},\n "per_query": {_lines(rows)}{stored}}}'
+    )
 
 
 def _lines(mapping: Mapping[str, Any]) -> str:

@@ -51,6 +51,7 @@ def check(
     seed: int = 0,
     allow: str | Collection[str] = (),
     allow_failed: int | None = None,
+    strict_judged: bool = False,
 ) -> GateResult:
     """Check a result against rules and compare it with a baseline.
 
@@ -64,6 +65,8 @@ def check(
     allow: what may differ from the baseline: "queries" (missing ones) or "judgments".
     allow_failed: a run that failed on more queries than this does not pass; default: `gate: {allow_failed: ...}` of
     bench.yaml, or 0.
+    strict_judged: a rule is undecided if its outcome depends on documents that nobody judged. Such a rule does not
+    pass if this is set; otherwise there is a warning.
 
     >>> before = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 1.0} for n in range(9)}}]}
     >>> after = {"runs": [{"name": "a", "per_query": {f"q{n}": {"RR": 0.5 + 0.05 * n} for n in range(9)}}]}
@@ -106,7 +109,8 @@ def check(
         for name, other in others.items():
             notes += query_notes(now, before, name, other, allow)
     notes += _run_notes(now, runs, before, others)
-    rows, found = decide(now, before, [(name, others.get(name)) for name in measured], resolved, plan)
+    pairs = [(name, others.get(name)) for name in measured]
+    rows, found = decide(now, before, pairs, resolved, plan, strict_judged)
     return GateResult(
         rows=(*_failure_rows(now, runs, allowed), *_unmeasured_rows(now, runs), *rows),
         warnings=tuple(dict.fromkeys([*notes, *found])),
@@ -114,7 +118,16 @@ def check(
         baseline=None if before is None else before.name,
         plan=plan,
         command=_command(
-            now, before, given, runs if run else (), baseline_run, queries, plan, allow, allow_failed
+            now,
+            before,
+            given,
+            runs if run else (),
+            baseline_run,
+            queries,
+            plan,
+            allow,
+            allow_failed,
+            strict_judged,
         ),
     )
 
@@ -345,6 +358,7 @@ def _command(
     plan: GatePlan,
     allow: Collection[str],
     allow_failed: int | None,
+    strict_judged: bool,
 ) -> str:
     """The command that repeats the check; the result brings its own rules."""
     parts = ["steelyard", "gate", now.name]
@@ -356,4 +370,5 @@ def _command(
     parts += plan.arguments()
     parts += [part for change in allow for part in ("--allow", change)]
     parts += [] if allow_failed is None else ["--allow-failed", str(allow_failed)]
+    parts += ["--strict-judged"] if strict_judged else []
     return shlex.join(parts)

@@ -18,6 +18,7 @@ from steelyard.errors import InputError
 from steelyard.gate.inputs import GateInput
 from steelyard.gate.result import Loser, Row
 from steelyard.gate.settings import GatePlan, option
+from steelyard.gate.unjudged import judged_documents, unjudged_notes, with_judged
 from steelyard.notes import Note, note
 from steelyard.statistics import (
     adjust,
@@ -110,9 +111,14 @@ def decide(
     runs: Sequence[tuple[str, str | None]],
     rules: Sequence[ResolvedRule],
     plan: GatePlan,
+    strict_judged: bool = False,
 ) -> tuple[list[Row], list[Note]]:
-    """One row per run and rule, and notes on them. `runs` are (run, run of the baseline)."""
+    """One row per run and rule, and notes on them. `runs` are (run, run of the baseline).
+
+    A rule whose outcome depends on unjudged documents is undecided: it does not pass if `strict_judged`.
+    """
     notes: list[Note] = []
+    documents = {run: judged_documents(result, run, baseline, other, plan.seed) for run, other in runs}
     cases = [_case(result, baseline, run, other, each, notes) for run, other in runs for each in rules]
     tested = [case for case in cases if case.rule.tested]
     _check_power(tested, plan)
@@ -126,7 +132,13 @@ def decide(
             row = _tested_row(case, *next(p_values), plan=plan, tests=len(tested), notes=notes)
         else:
             row = _threshold_row(case, plan, notes)
-        rows.append(replace(row, losers=_losers(case, result), source=case.resolved.source))
+        row = replace(row, losers=_losers(case, result), source=case.resolved.source)
+        judged, parts = documents[case.run], result.parts(case.column.key)
+        if judged is not None and parts:
+            row = with_judged(row, case, judged, parts, plan, len(tested))
+        rows.append(replace(row, passed=not strict_judged) if row.undecided else row)
+    others = {run: other for run, other in runs if other is not None}
+    notes += unjudged_notes(rows, documents, others, strict_judged)
     return rows, notes
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.alignment.hits import Bools, Floats
+from steelyard.comparison.compare import measure_at
+from steelyard.comparison.judged import Part
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable, column_named
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
@@ -19,6 +21,7 @@ from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import named_measures
 from steelyard.measures.grammar import Measure
 from steelyard.options import POLICIES, resolve
+from steelyard.run import Run
 from steelyard.scores import Scores
 from steelyard.version import __version__
 from steelyard.wording import counted
@@ -59,7 +62,8 @@ class GateInput:
     queries. cutoffs: those of a comparison at several cutoffs. rules, allow_failed: from `gate:` in bench.yaml.
     unknown_documents: per run, the number of documents that are not in the corpus. failures: runs that failed on
     queries. unmeasured: runs whose values mean nothing, with the reason. sessions: when the times of each run were
-    measured.
+    measured. weights: of the composite. files: the run files of a folder. lists: the first `list_depth` documents of
+    every query of a run, in a baseline.
     """
 
     name: str
@@ -80,6 +84,10 @@ class GateInput:
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     sessions: Mapping[str, str] = field(default_factory=dict)
     allow_failed: int = 0
+    weights: Mapping[str, float] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
+    lists: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    list_depth: int | None = None
 
     @property
     def keys(self) -> list[str]:
@@ -119,6 +127,27 @@ class GateInput:
         """Raise for a run that was not measured."""
         if run in self.unmeasured:
             raise InputError(f"run {run!r} of {self.name} was not measured: {self.unmeasured[run]}.")
+
+    def run_lists(self, run: str) -> Run | None:
+        """The lists of a run, if they are known."""
+        if run in self.files:
+            return Run.read(self.files[run], format="parquet", name=run)
+        return Run(self.lists[run], name=run) if run in self.lists else None
+
+    def parts(self, key: str) -> list[Part]:
+        """The measures that a column is made of: its own, or those of the composite; none if they are not known."""
+        column = self.column(key)
+        if column.measure is not None:
+            return [Part(column.measure)]
+        at = {f"{COMPOSITE} at {k}": k for k in self.cutoffs}
+        if key != COMPOSITE and key not in at:
+            return []
+        dialect = dialect_of(self.dialect)
+        measures = {name: measure_at(name, at.get(key), dialect, shown=False) for name in self.weights}
+        return [
+            Part(measure, self.weights[name], measure.definition.better == "less")
+            for name, measure in measures.items()
+        ]
 
     def values(self, run: str, key: str) -> Floats:
         """The values of a run and measure, one per query; NaN where there is none."""
@@ -274,6 +303,12 @@ def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
         judgments=_mapping(content.get("judgments")),
         dataset=_mapping(content.get("dataset")),
         cutoffs=at,
+        lists={
+            run_name: _lists(run["lists"], run_name, name)
+            for run_name, run in zip(names, runs, strict=True)
+            if run.get("lists") is not None
+        },
+        list_depth=content.get("list_depth") if isinstance(content.get("list_depth"), int) else None,
     )
 
 
@@ -299,6 +334,13 @@ def _rows(run: Mapping[str, Any], name: str, keys: list[str], where: str) -> dic
             )
         rows[_text(query)] = {_text(key): _value(value, where, name, query) for key, value in values.items()}
     return rows
+
+
+def _lists(lists: Any, run: str, where: str) -> dict[str, list[str]]:
+    """The first documents of a run by query, checked."""
+    if not isinstance(lists, Mapping) or not all(isinstance(each, list) for each in lists.values()):
+        raise InputError(f"{where}: the lists of run {run!r} are not one list of documents per query.")
+    return {_text(query): [_text(doc) for doc in documents] for query, documents in lists.items()}
 
 
 def _text(name: Any) -> str:
@@ -361,6 +403,14 @@ def _from_folder(path: Path, name: str) -> GateInput:
             if row.get("unknown_documents")
         },
         failures=_failures(record),
+        weights=record["comparison"].get("weights") or {},
+        files={}
+        if chunked
+        else {
+            str(row["run"]): path / "runs" / str(row["file"])
+            for row in record["runs"]
+            if (path / "runs" / str(row["file"])).is_file()
+        },
         sessions={str(row["run"]): str(row["session"]) for row in record["runs"] if row.get("session")},
         unmeasured={
             str(run): str(reason) for run, reason in record["comparison"].get("not_measured", {}).items()

@@ -8,6 +8,7 @@ pytest imports this module at every start, so it imports nothing else until the 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ def steelyard_gate(pytestconfig: pytest.Config) -> Callable[..., GateResult]:
             pytest.fail(f"The gate cannot be checked: {error}", pytrace=False)
         if not checked.passed:
             pytest.fail(checked.to_text(), pytrace=False)
+        if any(row.undecided for row in checked.rows):
+            warnings.warn(checked.to_text(), stacklevel=2)
         return checked
 
     return gate

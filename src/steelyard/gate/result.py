@@ -11,14 +11,15 @@ from steelyard.gate.settings import GatePlan
 from steelyard.notes import Note, sentence
 from steelyard.report.tables import Cell, Table, comma_separated, plain
 from steelyard.version import __version__
-from steelyard.wording import SHOWN_NAMES, counted, listed
+from steelyard.wording import SHOWN_NAMES, counted, listed, worded
 
 LONGEST = 100
 """Characters of a query's text that a line shows."""
 
 _COLUMNS = (
     "run", "rule", "measure", "verdict", "value", "needed", "why", "queries", "baseline", "reference",
-    "difference", "low", "high", "effect", "p", "p_adjusted", "detectable",
+    "difference", "low", "high", "effect", "p", "p_adjusted", "detectable", "judged", "judged_baseline", "bound_low",
+    "bound_high", "unjudged",
 )  # fmt: skip
 
 
@@ -45,7 +46,9 @@ class Row:
     reference: the value of the baseline for the same queries. difference: the value minus the reference. low, high:
     the 95% interval of the value (a threshold) or of the difference. p: one-sided. detectable: the smallest change
     for the worse that this number of queries detects 80% of the time. source: where the rule comes from; "" if the
-    caller gave it.
+    caller gave it. undecided: the outcome depends on unjudged documents. judged, judged_baseline: the share of judged
+    documents above the measure's cutoff, if it is below 1. bound_low, bound_high: the lowest and highest value (a
+    threshold) or difference that any grading gives. unjudged: the number of unjudged documents of both runs.
     """
 
     run: str
@@ -67,11 +70,24 @@ class Row:
     detectable: float | None = None
     losers: tuple[Loser, ...] = ()
     source: str = ""
+    undecided: bool = False
+    judged: float | None = None
+    judged_baseline: float | None = None
+    bound_low: float | None = None
+    bound_high: float | None = None
+    unjudged: int = 0
 
     @property
     def verdict(self) -> str:
-        """passed or FAILED."""
+        """passed, FAILED or undecided."""
+        if self.undecided:
+            return "undecided"
         return "passed" if self.passed else "FAILED"
+
+    @property
+    def order(self) -> tuple[bool, bool]:
+        """Failed rules come first in a table, then undecided ones."""
+        return self.passed, not self.undecided
 
     @property
     def disagrees(self) -> bool:
@@ -121,9 +137,20 @@ class GateResult:
         runs = list(dict.fromkeys(row.run for row in self.rows))
         of = f" of run {runs[0]}" if len(runs) == 1 else f" over {len(runs)} runs"
         rules = counted(len(self.rows), "rule")
+        undecided = sum(row.undecided for row in self.rows)
+        failed = len([row for row in self.failures if not row.undecided])
+        verdict = "passed" if self.passed else "FAILED"
+        if undecided:
+            counts = [
+                *([f"{failed} failed"] if failed else []),
+                f"{undecided} {worded(undecided, 'is', 'are')} undecided",
+            ]
+            return (
+                f"The gate {verdict}: of {rules}{of} {' and '.join(counts)}, because of unjudged documents."
+            )
         if self.passed:
             return f"The gate passed: {rules}{of} passed."
-        return f"The gate FAILED: {len(self.failures)} of {rules}{of} failed."
+        return f"The gate FAILED: {failed} of {rules}{of} failed."
 
     @property
     def method(self) -> str:
@@ -150,7 +177,7 @@ class GateResult:
         columns = [*(["run"] if several else []), "rule", "value", "needed", "verdict", "why"]
         rows: list[list[Cell]] = [
             [*([row.run] if several else []), row.rule.text, row.value, row.needed, row.verdict, row.why]
-            for row in sorted(self.rows, key=lambda row: row.passed)
+            for row in sorted(self.rows, key=lambda row: row.order)
         ]
         return Table(columns, rows)
 
@@ -177,7 +204,7 @@ class GateResult:
 
     def to_csv(self) -> str:
         """CSV: one row per run and rule, failed rules first, with every number unrounded."""
-        rows = [row.to_dict() | {"verdict": row.verdict} for row in sorted(self.rows, key=lambda r: r.passed)]
+        rows = [row.to_dict() | {"verdict": row.verdict} for row in sorted(self.rows, key=lambda r: r.order)]
         return comma_separated(Table(_COLUMNS, [[row[name] for name in _COLUMNS] for row in rows]))
 
     def to_junit(self) -> str:
@@ -193,9 +220,11 @@ class GateResult:
         return gate_markdown(self)
 
     def to_text(self) -> str:
-        """The verdict, every failed rule with its numbers and worst queries, and the notes."""
+        """The verdict, every failed or undecided rule with its numbers and worst queries, and the notes."""
         lines = [self.sentence]
-        for row in self.failures:
+        for row in sorted(self.rows, key=lambda row: row.order):
+            if row.passed and not row.undecided:
+                continue
             number = f"{row.value}" if isinstance(row.value, int) else f"{row.value:.4f}"
             lines.append(f"  {row.run}: {row.rule.text}{row.origin}")
             lines.append(f"    {row.measure} is {number}, needed {row.needed}: {row.why}")

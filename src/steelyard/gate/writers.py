@@ -21,6 +21,8 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 def junit(gate: GateResult) -> str:
     """One test suite per run, one test case per rule; a failed rule is a failure with its numbers and worst queries.
 
+    An undecided rule is skipped, or an error if it does not pass.
+
     There are no times and no dates: the same gate gives the same bytes.
     """
     by_run: dict[str, list[Row]] = {}
@@ -62,24 +64,28 @@ def _case(suite: ElementTree.Element, row: Row) -> None:
     named = {"classname": _clean(f"steelyard.gate.{row.run}"), "name": _clean(row.rule.text), "time": "0"}
     case = ElementTree.SubElement(suite, "testcase", named)
     text = f"{row.measure} is {row.value:.6g}, needed {row.needed}: {row.why}"
+    if row.undecided and row.passed:
+        ElementTree.SubElement(case, "skipped", {"message": _clean(f"undecided: {text}")})
+        return
     if row.passed:
         ElementTree.SubElement(case, "system-out").text = _clean(text)
         return
     lost = [f"  {loser}" for loser in row.losers]
-    failure = ElementTree.SubElement(case, "failure", {"message": _clean(text), "type": row.rule.kind})
+    kind = ("error", "undecided") if row.undecided else ("failure", row.rule.kind)
+    failure = ElementTree.SubElement(case, kind[0], {"message": _clean(text), "type": kind[1]})
     failure.text = _clean(
         "\n".join([row.rule.text + row.origin, text, *(["worst queries:", *lost] if lost else [])])
     )
 
 
 def _counts(rows: tuple[Row, ...] | list[Row], name: str) -> dict[str, str]:
-    failed = sum(not row.passed for row in rows)
+    failed, undecided = [row for row in rows if not row.passed], [row for row in rows if row.undecided]
     return {
         "name": _clean(name),
         "tests": str(len(rows)),
-        "failures": str(failed),
-        "errors": "0",
-        "skipped": "0",
+        "failures": str(sum(not row.undecided for row in failed)),
+        "errors": str(sum(row.undecided for row in failed)),
+        "skipped": str(sum(row.passed for row in undecided)),
         "time": "0",
     }
 
@@ -137,7 +143,7 @@ def _cell(column: str, cell: Cell) -> Cell:
     if column in ("run", "rule"):
         return code(str(cell))
     if column == "verdict":
-        return "**FAILED**" if cell == "FAILED" else cell
+        return f"**{cell}**" if cell in ("FAILED", "undecided") else cell
     return escaped(cell) if isinstance(cell, str) else cell
 
 

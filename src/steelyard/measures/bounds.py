@@ -92,6 +92,10 @@ class Bounds:
     exact: Bools
     undefined: Bools
 
+    def where(self, kept: Bools) -> Bounds:
+        """The bounds of some of the queries."""
+        return Bounds(self.low[kept], self.high[kept], self.exact[kept], self.undefined[kept])
+
     def summary(self, measure: Measure) -> tuple[float, float]:
         """The bounds of the measure over all queries.
 

@@ -19,6 +19,7 @@ from steelyard.report.rows import (
     remarks,
     run_label,
     short_pairs_tables,
+    shown_judged,
     slice_tables,
     title,
 )
@@ -105,10 +106,12 @@ def leaderboard_markdown(comparison: Comparison) -> str:
     """One row per retriever and cutoff, by cutoff and then best first."""
     at = comparison.score_tables[0].k is not None
     failed, cached = comparison.failed, comparison.cached_times
+    judged = shown_judged(comparison)
     columns = [
         "Retriever",
         *(["k"] if at else []),
         *(title(key, comparison.dialect) for key in comparison.keys),
+        *(["Judged", "Bounds"] if judged else []),
         *(["Times"] if cached else []),
         *([FAILED] if failed else []),
     ]
@@ -117,13 +120,15 @@ def leaderboard_markdown(comparison: Comparison) -> str:
             run_label(row),
             *([row.k or 0] if at else []),
             *row.means.values(),
+            *(judged.get((row.run, row.k), ("", "")) if judged else ()),
             *([CACHED if row.run in cached else ""] if cached else []),
             *([failed.get(row.run, "")] if failed else []),
         ]
         for row in comparison.shown_rows
     ]
-    decimals = [DECIMALS if key != COMPOSITE else 0 for key in comparison.keys]
-    decimals = [0, *([0] if at else []), *decimals, *([0] if cached else []), *([0] if failed else [])]
+    decimals = [0] * len(columns)
+    for place, key in enumerate(comparison.keys, start=2 if at else 1):
+        decimals[place] = DECIMALS if key != COMPOSITE else 0
     return markdown(Table(columns, rows, digits=None, decimals=decimals), padded=True)
 
 

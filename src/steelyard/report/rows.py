@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from steelyard.comparison.judged import ALL_JUDGED
 from steelyard.comparison.result import CACHED
 from steelyard.comparison.scores import COMPOSITE, label
 from steelyard.notes import sentence
@@ -96,6 +97,8 @@ def leaderboard_table(comparison: Comparison) -> Table:
     shown = comparison.score_tables[0].columns
     columns = ["rank", "run", *(["k"] if at else []), *map(heading, shown), "ranks", "group"]
     failed, cached = comparison.failed, comparison.cached_times
+    judged = shown_judged(comparison)
+    columns += ["judged", "bounds"] if judged else []
     columns += [*(["times"] if cached else []), *([FAILED] if failed else [])]
     rows: list[list[Cell]] = [
         [
@@ -105,12 +108,32 @@ def leaderboard_table(comparison: Comparison) -> Table:
             *(mean * scale_of(column) for mean, column in zip(row.means.values(), shown, strict=True)),
             _ranks(row),
             row.group,
+            *(judged.get((row.run, row.k), ("", "")) if judged else ()),
             *([CACHED if row.run in cached else ""] if cached else []),
             *([failed.get(row.run, "")] if failed else []),
         ]
         for row in comparison.shown_rows
     ]
     return Table(columns, rows, keys=3 if at else 2)
+
+
+def shown_judged(comparison: Comparison) -> dict[tuple[str, int | None], tuple[str, str]]:
+    """The judged share and the bounds of every row on the measure that ranks the runs, as text.
+
+    Empty where all of its documents are judged, or nothing is known of unjudged ones.
+    """
+    column = comparison.score_tables[0].columns[0]
+    rows = {place: each for place, each in comparison.judged.items() if column.key in each.shares}
+    if all(each.shares[column.key] >= ALL_JUDGED for each in rows.values()):
+        return {}
+    scale = scale_of(column)
+    return {
+        place: (
+            f"{each.shares[column.key]:.0%}",
+            "" if each.bounds is None else f"{each.bounds[0] * scale:.4f} to {each.bounds[1] * scale:.4f}",
+        )
+        for place, each in rows.items()
+    }
 
 
 def _ranks(row: LeaderboardRow) -> str:
@@ -278,6 +301,12 @@ def remarks(
     if comparison.tested_pairs:
         lines += [_how_tested(comparison), _groups(comparison, groups)]
         lines += _elsewhere(comparison, short) if tables else []
+    if tables and shown_judged(comparison):
+        measure = comparison.keys[0]
+        lines.append(
+            f"Judged: the share of judged documents above the cutoff of {measure}; bounds: its lowest and highest value "
+            "that any grading of the other documents gives."
+        )
     lines += stability_lines(comparison)
     return lines + _coverage(comparison) + list(map(sentence, comparison.notes))
 

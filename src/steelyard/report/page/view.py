@@ -12,7 +12,15 @@ from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.dialects.explain import explain
 from steelyard.notes import Note, sentence
 from steelyard.report.page.subject import Subject
-from steelyard.report.rows import is_time, p_heading, scale_of, stability_lines, starred_p, title
+from steelyard.report.rows import (
+    is_time,
+    p_heading,
+    scale_of,
+    shown_judged,
+    stability_lines,
+    starred_p,
+    title,
+)
 from steelyard.statistics import FAMILY_TESTS, shown_p
 from steelyard.wording import SHOWN_NAMES, listed, worded
 
@@ -35,6 +43,7 @@ def view_of(subject: Subject) -> dict[str, Any]:
         "numbers": numbers(subject),
         "columns": [_head(comparison, column) for column in comparison.score_tables[0].columns],
         "boards": [_rows(comparison, scores) for scores in comparison.score_tables],
+        "judged": bool(shown_judged(comparison)),
         "unmeasured": [
             (run, reason, comparison.failed.get(run, "")) for run, reason in comparison.unmeasured.items()
         ],
@@ -132,6 +141,7 @@ def _rows(comparison: Comparison, scores: ScoreTable) -> list[dict[str, Any]]:
     }
     spans = {column.key: _span(rows, column) for column in scores.columns}
     best = {column.key: _best(rows, column) for column in scores.columns}
+    judged = shown_judged(comparison)
     return [
         {
             "run": row.run,
@@ -144,6 +154,7 @@ def _rows(comparison: Comparison, scores: ScoreTable) -> list[dict[str, Any]]:
             "baseline": row.run == base,
             "failed": comparison.failed.get(row.run, ""),
             "cached": row.run in comparison.cached_times,
+            "judged": judged.get((row.run, row.k)),
             "cells": [
                 {
                     "value": ""

@@ -1,0 +1,231 @@
+"""Rules whose outcome depends on documents that nobody judged are undecided."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import steelyard as sy
+from steelyard.cli import run as steelyard
+from steelyard.errors import InputError
+from steelyard.gate import check, save_baseline
+from steelyard.gate.inputs import gate_input
+
+QUERIES = [f"q{number}" for number in range(40)]
+DROP = "no significant drop in nDCG@10"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_pages():
+    """A gate does not read report.html, which takes longer to write than everything else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("steelyard.bench.result.write_page", lambda *arguments, **keywords: None)
+        yield
+
+
+def benched(folder, lists, qrels, **more):
+    """A result folder of one finished run `mine`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sy.Run(lists, name="mine").write(folder / "mine.parquet")
+    documents = {doc: f"text {doc}" for ranked in lists.values() for doc in ranked}
+    documents |= {doc: f"text {doc}" for judged in qrels.values() for doc in judged}
+    dataset = sy.Dataset.of(documents, {query: f"text of {query}" for query in QUERIES}, qrels, name="made")
+    entry = {"run": {"path": str(folder / "mine.parquet"), "name": "mine"}}
+    settings = {"dataset": dataset, "retrievers": [entry], "measures": ["nDCG@10"], **more}
+    sy.bench(settings, output=folder / "result")
+    return folder / "result"
+
+
+def made_lists(seed=0):
+    """Lists of the old and the new run, and the grades of all their documents: the new run is as good."""
+    random = np.random.default_rng(seed)
+    old, new, grades = {}, {}, {}
+    for query in QUERIES:
+        shared = [f"{query}-s{place}" for place in range(4)]
+        old[query] = [*shared, *(f"{query}-o{place}" for place in range(8))]
+        new[query] = [*(f"{query}-n{place}" for place in range(5)), *shared, f"{query}-n5", f"{query}-n6"]
+        chance = {doc: 0.7 - 0.05 * place for ranked in (old, new) for place, doc in enumerate(ranked[query])}
+        grades[query] = {doc: int(random.random() < share) for doc, share in chance.items()}
+    return old, new, grades
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Result folders by the judgments of the first ten of the old run, and of everything."""
+    home = tmp_path_factory.mktemp("unjudged")
+    old, new, grades = made_lists()
+    partial = {query: {doc: grades[query][doc] for doc in old[query][:10]} for query in QUERIES}
+    made = {}
+    for name, qrels in (("partial", partial), ("complete", grades)):
+        made[name] = (
+            benched(home / name / "new", new, qrels, gate=[]),
+            benched(home / name / "old", old, qrels),
+        )
+    save_baseline(made["partial"][1], home / "baseline.json")
+    return {**made, "home": home}
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_drop_that_depends_on_unjudged_documents_is_undecided(folders, stored):
+    new, old = folders["partial"]
+    before = folders["home"] / "baseline.json" if stored else old
+    gate = check(new, DROP, baseline=before)
+    (row,) = gate.rows
+    assert row.p_adjusted < 0.001, "significant if unjudged documents are not relevant"
+    assert (row.undecided, row.passed, row.verdict, gate.passed) == (True, True, "undecided", True)
+    assert (row.judged, row.judged_baseline) == (pytest.approx(0.4), 1.0)
+    assert row.bound_low - 1e-9 <= row.difference <= row.bound_high + 1e-9
+    assert row.unjudged > 0
+    assert "40% of the documents judged (baseline 100%)" in row.why
+    assert any(each.code == "gate-undecided" and each.severity == "warning" for each in gate.warnings)
+    strict = check(new, DROP, baseline=before, strict_judged=True)
+    assert not strict.passed
+    assert strict.failures == strict.rows
+    assert strict.rows[0].verdict == "undecided"
+    assert "--strict-judged" in strict.command
+
+
+def test_complete_qrels_decide(folders):
+    new, old = folders["complete"]
+    (row,) = check(new, DROP, baseline=old).rows
+    assert (row.undecided, row.passed, row.judged, row.bound_low) == (False, True, None, None)
+    (row,) = check(old, DROP, baseline=new).rows
+    assert not row.undecided
+
+
+@pytest.mark.parametrize(
+    ("rule", "undecided"),
+    [
+        ("nDCG@10 not worse than baseline by 0.05", True),
+        ("nDCG@10 equivalent to baseline within 0.05", True),
+        ("nDCG@10 >= baseline - 0.05", True),
+        ("nDCG@10 >= 0.99", False),
+    ],
+)
+def test_other_rules(folders, rule, undecided):
+    new, old = folders["partial"]
+    (row,) = check(new, rule, baseline=old if undecided else None).rows
+    assert row.undecided == undecided
+    assert row.passed == undecided
+    if not undecided:
+        assert row.bound_low - 1e-9 <= row.value <= row.bound_high
+        assert "40% of the documents judged; depending on the others, nDCG@10 is between" in row.why
+
+
+@pytest.mark.parametrize("rule", [DROP, "nDCG@10 >= baseline - 0.2"])
+def test_estimated_grades_decide_where_the_qrels_were_not_made_from_one_run(tmp_path, rule):
+    old, new, grades = made_lists(3)
+    pooled = {query: {doc: grades[query][doc] for doc in old[query][:10]} for query in QUERIES}
+    pooled["q0"] = grades["q0"]
+    result, before = (benched(tmp_path / name, lists, pooled) for name, lists in (("new", new), ("old", old)))
+    gate = check(result, rule, baseline=before)
+    assert gate.rows[0].undecided
+    assert not any(each.code == "qrels-made-from-run" for each in gate.warnings)
+    bad = {query: [f"{query}-x{place}" for place in range(10)] for query in QUERIES}
+    pooled = {query: {**pooled[query], **dict.fromkeys(bad[query][:9], 0)} for query in QUERIES}
+    result, before = (
+        benched(tmp_path / name, lists, pooled) for name, lists in (("bad", bad), ("good", old))
+    )
+    gate = check(result, rule, baseline=before)
+    assert [(row.undecided, row.passed) for row in gate.rows] == [(False, False)]
+
+
+def test_a_pass_that_unjudged_documents_may_change_is_undecided(tmp_path):
+    """Both runs have the same judged documents first; nothing is known of what follows."""
+    random = np.random.default_rng(5)
+    qrels = {query: {f"{query}-{n}": int(random.random() < 0.6) for n in range(4)} for query in QUERIES}
+    first, second = ({q: [*qrels[q], *(f"{q}-{run}{n}" for n in range(6))] for q in QUERIES} for run in "ab")
+    result, before = (benched(tmp_path / name, lists, qrels) for name, lists in (("a", first), ("b", second)))
+    for rule in ("nDCG@10 not worse than baseline by 0.01", "nDCG@10 equivalent to baseline within 0.01"):
+        (row,) = check(result, rule, baseline=before).rows
+        assert (row.undecided, row.passed) == (True, True)
+        (row,) = check(result, rule, baseline=before, strict_judged=True).rows
+        assert (row.undecided, row.passed) == (True, False)
+    assert not check(result, DROP, baseline=before).rows[0].undecided
+
+
+def test_a_pass_that_favours_the_run_the_qrels_were_made_from_is_undecided(folders):
+    """The roles exchanged: the judged run is now the new one, and looks better than it is."""
+    new, old = folders["partial"]
+    gate = check(old, "nDCG@10 not worse than baseline by 0.05", baseline=new)
+    assert gate.rows[0].undecided
+    assert any(each.code == "qrels-made-from-run" and each["run"] == "mine" for each in gate.warnings)
+
+
+def test_outputs(folders, tmp_path, capsys):
+    new, old = folders["partial"]
+    junit, page = tmp_path / "gate.xml", tmp_path / "gate.md"
+    command = ["gate", str(new), "--baseline", str(old), "--rule", DROP, "--rule", "nDCG@10 >= 0.01"]
+    command += ["--junit", str(junit), "--markdown", str(page)]
+    assert steelyard(command) == 0
+    printed = capsys.readouterr()
+    assert (
+        "The gate passed: of 2 rules of run mine 1 is undecided, because of unjudged documents."
+        in printed.err
+    )
+    assert "undecided" in printed.out
+    root = ElementTree.parse(junit).getroot()
+    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["2", "0", "0", "1"]
+    assert root.find(".//skipped").get("message").startswith("undecided: ")
+    assert "**undecided**" in page.read_text()
+    assert steelyard([*command, "--strict-judged"]) == 1
+    assert "The gate FAILED: of 2 rules of run mine 1 is undecided" in capsys.readouterr().err
+    root = ElementTree.parse(junit).getroot()
+    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["2", "0", "1", "0"]
+    assert root.find(".//error").get("type") == "undecided"
+    assert steelyard([*command[:6], "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert (row["undecided"], row["judged"]) == (True, pytest.approx(0.4))
+
+
+def test_the_fixture_of_pytest_warns(folders, request):
+    new, old = folders["partial"]
+    gate = request.getfixturevalue("steelyard_gate")
+    with pytest.warns(UserWarning, match="1 is undecided"):
+        gate(new, DROP, baseline=old)
+    with pytest.raises(pytest.fail.Exception, match="undecided"):
+        gate(new, DROP, baseline=old, strict_judged=True)
+
+
+def test_a_baseline_has_lists_only_where_rules_need_them(folders):
+    stored = gate_input(folders["home"] / "baseline.json")
+    assert stored.list_depth == 20
+    assert list(stored.lists) == ["mine"]
+    complete = folders["home"] / "complete.json"
+    save_baseline(folders["complete"][1], complete)
+    assert gate_input(complete).lists == {}
+    content = json.loads((folders["home"] / "baseline.json").read_text())
+    del content["runs"][0]["lists"]
+    gate = check(folders["partial"][0], DROP, baseline=content)
+    assert not gate.passed
+    assert any(each.code == "gate-lists-unknown" for each in gate.warnings)
+    content["runs"][0]["lists"] = ["q1"]
+    with pytest.raises(InputError, match="lists of run 'mine' are not one list of documents per query"):
+        check(folders["partial"][0], DROP, baseline=content)
+
+
+def test_relevant_documents_only(folders, tmp_path):
+    """Nothing is known of unjudged documents: neither shares nor undecided rules, except for qrels made from a run."""
+    old, new, grades = made_lists(1)
+    relevant = {query: {doc: 1 for doc, grade in judged.items() if grade} for query, judged in grades.items()}
+    result, before = benched(tmp_path / "new", new, relevant), benched(tmp_path / "old", old, relevant)
+    for now, other in ((result, before), (before, result)):
+        (row,) = check(now, DROP, baseline=other).rows
+        assert (row.undecided, row.judged) == (False, None)
+
+
+def test_composites_are_checked(tmp_path):
+    old, new, grades = made_lists(2)
+    partial = {query: {doc: grades[query][doc] for doc in old[query][:10]} for query in QUERIES}
+    more = {"measures": ["nDCG@10"], "composite": {"nDCG@10": 0.5, "RR@10": 0.5}}
+    result, before = (
+        benched(tmp_path / name, lists, partial, **more) for name, lists in (("new", new), ("old", old))
+    )
+    gate = check(result, ["no significant drop in composite"], baseline=before)
+    assert gate.rows[0].undecided
+    shutil.rmtree(before / "runs")
+    assert not check(result, ["no significant drop in composite"], baseline=before).rows[0].undecided
