@@ -268,6 +268,41 @@ def test_claims_hold_with_the_complete_qrels_of_dl2019(depths: tuple[int, int], 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("depths", "number", "kept_at_least"),
+    [((10, 0), 400, 0.0), ((10, 3), 100, 0.2), ((5, 5), 100, 0.75)],
+    ids=["first 10 of one", "first 10 and first 3", "first 5 of both"],
+)
+def test_compare_claims_what_the_complete_qrels_of_dl2019_support(
+    depths: tuple[int, int], number: int, kept_at_least: float
+) -> None:
+    collection = dl2019()
+    runs = {
+        name: sy.Run({query: ranking[query][:50] for query in collection.qrels}, name=name)
+        for name, ranking in collection.runs.items()
+    }
+    complete = sy.Qrels(collection.qrels)
+    claims = unsupported = opposite = real = kept = 0
+    for one, other in random_pairs(list(runs), number):
+        pair = {name: runs[name] for name in (one, other)}
+        truth = sy.compare(complete, pair, ["nDCG@10"], baseline=other).tested_pairs[0]
+        assert truth.verdict != "undecided"
+        qrels = restricted(
+            collection.qrels, collection.first(one, depths[0]), collection.first(other, depths[1])
+        )
+        claim = sy.compare(qrels, pair, ["nDCG@10"], baseline=other).tested_pairs[0]
+        real += truth.verdict in ("better", "worse")
+        if claim.verdict in ("better", "worse"):
+            claims += 1
+            unsupported += claim.verdict != truth.verdict
+            opposite += (claim.difference > 0) != (truth.difference > 0)
+            kept += claim.verdict == truth.verdict
+    assert unsupported <= 0.10 * claims
+    assert opposite <= 0.02 * claims
+    assert kept >= kept_at_least * real
+
+
+@pytest.mark.slow
 def test_complete_qrels_of_dl2019_change_no_verdict() -> None:
     collection = dl2019()
     for one, other in combinations(collection.runs, 2):
@@ -283,7 +318,7 @@ def judged_of(qrels: Grades, *runs: dict[str, list[str]]) -> JudgedDocuments:
 
 @pytest.mark.slow
 def test_pools_of_dl2019_are_judged_by_rank() -> None:
-    """Qrels made from runs, of the pair or others, are told from qrels with chosen documents."""
+    """Qrels made from runs, of the pair or others, are distinguished from qrels with chosen documents."""
     collection = dl2019()
     for one, other in random_pairs(list(collection.runs), 30):
         for depths in ((10, 0), (10, 3), (5, 5), (3, 3)):
@@ -304,7 +339,7 @@ def test_chosen_documents_are_not_judged_by_rank(name: str) -> None:
 
 
 def test_chosen_documents_say_nothing_about_the_others() -> None:
-    """Relevant documents, and some that look relevant: unjudged documents stay not relevant, and a note says so."""
+    """Relevant documents, and some that look relevant: unjudged documents stay not relevant, with a note."""
     random = np.random.default_rng(1)
     qrels, near, far = {}, {}, {}
     for number in range(60):
