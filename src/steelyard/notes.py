@@ -402,8 +402,8 @@ def _undecided(pairs: int, run: str, baseline: str, measure: str, documents: int
     text = f"{counted(pairs, 'difference is', 'differences are')} undecided: the outcome depends on unjudged documents"
     if documents:
         text += (
-            f". Judging {counted(documents, 'document')} decides {run} vs {baseline} on {measure}: "
-            f"steelyard pool {run} {baseline} --strategy pair -m {measure}"
+            f". {run} vs {baseline} on {measure} depends on {counted(documents, 'document')}: `steelyard pool RUN RUN "
+            "--qrels QRELS --strategy pair -o pool.jsonl` lists them, the most useful first"
         )
     return text
 

@@ -100,6 +100,36 @@ def test_runs_that_are_all_judged_are_not_suspected() -> None:
     assert "qrels-made-from-run" in codes
 
 
+def test_a_similar_run_with_the_same_documents_further_down_is_not_suspected() -> None:
+    random = np.random.default_rng(3)
+    qrels, one, other = {}, {}, {}
+    for number in range(60):
+        docs = [f"{number}-{place}" for place in range(40)]
+        qrels[f"q{number}"] = {doc: int(random.random() < 0.6) for doc in docs[:5]}
+        one[f"q{number}"] = docs
+        other[f"q{number}"] = [*random.permutation(docs[:12]).tolist(), *docs[12:]]
+    notes = sy.compare(qrels, {"one": one, "other": other}, ["P@5"]).notes
+    assert [dict(each.values)["run"] for each in notes if each.code == "qrels-made-from-run"] == ["one"]
+
+
+def test_a_judgments_file_says_something_about_unjudged_documents() -> None:
+    qrels, one, other = {}, {}, {}
+    labels = []
+    for number in range(30):
+        docs = [f"{number}-{place}" for place in range(20)]
+        one[f"q{number}"], other[f"q{number}"] = docs, docs[::-1]
+        qrels[f"q{number}"] = {docs[3]: 1, docs[15]: 0}
+        labels += [
+            {"query_id": f"q{number}", "doc_id": doc, "grade": grade, "judge": "ann"}
+            for doc, grade in qrels[f"q{number}"].items()
+        ]
+    runs = {"one": one, "other": other}
+    assert sy.compare(qrels, runs, ["nDCG@10"]).judged == {}
+    result = sy.compare(sy.Judgments(labels), runs, ["nDCG@10"])
+    assert result.judged["one", None].shares["nDCG@10"] == pytest.approx(0.1)
+    assert result.tested_pairs[0].bound_low is not None
+
+
 def recognised(collection: Collection) -> tuple[int, int]:
     """How many of the restricted qrels are recognised, by run, depth and form, and how many there are."""
     flagged = cases = 0

@@ -83,6 +83,10 @@ def pool(
         check_texts(made, found.queries, found.corpus)
     made.write(output)
     print_message(f"{made}. Written to {output}.")
+    if strategy == "depth" and budget is not None and len(made.settings.runs) == 2:
+        print_message(
+            "The first documents of both runs come first. `--strategy pair` chooses those that can decide between the two."
+        )
 
 
 def agreement(

@@ -214,7 +214,7 @@ def _weight(measure: Measure, a: Alignment, query: Ints, rank: Ints) -> Floats:
         by_rank: Floats = np.where(inside, 1 / rank, 0.0)
         return by_rank
     if measure.name == "NumRel":
-        return np.ones(len(rank))
+        return np.where(a.answered[query] | (given["queries"] == "judged"), 1.0, 0.0)
     if measure.name == "Utility":
         within, beyond = given["found"] - given["wrong"], given["missed"] - given["spared"]
         return np.where(inside, float(within), float(beyond))

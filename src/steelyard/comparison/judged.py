@@ -112,7 +112,8 @@ class JudgedDocuments:
     def edges(self) -> dict[str, Edge]:
         """The runs that the qrels look to be made from, with the depth.
 
-        Where every other run is judged to that depth too, the qrels favour none of them, whoever made them.
+        Where every other run is judged to that depth too, the qrels favour none of them, whoever made them. Of several
+        depths the smallest explains the qrels: a similar run has the same documents further down.
         """
         found = {}
         level = self.options.rel if self.options.rel is not None else 1.0
@@ -123,7 +124,8 @@ class JudgedDocuments:
             others = [other for run, other in self.alignments.items() if run != name]
             if edge is not None and not (others and all(_judged_to(other, edge.depth) for other in others)):
                 found[name] = edge
-        return found
+        smallest = min((edge.depth for edge in found.values()), default=0)
+        return {name: edge for name, edge in found.items() if edge.depth == smallest}
 
     @cached_property
     def relevant_only(self) -> bool:
@@ -135,10 +137,12 @@ class JudgedDocuments:
     def judged_by_rank(self) -> bool:
         """Whether documents were judged because runs returned them, whatever they are about.
 
-        This is so if the first documents of one of the runs are judged, or if nearly every query has as many judged
-        documents as a pool of other runs would have. Otherwise the judged documents were chosen, and they say nothing
+        This is so if they are from a judgments file, if the first documents of one of the runs are judged, or if nearly
+        every query has as many judged documents as a pool of other runs would have. Otherwise the judged documents were chosen, and they say nothing
         about the others.
         """
+        if any(each.code in ("graded-by", "judges-resolved") for each in self.qrels.notes):
+            return True
         first = Measure(definitions()["Judged"], cutoff=FIRST)
         for a in self.alignments.values():
             shares = values(first, a)[a.answered & (a.retrieved > 0)]
@@ -392,6 +396,10 @@ def _judged_to(a: Alignment, depth: int) -> bool:
     return int(np.sum(a.rank <= depth)) == int(np.minimum(a.retrieved, depth).sum())
 
 
+UNDECIDED = "Undecided: significant only if unjudged documents are not relevant."
+"""The sentence of an undecided pair."""
+
+
 def parts_of(
     column: Column, components: ScoreTable | None, weights: Mapping[str, float] | None
 ) -> list[Part]:
@@ -436,6 +444,8 @@ def with_conventions(
         times = sum((each.measure, each.k) == (pair.measure, pair.k) for each in pairs)
         verdict = _verdict(pair, conventions, plan, judged, times)
         equivalent = pair.equivalent if _shows_equivalence(pair, verdict, conventions, judged) else None
+        if verdict == "undecided":
+            pair = replace(pair, stars="", sentence=UNDECIDED)
         made.append(replace(pair, verdict=verdict, equivalent=equivalent, **vars(conventions)))
     return made
 
@@ -488,6 +498,8 @@ def judged_notes(
     shares = [
         share for pair in pairs for share in (pair.judged_run, pair.judged_baseline) if share is not None
     ]
+    if judged.edges:
+        return notes
     if judged.relevant_only and shares and min(shares) < 1:
         notes.append(note("relevant-documents-only"))
     elif not judged.judged_by_rank and shares and min(shares) < 1:

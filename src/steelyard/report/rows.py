@@ -384,12 +384,26 @@ def _coverage(comparison: Comparison) -> list[str]:
         f"{'All runs' if names == everyone else listed(names, SHOWN_NAMES)}: {' '.join(shared[names])}"
         for names in sorted(shared, key=lambda names: names != everyone)
     ]
-    shares = {name: c.unjudged / c.documents for name, c in comparison.coverage.items() if c.documents}
+    if not any(c.unjudged for c in comparison.coverage.values()):
+        return lines
+    first = comparison.score_tables[0].columns[0]
+    cutoff = None if first.measure is None else first.measure.cutoff
+    where = f"first {cutoff:g} documents" if cutoff is not None else "retrieved documents"
+    shares = {
+        run: 1 - judged
+        for pair in comparison.tested_pairs
+        if cutoff is not None and pair.measure == first.key
+        for run, judged in ((pair.run, pair.judged_run), (pair.baseline, pair.judged_baseline))
+        if judged is not None
+    }
+    if not shares:
+        where = "retrieved documents"
+        shares = {name: c.unjudged / c.documents for name, c in comparison.coverage.items() if c.documents}
     if any(shares.values()):
         least, most = min(shares, key=lambda name: shares[name]), max(shares, key=lambda name: shares[name])
         low, high = f"{shares[least]:.0%}", f"{shares[most]:.0%}"
         span = low if low == high else f"{low} ({least}) to {high} ({most})"
-        lines.append(f"Unjudged: {span} of the retrieved documents.")
+        lines.append(f"Unjudged: {span} of the {where}.")
     return lines
 
 
