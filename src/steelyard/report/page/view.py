@@ -91,6 +91,13 @@ def lead(comparison: Comparison) -> list[tuple[str, str]]:
         ("Won, tied, lost", f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"),
         ("Tied with the leader", listed(tied, SHOWN_NAMES) if tied else "no run"),
     ]
+    undecided = [
+        each.baseline if each.run == top else each.run
+        for each in pairs
+        if each.verdict == "undecided" and top in (each.run, each.baseline)
+    ]
+    if undecided:
+        facts.append(("Undecided (unjudged documents)", listed(undecided, SHOWN_NAMES)))
     if pair.needed and not pair.p_adjusted < comparison.plan.alpha:
         facts.append(("Queries needed", f"about {pair.needed:,}"))
     return facts
