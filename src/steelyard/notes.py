@@ -1081,18 +1081,36 @@ def _gate_rule_direction(rule: str, measure: str, better: Literal["more", "less"
 def _gate_undecided(rules: tuple[tuple[str, str], ...], documents: int, strict: bool) -> str:
     which = listed([f"`{rule}` for {run}" for rule, run in rules], SHOWN_NAMES)
     judge = f"judge {counted(documents, 'document')}" if documents else "judge documents of both runs"
-    passes = "" if strict else "; strict_judged=True (--strict-judged) does not let it pass"
+    strictly = "" if strict else ". With strict_judged=True (--strict-judged) the gate fails"
     return (
-        f"undecided: {which}: the outcome depends on documents that nobody judged. To decide it, {judge}: "
-        f"`steelyard pool` selects them{passes}"
+        f"undecided: {which}: the outcome depends on documents that nobody judged. To decide it, {judge}; "
+        f"`steelyard pool` selects them{strictly}"
     )
 
 
 @_wording("gate-lists-unknown", "warning")
-def _gate_lists_unknown(run: str) -> str:
+def _gate_lists_unknown(sources: tuple[str, ...], chunked: bool) -> str:
+    advice = gate_lists_advice(chunked)
     return (
-        f"the lists that run {run!r} is compared with are not in the baseline, so it is not known whether outcomes depend "
-        "on unjudged documents; write the baseline again from a result folder"
+        f"{gate_lists_unknown(sources, chunked)}, so unjudged documents were not checked. An outcome may depend on them. "
+        f"{advice}"
+    )
+
+
+def gate_lists_unknown(sources: tuple[str, ...], chunked: bool) -> str:
+    """Why unjudged documents cannot be checked: a note, or an error if they must be."""
+    if chunked:
+        return f"each chunker of {' and '.join(sources)} has its own judgments"
+    return f"the lists of documents are not in {' and '.join(sources)}"
+
+
+def gate_lists_advice(chunked: bool) -> str:
+    """How unjudged documents can be checked."""
+    if chunked:
+        return "Check a bench without `chunkers`"
+    return (
+        "Use the result folder of a bench as the result, and as the baseline a result folder, or a file that "
+        "`steelyard gate FOLDER --save-baseline baseline.json` wrote"
     )
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from steelyard.errors import InputError, problem_report
+from steelyard.errors import InputError, nearest, problem_report
 from steelyard.wording import worded
 
 FORMS = (
@@ -27,6 +27,7 @@ FORMS = (
     "MEASURE not worse than baseline by NUMBER",
     "MEASURE equivalent to baseline within NUMBER",
     "no significant drop in MEASURE",
+    "no significant rise in MEASURE",
     "MEASURE[column=value] >= NUMBER",
 )
 """The forms of a rule, as messages show them."""
@@ -36,11 +37,12 @@ TOLERANCE = 1e-12
 
 _TESTED = re.compile(r"no\s+significant\s+(drop|rise)\s+in\s+(.+)", re.IGNORECASE)
 _MARGIN = re.compile(
-    r"(.+?)\s+(?:(not\s+worse)\s+than\s+baseline\s+by|equivalent(?:\s+to\s+baseline)?\s+within)\s+(.+)",
+    r"(.+?)\s+(?:(not\s+worse)\s+than\s+(?:the\s+)?baseline\s+by|"
+    r"equivalent(?:\s+to\s+(?:the\s+)?baseline)?\s+within)\s+(.+)",
     re.IGNORECASE,
 )
 _COMPARED = re.compile(r"(.*?)\s*(>=|<=|>|<)\s*([^<>]*)")
-_BASELINE = re.compile(r"baseline(?:\s*([-+])\s*(.+))?", re.IGNORECASE)
+_BASELINE = re.compile(r"(?:the\s+)?baseline(?:\s*([-+])\s*(.+))?", re.IGNORECASE)
 _COMMENT = re.compile(r"(^|\s)#(\s.*)?$")
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -111,14 +113,14 @@ def parse_rule(text: str) -> Rule:
     within = _MARGIN.fullmatch(line)
     if within:
         measure, column, value = _subject(within.group(1), line)
-        margin = _number(within.group(3), line)
+        margin = _number(within.group(3), line, "a number")
         if margin <= 0:
             raise _unknown(line, f"the margin {margin:g} is not above 0")
         how: Literal["not worse", "equivalent"] = "not worse" if within.group(2) else "equivalent"
         return Rule(line, how, measure, number=margin, column=column, value=value)
     compared = _COMPARED.fullmatch(line)
     if compared is None:
-        raise _unknown(line, "it has no >=, <=, > or <, and is not `no significant drop in MEASURE`")
+        raise _unknown(line, f"the nearest form is `{_nearest_form(line)}`" if line else "it is empty")
     if compared.group(1).endswith("="):
         raise _unknown(line, "expected >=, <=, > or <")
     measure, column, value = _subject(compared.group(1), line)
@@ -200,16 +202,21 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if quoted else text
 
 
-def _number(text: str, line: str) -> float:
+def _nearest_form(line: str) -> str:
+    """The form of a rule that is nearest to a text: its numbers and its measure are replaced as in the forms."""
+    words = ["NUMBER" if re.fullmatch(r"[-+]?[\d.]+%?", word) else word for word in line.split()]
+    words[-1 if words[0].lower() == "no" else 0] = "MEASURE"
+    return nearest(" ".join(words), FORMS, most=1, cutoff=0.0)[0]
+
+
+def _number(text: str, line: str, expected: str = "a number, `baseline` or `baseline - NUMBER`") -> float:
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
         hint = "; a share is written 0.4, not 40%" if "%" in text else ""
-        raise _unknown(
-            line, f"{text!r} is not a number{hint}; expected a number, `baseline` or `baseline - NUMBER`"
-        )
+        raise _unknown(line, f"{text!r} is not a number{hint}; expected {expected}")
     return number
 
 

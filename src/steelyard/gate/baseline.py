@@ -39,7 +39,8 @@ def save_baseline(result: Any, path: str | Path, run: str | Sequence[str] | None
 def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
     """JSON like that of `evaluate`; the values of a query are a list in the order of `measures`.
 
-    Where rules can depend on unjudged documents, it has the first documents of the lists, too.
+    Where rules can depend on unjudged documents, it has the first documents of the lists, too; `lists` is empty where
+    they cannot, and absent where the lists are not known.
     """
     head: dict[str, Any] = {
         "steelyard": source.version if source.version != "unknown" else __version__,
@@ -53,8 +54,8 @@ def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
     if source.judgments is not None:
         parts.append(f'"judgments": {_lines(source.judgments)}')
     lists = {run: stored_lists(source, run) for run in runs}
-    depths = [each[0] for each in lists.values() if each is not None]
-    parts += [f'"list_depth": {max(depths)}'] if depths else []
+    depth = max((each[0] for each in lists.values() if each is not None), default=0)
+    parts += [f'"list_depth": {depth}'] if depth else []
     rows = ",\n".join(_run_json(source, run, lists[run]) for run in runs)
     return "{" + ",\n ".join([*parts, f'"runs": [\n{rows}\n]']) + "}"
 
@@ -74,6 +75,8 @@ def _run_json(source: GateInput, run: str, lists: tuple[int, dict[str, list[str]
 
 def _lines(mapping: Mapping[str, Any]) -> str:
     """A mapping with one line per entry, so that a diff shows what changed."""
+    if not mapping:
+        return "{}"
     return (
         "{\n" + ",\n".join(f"  {_dumped(key)}: {_dumped(value)}" for key, value in mapping.items()) + "\n }"
     )

@@ -18,7 +18,7 @@ from steelyard.errors import InputError
 from steelyard.gate.inputs import GateInput
 from steelyard.gate.result import Loser, Row
 from steelyard.gate.settings import GatePlan, option
-from steelyard.gate.unjudged import judged_documents, unjudged_notes, with_judged
+from steelyard.gate.unjudged import judged_documents, lists_notes, unjudged_notes, with_judged
 from steelyard.notes import Note, note
 from steelyard.statistics import (
     adjust,
@@ -117,7 +117,7 @@ def decide(
 
     A rule whose outcome depends on unjudged documents is undecided: it does not pass if `strict_judged`.
     """
-    notes: list[Note] = []
+    notes = lists_notes(result, baseline, runs, rules, strict_judged)
     documents = {run: judged_documents(result, run, baseline, other, plan.seed) for run, other in runs}
     cases = [_case(result, baseline, run, other, each, notes) for run, other in runs for each in rules]
     tested = [case for case in cases if case.rule.tested]

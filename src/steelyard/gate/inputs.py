@@ -19,6 +19,7 @@ from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import named_measures
+from steelyard.io.files import is_stream, read_bytes
 from steelyard.measures.grammar import Measure
 from steelyard.options import POLICIES, resolve
 from steelyard.run import Run
@@ -63,7 +64,8 @@ class GateInput:
     unknown_documents: per run, the number of documents that are not in the corpus. failures: runs that failed on
     queries. unmeasured: runs whose values mean nothing, with the reason. sessions: when the times of each run were
     measured. weights: of the composite. files: the run files of a folder. lists: the first `list_depth` documents of
-    every query of a run, in a baseline.
+    every query of a run, in a baseline; empty if no rule needs them. chunked: the bench has chunkers, each with its own
+    judgments.
     """
 
     name: str
@@ -88,6 +90,7 @@ class GateInput:
     files: Mapping[str, Path] = field(default_factory=dict)
     lists: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     list_depth: int | None = None
+    chunked: bool = False
 
     @property
     def keys(self) -> list[str]:
@@ -132,7 +135,7 @@ class GateInput:
         """The lists of a run, if they are known."""
         if run in self.files:
             return Run.read(self.files[run], format="parquet", name=run)
-        return Run(self.lists[run], name=run) if run in self.lists else None
+        return Run(self.lists[run], name=run) if self.lists.get(run) else None
 
     def parts(self, key: str) -> list[Part]:
         """The measures that a column is made of: its own, or those of the composite; none if they are not known."""
@@ -184,7 +187,7 @@ def gate_input(source: Any, name: str = "the result") -> GateInput:
     path = Path(source)
     if path.is_dir():
         return _from_folder(path, str(source))
-    if not path.is_file():
+    if not path.is_file() and not is_stream(path):
         raise InputError(f"{source} does not exist; {EXPECTED}.")
     content = _read_json(path)
     if "comparison" in content and "settings" in content:
@@ -252,9 +255,12 @@ def _measure(text: str, k: int | None, dialect: Dialect) -> Measure:
 
 def _read_json(path: Path) -> Mapping[str, Any]:
     try:
-        content = json.loads(path.read_bytes())
+        data = read_bytes(path)
+        content = json.loads(data) if data.strip() else None
     except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as JSON ({error}); {EXPECTED}.") from None
+    if not data.strip():
+        raise InputError(f"{path} is empty; {EXPECTED}.")
     if not isinstance(content, dict):
         raise InputError(f"{path} is not a JSON object; {EXPECTED}.")
     return content
@@ -396,6 +402,7 @@ def _from_folder(path: Path, name: str) -> GateInput:
         columns=columns,
         cutoffs=cutoffs,
         folder=None if chunked else path,
+        chunked=chunked,
         rules=tuple(map(str, settings.get("gate") or ())),
         unknown_documents={
             str(row["run"]): int(row["unknown_documents"])

@@ -44,7 +44,7 @@ def steelyard_gate(pytestconfig: pytest.Config) -> Callable[..., GateResult]:
             pytest.fail(f"The gate cannot be checked: {error}", pytrace=False)
         if not checked.passed:
             pytest.fail(checked.to_text(), pytrace=False)
-        if any(row.undecided for row in checked.rows):
+        if checked.verdict == "undecided":
             warnings.warn(checked.to_text(), stacklevel=2)
         return checked
 

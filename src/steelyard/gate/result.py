@@ -123,8 +123,18 @@ class GateResult:
 
     @property
     def passed(self) -> bool:
-        """Whether every rule passed; a gate without rules does not pass."""
+        """Whether no rule failed; a gate without rules does not pass.
+
+        An undecided rule fails only with `strict_judged`; `verdict` is "undecided" otherwise.
+        """
         return bool(self.rows) and all(row.passed for row in self.rows)
+
+    @property
+    def verdict(self) -> str:
+        """passed, FAILED, or undecided: no rule failed, and the outcome of one depends on unjudged documents."""
+        if not self.passed:
+            return "FAILED"
+        return "undecided" if any(row.undecided for row in self.rows) else "passed"
 
     @property
     def failures(self) -> tuple[Row, ...]:
@@ -139,18 +149,15 @@ class GateResult:
         rules = counted(len(self.rows), "rule")
         undecided = sum(row.undecided for row in self.rows)
         failed = len([row for row in self.failures if not row.undecided])
-        verdict = "passed" if self.passed else "FAILED"
-        if undecided:
-            counts = [
-                *([f"{failed} failed"] if failed else []),
-                f"{undecided} {worded(undecided, 'is', 'are')} undecided",
-            ]
-            return (
-                f"The gate {verdict}: of {rules}{of} {' and '.join(counts)}, because of unjudged documents."
-            )
-        if self.passed:
+        depend = f"{worded(undecided, 'depends', 'depend')} on unjudged documents"
+        if self.verdict == "passed":
             return f"The gate passed: {rules}{of} passed."
-        return f"The gate FAILED: {failed} of {rules}{of} failed."
+        if self.verdict == "undecided":
+            return f"Undecided: {undecided} of {rules}{of} {depend}."
+        if not failed:
+            return f"The gate FAILED: {undecided} of {rules}{of} {depend} (undecided)."
+        more = f", and {undecided} {depend} (undecided)" if undecided else ""
+        return f"The gate FAILED: {failed} of {rules}{of} failed{more}."
 
     @property
     def method(self) -> str:
@@ -191,6 +198,7 @@ class GateResult:
         return {
             "steelyard": __version__,
             "passed": self.passed,
+            "verdict": self.verdict,
             "result": self.result,
             "baseline": self.baseline,
             **asdict(self.plan),

@@ -1,13 +1,14 @@
 """Unjudged documents in a gate: judged shares and bounds, and rules whose outcome depends on unjudged documents.
 
 They are known if the result is a result folder, and for rules that compare with a baseline if that is a result folder
-too, or a file of `save_baseline` that has the first documents of its lists. The rule is that of a comparison
+too, or a file that `save_baseline` wrote from one. The rule is that of a comparison
 (docs/unjudged.md): an outcome is undecided if it is another one with estimated grades, or if the qrels look as if they
 were made from the run that it favours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,15 +20,16 @@ from steelyard.comparison.judged import ALL_JUDGED, MOST_RANKS, Conventions, Jud
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.provenance import MAX_DEPTH
 from steelyard.comparison.rules import not_worse, within_margin
+from steelyard.errors import InputError
 from steelyard.gate.inputs import GateInput
 from steelyard.measures.bounds import rank_cutoff
 from steelyard.measures.gradings import is_fixed
-from steelyard.notes import Note, note
+from steelyard.notes import Note, gate_lists_advice, gate_lists_unknown, note
 from steelyard.options import Options
 from steelyard.run import Run
 
 if TYPE_CHECKING:
-    from steelyard.gate.decisions import RuleCase
+    from steelyard.gate.decisions import ResolvedRule, RuleCase
     from steelyard.gate.result import Row
     from steelyard.gate.settings import GatePlan
 
@@ -70,22 +72,21 @@ def judged_documents(
 
 
 def stored_lists(source: GateInput, run: str) -> tuple[int, dict[str, list[str]]] | None:
-    """The first documents of a run for a baseline, and how many ranks that are; None if no rule needs them.
+    """The first documents of a run for a baseline, and how many ranks that are; None if they are not known.
 
-    They are needed if some of them are unjudged, unless the qrels have only relevant documents and do not look as if
-    they were made from this run.
+    No rule needs them if the qrels have only relevant documents and do not look as if they were made from this run.
     """
     import polars as pl
 
+    if run in source.lists:
+        return source.list_depth or 0, {query: list(docs) for query, docs in source.lists[run].items()}
     judged = judged_documents(source, run, None, None)
     if judged is None:
         return None
-    parts = {key: source.parts(key) for key in source.keys}
-    shares = [judged.share(each, RUN) for each in parts.values() if each]
-    unjudged = any(share is not None and share < 1 for share in shares)
-    if not judged.edges and (not unjudged or not judged.informative):
-        return None
-    measures = [part.measure for each in parts.values() for part in each if not is_fixed(part.measure)]
+    if judged.relevant_only and not judged.edges:
+        return 0, {}
+    parts = [part for key in source.keys for part in source.parts(key)]
+    measures = [part.measure for part in parts if not is_fixed(part.measure)]
     depth = max(min(max((rank_cutoff(m) or MOST_RANKS for m in measures), default=0), MOST_RANKS), MAX_DEPTH)
     rows = ranked_rows(judged.source.run(RUN), judged.options.ordering).filter(pl.col("rank") <= depth)
     grouped = rows.drop_nulls("doc_id").sort("rank").group_by("query_id", maintain_order=True).agg("doc_id")
@@ -105,8 +106,8 @@ def with_judged(
     known = Conventions(judged_run=share)
     if compared:
         known = judged.conventions(parts, RUN, BASELINE, kept, whole=not (case.rule.tested and row.passed))
-        if _depends(row, case, known, set(judged.edges), plan, tests):
-            row = replace(row, undecided=True)
+    if case.rule.needs_baseline and _depends(row, case, known, set(judged.edges), plan, tests):
+        row = replace(row, undecided=True)
     shares = [share, known.judged_baseline]
     if not judged.informative or min(each for each in shares if each is not None) >= ALL_JUDGED:
         return row
@@ -170,10 +171,35 @@ def _depends(
     return rule.kept(case.reference + known.imputed, case.reference + rule.number) != row.passed
 
 
+def lists_notes(
+    result: GateInput,
+    baseline: GateInput | None,
+    runs: Sequence[tuple[str, str | None]],
+    rules: Sequence[ResolvedRule],
+    strict: bool,
+) -> list[Note]:
+    """A note if rules compare with a baseline and the lists of a run are not known; an error if `strict`."""
+    keys = {each.key for each in rules if each.rule.needs_baseline}
+    fixed = {key for key in keys if (parts := result.parts(key)) and all(is_fixed(p.measure) for p in parts)}
+    if baseline is None or keys == fixed:
+        return []
+    sides = [(result, run) for run, _ in runs] + [(baseline, other) for _, other in runs if other is not None]
+    unknown = [source for source, run in sides if run not in source.files and run not in source.lists]
+    if not unknown:
+        return []
+    sources, chunked = tuple(dict.fromkeys(each.name for each in unknown)), any(s.chunked for s in unknown)
+    if strict:
+        raise InputError(
+            f"strict_judged=True (--strict-judged): {gate_lists_unknown(sources, chunked)}, so unjudged documents cannot "
+            f"be checked. {gate_lists_advice(chunked)}, or leave the option out."
+        )
+    return [note("gate-lists-unknown", sources=sources, chunked=chunked)]
+
+
 def unjudged_notes(
     rows: list[Row], documents: dict[str, JudgedDocuments | None], baseline_runs: dict[str, str], strict: bool
 ) -> list[Note]:
-    """Notes on undecided rules, on qrels made from a run, and on a baseline whose lists are not known."""
+    """Notes on undecided rules and on qrels made from a run."""
     notes = []
     for run, judged in documents.items():
         if judged is None:
@@ -185,8 +211,6 @@ def unjudged_notes(
                 note("qrels-made-from-run", run=names[name], depth=edge.depth)
                 for name, edge in judged.edges.items()
             ]
-        if any(row.judged is not None for row in own) and BASELINE not in judged.alignments:
-            notes.append(note("gate-lists-unknown", run=run))
     undecided = [row for row in rows if row.undecided]
     if undecided:
         notes.append(

@@ -91,7 +91,7 @@ def _counts(rows: tuple[Row, ...] | list[Row], name: str) -> dict[str, str]:
 
 
 def _facts(gate: GateResult, row: Row) -> list[tuple[str, str]]:
-    known = [("steelyard", __version__), ("result", gate.result)]
+    known = [("steelyard", __version__), ("verdict", gate.sentence), ("result", gate.result)]
     if gate.baseline is not None:
         known += [("baseline", gate.baseline), ("baseline run", row.baseline or "")]
     return [*known, *([("method", gate.method)] if gate.method else []), ("command", gate.command)]
