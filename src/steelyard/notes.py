@@ -1083,7 +1083,7 @@ def _gate_undecided(rules: tuple[tuple[str, str], ...], documents: int, strict: 
     judge = f"judge {counted(documents, 'document')}" if documents else "judge documents of both runs"
     strictly = "" if strict else ". With strict_judged=True (--strict-judged) the gate fails"
     return (
-        f"undecided: {which}: the outcome depends on documents that nobody judged. To decide it, {judge}; "
+        f"the outcome of {which} depends on documents that nobody judged. To decide it, {judge}; "
         f"`steelyard pool` selects them{strictly}"
     )
 

@@ -352,7 +352,7 @@ def test_too_few_queries():
     assert gate.passed
     assert any("are too few: they would probably miss" in line for line in map(str, gate.warnings))
     assert (
-        "like this needs about"
+        "would be needed if the true"
         not in check(made_result([0.5, 0.6]), baseline=made_result([0.5, 0.4])).rows[0].why
     )
 

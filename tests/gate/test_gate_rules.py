@@ -21,6 +21,9 @@ from steelyard.errors import InputError
         ("AP >= baseline", "baseline", "AP", ">=", 0.0, None, ""),
         ("AP >= baseline - 0.01", "baseline", "AP", ">=", -0.01, None, ""),
         ("AP >= Baseline −0.01", "baseline", "AP", ">=", -0.01, None, ""),
+        ("AP >= the baseline - 0.01", "baseline", "AP", ">=", -0.01, None, ""),
+        ("AP not worse than the baseline by 0.05", "not worse", "AP", "", 0.05, None, ""),
+        ("AP equivalent to the baseline within 0.01", "equivalent", "AP", "", 0.01, None, ""),
         ("Latency <= baseline + 0.05", "baseline", "Latency", "<=", 0.05, None, ""),
         ("no significant drop in AP", "drop", "AP", "", 0.0, None, ""),
         ("No  significant  rise in Confusion@3", "rise", "Confusion@3", "", 0.0, None, ""),
@@ -43,9 +46,18 @@ def test_each_form(text, kind, measure, operator, number, column, value):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "has no >="),
-        ("nDCG@10", "has no >="),
-        ("nDCG@10 == 0.4", "has no >="),
+        ("", "it is empty"),
+        ("nDCG@10", "the nearest is `MEASURE >= NUMBER`"),
+        ("nDCG@10 == 0.4", "the nearest is `MEASURE >= NUMBER`"),
+        ("nDCG@10 = baseline - 0.1", "the nearest is `MEASURE >= baseline - NUMBER`"),
+        ("nDCG@10 no worse than base by 0.05", "the nearest is `MEASURE not worse than baseline by NUMBER`"),
+        (
+            "nDCG@10 equal to baseline within 1e-2",
+            "the nearest is `MEASURE equivalent to baseline within NUMBER`",
+        ),
+        ("no significant drop of AP", "the nearest is `no significant drop in MEASURE`"),
+        ("no significant rises in AP", "the nearest is `no significant rise in MEASURE`"),
+        ("AP not worse than baseline by 5%", "a share is written 0.4, not 40%; expected a number. The forms"),
         ("nDCG@10 => 0.4", "expected >=, <=, > or <"),
         (">= 0.4", "names no measure"),
         ("nDCG@10 >= 40%", "a share is written 0.4"),
@@ -57,7 +69,7 @@ def test_each_form(text, kind, measure, operator, number, column, value):
         ("nDCG@10[type] >= 0.4", "'[type]' is not a slice"),
         ("nDCG@10[=x] >= 0.4", "is not a slice"),
         ("[type=x] >= 0.4", "is not a slice"),
-        ("no significant change in AP", "has no >="),
+        ("no significant change in AP", "the nearest is `no significant"),
     ],
 )
 def test_error_of_a_wrong_rule_shows_the_reason_and_the_forms(text, why):

@@ -163,29 +163,40 @@ def test_outputs(folders, tmp_path, capsys):
     command += ["--junit", str(junit), "--markdown", str(page)]
     assert steelyard(command) == 0
     printed = capsys.readouterr()
-    assert (
-        "The gate passed: of 2 rules of run mine 1 is undecided, because of unjudged documents."
-        in printed.err
-    )
+    headline = "Undecided: 1 of 2 rules of run mine depends on unjudged documents."
+    assert printed.err.startswith(headline)
+    assert "Interval and p-value disagree" not in printed.err
     assert "undecided" in printed.out
     root = ElementTree.parse(junit).getroot()
     assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["2", "0", "0", "1"]
     assert root.find(".//skipped").get("message").startswith("undecided: ")
+    assert root.find(".//property[@name='verdict']").get("value") == headline
     assert "**undecided**" in page.read_text()
+    assert page.read_text().startswith(f"## {headline}")
     assert steelyard([*command, "--strict-judged"]) == 1
-    assert "The gate FAILED: of 2 rules of run mine 1 is undecided" in capsys.readouterr().err
+    headline = "The gate FAILED: 1 of 2 rules of run mine depends on unjudged documents (undecided)."
+    assert headline in capsys.readouterr().err
+    assert steelyard([*command, "--rule", "nDCG@10 >= 0.99"]) == 1
+    headline = (
+        "The gate FAILED: 1 of 3 rules of run mine failed, and 1 depends on unjudged documents (undecided)."
+    )
+    assert headline in capsys.readouterr().err
+    assert steelyard([*command, "--strict-judged"]) == 1
     root = ElementTree.parse(junit).getroot()
     assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["2", "0", "1", "0"]
     assert root.find(".//error").get("type") == "undecided"
+    capsys.readouterr()
     assert steelyard([*command[:6], "--format", "json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    content = json.loads(capsys.readouterr().out)
+    (row,) = content["rows"]
+    assert (content["passed"], content["verdict"]) == (True, "undecided")
     assert (row["undecided"], row["judged"]) == (True, pytest.approx(0.4))
 
 
 def test_the_fixture_of_pytest_warns(folders, request):
     new, old = folders["partial"]
     gate = request.getfixturevalue("steelyard_gate")
-    with pytest.warns(UserWarning, match="1 is undecided"):
+    with pytest.warns(UserWarning, match="^Undecided: 1 of 1 rule of run mine depends on unjudged documents"):
         gate(new, DROP, baseline=old)
     with pytest.raises(pytest.fail.Exception, match="undecided"):
         gate(new, DROP, baseline=old, strict_judged=True)
@@ -195,14 +206,16 @@ def test_a_baseline_has_lists_only_where_rules_need_them(folders):
     stored = gate_input(folders["home"] / "baseline.json")
     assert stored.list_depth == 20
     assert list(stored.lists) == ["mine"]
-    complete = folders["home"] / "complete.json"
-    save_baseline(folders["complete"][1], complete)
-    assert gate_input(complete).lists == {}
+    again = folders["home"] / "again.json"
+    save_baseline(folders["home"] / "baseline.json", again)
+    assert gate_input(again).lists == stored.lists
     content = json.loads((folders["home"] / "baseline.json").read_text())
     del content["runs"][0]["lists"]
     gate = check(folders["partial"][0], DROP, baseline=content)
     assert not gate.passed
-    assert any(each.code == "gate-lists-unknown" for each in gate.warnings)
+    assert [each["sources"] for each in gate.warnings if each.code == "gate-lists-unknown"] == [
+        ("the baseline",)
+    ]
     content["runs"][0]["lists"] = ["q1"]
     with pytest.raises(InputError, match="lists of run 'mine' are not one list of documents per query"):
         check(folders["partial"][0], DROP, baseline=content)
@@ -216,6 +229,10 @@ def test_relevant_documents_only(folders, tmp_path):
     for now, other in ((result, before), (before, result)):
         (row,) = check(now, DROP, baseline=other).rows
         assert (row.undecided, row.judged) == (False, None)
+    save_baseline(before, tmp_path / "baseline.json")
+    assert gate_input(tmp_path / "baseline.json").lists == {"mine": {}}
+    gate = check(result, DROP, baseline=tmp_path / "baseline.json", strict_judged=True)
+    assert not any(each.code == "gate-lists-unknown" for each in gate.warnings)
 
 
 def test_composites_are_checked(tmp_path):
@@ -229,3 +246,45 @@ def test_composites_are_checked(tmp_path):
     assert gate.rows[0].undecided
     shutil.rmtree(before / "runs")
     assert not check(result, ["no significant drop in composite"], baseline=before).rows[0].undecided
+
+
+def test_results_without_lists_are_not_checked_and_an_error_if_strict(folders, tmp_path, capsys):
+    """The values of `evaluate` do not show which documents nobody judged."""
+    old, new, _ = made_lists()
+    qrels = sy.Qrels.read(folders["partial"][0] / "qrels.parquet")
+    for name, lists in (("old", old), ("new", new)):
+        sy.Run(lists, name="mine").write(tmp_path / f"{name}.run")
+        qrels.write(tmp_path / "made.qrels")
+        command = ["evaluate", str(tmp_path / "made.qrels"), str(tmp_path / f"{name}.run"), "-m", "nDCG@10"]
+        made = str(tmp_path / f"{name}.json")
+        assert steelyard([*command, "--per-query", "--format", "json", "-o", made]) == 0
+    capsys.readouterr()
+    now, before = str(tmp_path / "old.json"), str(tmp_path / "new.json")
+    command = ["gate", now, "--baseline", before, "--rule", "nDCG@10 not worse than baseline by 0.05"]
+    assert steelyard(command) == 0
+    printed = capsys.readouterr().err
+    assert f"not in {now} and {before}, so unjudged documents were not checked." in printed
+    assert steelyard([*command, "--strict-judged"]) == 2
+    printed = capsys.readouterr().err
+    assert "so unjudged documents cannot be checked. Use the result folder of a bench" in printed
+    assert "--save-baseline baseline.json" in printed
+    thresholds = check(now, "nDCG@10 >= 0.01", strict_judged=True)
+    assert (thresholds.passed, thresholds.warnings) == (True, ())
+    partly = check(folders["partial"][1], command[-1], baseline=before)
+    assert [each["sources"] for each in partly.warnings if each.code == "gate-lists-unknown"] == [(before,)]
+    assert partly.verdict == "undecided", (
+        "the qrels were made from the result, whatever the baseline returned"
+    )
+
+
+def test_a_baseline_written_by_the_gate_can_be_checked(folders, tmp_path):
+    """Its lists are needed even if all of its documents are judged: those of a later run may not be."""
+    for qrels in ("partial", "complete"):
+        for result, before in (folders[qrels], folders[qrels][::-1]):
+            save_baseline(before, tmp_path / "baseline.json")
+            rule = "nDCG@10 not worse than baseline by 0.05"
+            rows = [
+                check(result, rule, baseline=each, strict_judged=True).rows[0].verdict
+                for each in (before, tmp_path / "baseline.json")
+            ]
+            assert rows[0] == rows[1]

@@ -120,7 +120,9 @@ def parse_rule(text: str) -> Rule:
         return Rule(line, how, measure, number=margin, column=column, value=value)
     compared = _COMPARED.fullmatch(line)
     if compared is None:
-        raise _unknown(line, f"the nearest form is `{_nearest_form(line)}`" if line else "it is empty")
+        raise _unknown(
+            line, f"it has no known form; the nearest is `{_nearest_form(line)}`" if line else "it is empty"
+        )
     if compared.group(1).endswith("="):
         raise _unknown(line, "expected >=, <=, > or <")
     measure, column, value = _subject(compared.group(1), line)

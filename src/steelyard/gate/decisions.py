@@ -257,7 +257,7 @@ def _tested_row(
     else:
         why = f"{change}; {n:,} queries detect a {case.rule.kind} of {detectable:.4f} {POWER:.0%} of the time"
         if bool(case.gains.mean() < 0) and power.needed is not None and power.needed > n:
-            why += f", a {case.rule.kind} like this needs about {power.needed:,}"
+            why += f", about {power.needed:,} would be needed if the true {case.rule.kind} is this large"
         if detectable > abs(case.reference) > 0:
             notes.append(
                 note(

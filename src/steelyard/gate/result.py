@@ -91,8 +91,11 @@ class Row:
 
     @property
     def disagrees(self) -> bool:
-        """Whether a rule failed although its interval contains 0, or passed although the interval is all on the wrong side."""
-        if self.p is None or self.low is None or self.high is None:
+        """Whether a rule failed although its interval contains 0, or passed although the interval is all on the wrong side.
+
+        An undecided rule does neither.
+        """
+        if self.undecided or self.p is None or self.low is None or self.high is None:
             return False
         return self.passed == (self.high < 0 if self.rule.kind == "drop" else self.low > 0)
 

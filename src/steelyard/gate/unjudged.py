@@ -205,7 +205,7 @@ def unjudged_notes(
         if judged is None:
             continue
         own = [row for row in rows if row.run == run and row.rule.needs_baseline]
-        names = {RUN: run, BASELINE: f"{baseline_runs.get(run)} of the baseline"}
+        names = {RUN: run, BASELINE: f"the baseline ({baseline_runs.get(run)})"}
         if own:
             notes += [
                 note("qrels-made-from-run", run=names[name], depth=edge.depth)
