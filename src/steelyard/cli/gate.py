@@ -61,7 +61,9 @@ def gate(
     ] = None,
     strict_judged: Annotated[
         bool,
-        Option("A rule whose outcome depends on unjudged documents does not pass; default: a warning."),
+        Option(
+            "A rule whose outcome depends on unjudged documents does not pass; default: a warning. Needs result folders."
+        ),
     ] = False,
     junit: Annotated[Path | None, Option("Also write JUnit XML here.", "FILE")] = None,
     markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.", "FILE")] = None,
