@@ -279,12 +279,15 @@ def test_results_without_lists_are_not_checked_and_an_error_if_strict(folders, t
 
 def test_a_baseline_written_by_the_gate_can_be_checked(folders, tmp_path):
     """Its lists are needed even if all of its documents are judged: those of a later run may not be."""
-    for qrels in ("partial", "complete"):
-        for result, before in (folders[qrels], folders[qrels][::-1]):
-            save_baseline(before, tmp_path / "baseline.json")
-            rule = "nDCG@10 not worse than baseline by 0.05"
-            rows = [
-                check(result, rule, baseline=each, strict_judged=True).rows[0].verdict
-                for each in (before, tmp_path / "baseline.json")
-            ]
-            assert rows[0] == rows[1]
+    old, new, grades = made_lists()
+    five = {query: {doc: grades[query][doc] for doc in old[query][:5]} for query in QUERIES}
+    made = tuple(benched(tmp_path / name, lists, five) for name, lists in (("new", new), ("old", old)))
+    for result, before in (folders["partial"], folders["complete"], made, made[::-1]):
+        save_baseline(before, tmp_path / "baseline.json")
+        rule = "nDCG@10 not worse than baseline by 0.05"
+        rows = [
+            check(result, rule, baseline=each, strict_judged=True).rows[0]
+            for each in (before, tmp_path / "baseline.json")
+        ]
+        verdicts = [(row.verdict, row.judged, row.judged_baseline) for row in rows]
+        assert verdicts[0] == verdicts[1]

@@ -74,8 +74,9 @@ def judged_documents(
 def stored_lists(source: GateInput, run: str) -> tuple[int, dict[str, list[str]]] | None:
     """The first documents of a run for a baseline, and how many ranks that are; None if they are not known.
 
-    No rule needs them if the judgments say nothing about unjudged documents (they are all relevant, or were not made by
-    rank) and the qrels do not look as if they were made from this run.
+    No rule needs them if the qrels have only relevant documents and do not look as if they were made from this run.
+    Otherwise a later run may need them, even if it is not so for this run alone: the first documents of the later run
+    may be judged, those of this one not.
     """
     import polars as pl
 
@@ -84,7 +85,7 @@ def stored_lists(source: GateInput, run: str) -> tuple[int, dict[str, list[str]]
     judged = judged_documents(source, run, None, None)
     if judged is None:
         return None
-    if not judged.informative and not judged.edges:
+    if judged.relevant_only and not judged.edges:
         return 0, {}
     parts = [part for key in source.keys for part in source.parts(key)]
     measures = [part.measure for part in parts if not is_fixed(part.measure)]
