@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -291,3 +292,13 @@ def test_a_baseline_written_by_the_gate_can_be_checked(folders, tmp_path):
         ]
         verdicts = [(row.verdict, row.judged, row.judged_baseline) for row in rows]
         assert verdicts[0] == verdicts[1]
+
+
+def test_a_bench_with_chunkers_gets_other_advice(folders):
+    new, old = (
+        replace(gate_input(folder), chunked=True, folder=None, files={}) for folder in folders["partial"]
+    )
+    (found,) = [each for each in check(new, DROP, baseline=old).warnings if each.code == "gate-lists-unknown"]
+    assert str(found).startswith("each chunker of ")
+    with pytest.raises(InputError, match="Check a bench without `chunkers`, or leave the option out"):
+        check(new, DROP, baseline=old, strict_judged=True)
