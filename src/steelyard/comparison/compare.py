@@ -32,7 +32,7 @@ from steelyard.datasets.reading import queries_beside
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
-from steelyard.evaluation import scores_of, with_rel
+from steelyard.evaluation import judged_qrels, scores_of, with_rel
 from steelyard.io.files import distinct_names, names_file, streams_read_once
 from steelyard.io.objects import is_frame
 from steelyard.measures.grammar import Measure
@@ -259,7 +259,7 @@ def evaluate_runs(
         for k in cutoffs
         for key in dict.fromkeys([*shown, *(weights or {})])
     }
-    judged = Qrels.of(qrels)
+    judged = judged_qrels(qrels)
     evaluated = list(_evaluated(judged, runs, parsed, dialect, chosen))
     if not evaluated:
         raise InputError("no run to compare; expected at least one.")
