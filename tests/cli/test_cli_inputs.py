@@ -38,3 +38,49 @@ def test_judgments_without_a_grade_are_an_error(folder, capsys, verb):
     line = {"query_id": "q1", "doc_id": "a", "grade": None, "judge": "ann"}
     (folder / "none.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
     assert "no document has a grade" in failed([verb, "none.jsonl", "bm25-okapi.run", "dense.run"], capsys)
+
+
+@pytest.fixture(params=["whole", "without its first line"])
+def pool_file(request, folder):
+    """A pool, also without the line that records how it was made."""
+    if request.param != "whole":
+        lines = (folder / "pool.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        (folder / "pool.jsonl").write_text("".join(lines[1:]), encoding="utf-8")
+    return "pool.jsonl"
+
+
+def test_a_pool_is_neither_qrels_nor_a_run(pool_file, capsys):
+    for arguments in (
+        ["evaluate", pool_file, "dense.run"],
+        ["evaluate", "qrels.trec", pool_file],
+        ["evaluate", "qrels.trec", pool_file, "--columns", "doc_id=doc_id"],
+        ["compare", pool_file, "bm25-okapi.run", "dense.run"],
+        ["compare", "qrels.trec", pool_file, "dense.run"],
+        ["convert", pool_file, "out.run"],
+    ):
+        message = failed(arguments, capsys)
+        assert "pool.jsonl: this is a pool: documents to judge, without grades" in message
+        assert "judge it first with `steelyard judge`" in message
+    for read in (sy.Qrels.read, sy.Run.read):
+        with pytest.raises(sy.InputError, match="this is a pool"):
+            read(pool_file)
+
+
+def test_validate_knows_a_pool(folder, capsys):
+    assert run(["validate", "pool.jsonl"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "pool.jsonl: a pool, format jsonl\n  4 documents; this is a pool"
+    )
+    assert run(["validate", "pool.jsonl", "--kind", "qrels"]) == 2
+
+
+def test_validate_reports_that_the_first_line_of_a_pool_is_missing(folder, capsys):
+    lines = (folder / "pool.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "pool.jsonl").write_text("".join(lines[1:]), encoding="utf-8")
+    assert run(["validate", "pool.jsonl"]) == 2
+    assert "a pool, format jsonl\n  4 documents" in capsys.readouterr().out
+
+
+def test_a_query_called_pool_is_not_a_pool(tmp_path):
+    (tmp_path / "run.json").write_text('{"pool": {"a": 0.7, "b": 0.2}}\n', encoding="utf-8")
+    assert sy.Run.read(tmp_path / "run.json").queries == ["pool"]
