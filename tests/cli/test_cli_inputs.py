@@ -84,3 +84,18 @@ def test_validate_reports_that_the_first_line_of_a_pool_is_missing(folder, capsy
 def test_a_query_called_pool_is_not_a_pool(tmp_path):
     (tmp_path / "run.json").write_text('{"pool": {"a": 0.7, "b": 0.2}}\n', encoding="utf-8")
     assert sy.Run.read(tmp_path / "run.json").queries == ["pool"]
+
+
+def test_validate_of_a_dataset_without_qrels(tmp_path, capsys):
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "text": "A balance."}\n{"_id": "d2", "text": ""}\n')
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "weighing"}\n')
+    assert run(["validate", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "2 documents, 1 query, 0 judgments" in shown
+    assert "info: no qrels" in shown
+    assert "bench" in shown
+    assert "steelyard pool" in shown
+    assert "1 document without text" in shown
+    assert "never judged" not in shown
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": ""}\n')
+    assert run(["validate", str(tmp_path)]) == 2

@@ -17,7 +17,7 @@ from steelyard.cli.arguments import (
     column_names,
 )
 from steelyard.cli.output import Format, emit, format_for, print_message, with_progress, write
-from steelyard.errors import InputError, SteelyardError
+from steelyard.errors import InputError, NoQrelsError, SteelyardError
 from steelyard.io import convert as convert_file
 from steelyard.io import formats, validate_file
 from steelyard.report.tables import Table
@@ -140,7 +140,10 @@ def _check(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, l
         try:
             if columns:
                 raise UsageError("--columns is for the columns of a file, and this is a dataset.")
-            dataset = dataset_named(path)
+            try:
+                dataset = dataset_named(path)
+            except NoQrelsError:
+                dataset = dataset_named(path, judged=False)
         except SteelyardError as error:
             return f"{path}: not readable\n  error: {error}", [("error", str(error))], False
         findings = validate_dataset(dataset)
