@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 import steelyard as sy
+from needs import not_on_windows
 from steelyard.cli import run
 
 
@@ -99,3 +102,39 @@ def test_validate_of_a_dataset_without_qrels(tmp_path, capsys):
     assert "never judged" not in shown
     (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": ""}\n')
     assert run(["validate", str(tmp_path)]) == 2
+
+
+def from_shell(command: str) -> subprocess.CompletedProcess[str]:
+    """A command in bash, where `sy` is Steelyard."""
+    whole = f'sy() {{ "{sys.executable}" -m steelyard "$@"; }}; {command}'
+    return subprocess.run(["bash", "-c", whole], capture_output=True, text=True, check=False)
+
+
+@not_on_windows
+def test_a_dash_is_standard_input(folder):
+    for command, expected in (
+        ("sy evaluate - dense.run -m RR < qrels.trec", "0.5"),
+        ("sy compare - bm25-okapi.run dense.run -m RR < qrels.trec", "bm25-okapi"),
+        ("sy convert - out.json --kind run < dense.run && cat out.json", '"q1": {"b": '),
+        ("sy fuse - dense.run < bm25-okapi.run", "q1 Q0 a "),
+    ):
+        done = from_shell(command)
+        assert done.returncode == 0, done.stderr
+        assert expected in done.stdout
+    done = from_shell("sy evaluate - - -m RR < qrels.trec")
+    assert done.returncode == 2
+    assert "standard input can be read only once" in done.stderr
+
+
+@not_on_windows
+def test_runs_without_a_name_from_a_pipe_are_numbered(folder):
+    for name in ("bm25-okapi", "dense"):
+        run_of = sy.Run.read(f"{name}.run")
+        run_of.write(f"{name}.json")
+    for verb in ("evaluate", "compare"):
+        done = from_shell(
+            f"sy {verb} qrels.trec <(cat bm25-okapi.json) <(cat dense.json) -m RR --format json"
+        )
+        assert done.returncode == 0, done.stderr
+        assert '"run-1"' in done.stdout
+        assert '"run-2"' in done.stdout

@@ -19,6 +19,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 
 from steelyard.cli.output import Format, print_message
 from steelyard.errors import FixedColumnsError, SteelyardError, did_you_mean
+from steelyard.io.files import STANDARD_INPUT
 from steelyard.options import KEYWORDS, help_text
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -84,6 +85,8 @@ def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence
     if unknown:
         known = [name for action in parser._actions for name in action.option_strings]
         parser.error(f"unknown option {unknown[0]!r}.{did_you_mean(unknown[0], known)}")
+    if list(arguments).count("-") > 1:
+        parser.error("standard input can be read only once; use - for one file.")
     _check_paths(parser, vars(namespace))
     return vars(namespace)
 
@@ -259,6 +262,11 @@ def read_predicted(predicted: Path | None, pool: Path | None) -> dict[str, Any]:
     return {"predicted": labels, "pool": None if pool is None else Pool.read(pool)}
 
 
+def input_path(text: str | Path) -> Path:
+    """The path of a file to read; a dash is standard input."""
+    return STANDARD_INPUT if str(text) == "-" else Path(text)
+
+
 def read_qrels(path: Path, columns: list[str] | None, format: str | None) -> Qrels:
     """The qrels of a file; or of a dataset folder, including its queries without a relevant document."""
     names = column_names(columns, "--qrels-columns")
@@ -266,7 +274,7 @@ def read_qrels(path: Path, columns: list[str] | None, format: str | None) -> Qre
         from steelyard.datasets.dataset import Dataset
 
         return Dataset.read(path).qrels
-    return Qrels.read(path, format, **names)
+    return Qrels.read(input_path(path), format, **names)
 
 
 def column_names(values: list[str] | None, option: str) -> dict[str, str]:

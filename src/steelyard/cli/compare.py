@@ -20,6 +20,7 @@ from steelyard.cli.arguments import (
     TableFormat,
     UsageError,
     column_names,
+    input_path,
     read_predicted,
     read_qrels,
     read_run,
@@ -165,6 +166,7 @@ def compare(
             "--movers cannot be written as CSV, which has one row per run; use table, markdown, latex or json."
         )
     labels = read_predicted(predicted, pool)
+    qrels = None if qrels is None else input_path(qrels)
     paths = [*([] if qrels is None else [qrels]), *(runs or [])]
     if no_qrels:
         chosen = {name: value for name, value in options.items() if value is not None}

@@ -20,6 +20,7 @@ from steelyard.cli.arguments import (
     SampledPool,
     TableFormat,
     column_names,
+    input_path,
     read_predicted,
     read_qrels,
     read_run,
@@ -71,6 +72,7 @@ def evaluate(
     Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are detected from the
     content of the files, and columns by their usual names.
     """
+    qrels = input_path(qrels)
     judged = read_qrels(qrels, qrels_columns, qrels_format)
     run_columns = column_names(columns, "--columns")
     texts = None if dataset is None else _texts(dataset)

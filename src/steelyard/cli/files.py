@@ -15,6 +15,7 @@ from steelyard.cli.arguments import (
     TableFormat,
     UsageError,
     column_names,
+    input_path,
 )
 from steelyard.cli.output import Format, emit, format_for, print_message, with_progress, write
 from steelyard.errors import InputError, NoQrelsError, SteelyardError
@@ -25,7 +26,7 @@ from steelyard.run import Run
 
 
 def convert(
-    source: Annotated[Path, Argument("IN", "The file to read.")],
+    source: Annotated[Path, Argument("IN", "The file to read; - is standard input.")],
     target: Annotated[Path, Argument("OUT", "The file to write; its name selects the format.")],
     from_format: Annotated[
         str | None,
@@ -62,6 +63,7 @@ def convert(
     """
     if kind not in (None, "run", "qrels"):
         raise InputError(f"--kind is {kind!r}; expected run or qrels.")
+    source = input_path(source)
     if roll_up is not None:
         run = Run.read(source, from_format, **column_names(columns, "--columns"))
         rolled = _roll_up(run, roll_up, how, level)
