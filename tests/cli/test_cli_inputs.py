@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -104,37 +106,70 @@ def test_validate_of_a_dataset_without_qrels(tmp_path, capsys):
     assert run(["validate", str(tmp_path)]) == 2
 
 
-def from_shell(command: str) -> subprocess.CompletedProcess[str]:
-    """A command in bash, where `sy` is Steelyard."""
-    whole = f'sy() {{ "{sys.executable}" -m steelyard "$@"; }}; {command}'
-    return subprocess.run(["bash", "-c", whole], capture_output=True, text=True, check=False)
+@contextmanager
+def standard_input(path: Path) -> Iterator[None]:
+    """Standard input is a file."""
+    before = os.dup(0)
+    with path.open("rb") as file:
+        os.dup2(file.fileno(), 0)
+    yield
+    os.dup2(before, 0)
+    os.close(before)
 
 
 @not_on_windows
-def test_a_dash_is_standard_input(folder):
-    for command, expected in (
-        ("sy evaluate - dense.run -m RR < qrels.trec", "0.5"),
-        ("sy compare - bm25-okapi.run dense.run -m RR < qrels.trec", "bm25-okapi"),
-        ("sy convert - out.json --kind run < dense.run && cat out.json", '"q1": {"b": '),
-        ("sy fuse - dense.run < bm25-okapi.run", "q1 Q0 a "),
+def test_a_dash_is_standard_input(folder, capsys):
+    for source, arguments, expected in (
+        ("qrels.trec", ["evaluate", "-", "dense.run", "-m", "RR"], "0.5"),
+        ("dense.run", ["evaluate", "qrels.trec", "-", "-m", "RR"], "0.5"),
+        ("qrels.trec", ["compare", "-", "bm25-okapi.run", "dense.run", "-m", "RR"], "bm25-okapi"),
+        ("dense.run", ["compare", "qrels.trec", "bm25-okapi.run", "-", "-m", "RR"], "dense"),
+        ("bm25-okapi.run", ["fuse", "-", "dense.run"], "q1 Q0 a "),
+        ("dense.run", ["convert", "-", "out.json"], ""),
     ):
-        done = from_shell(command)
-        assert done.returncode == 0, done.stderr
-        assert expected in done.stdout
-    done = from_shell("sy evaluate - - -m RR < qrels.trec")
-    assert done.returncode == 2
-    assert "standard input can be read only once" in done.stderr
+        with standard_input(folder / source):
+            assert run(arguments) == 0
+        assert expected in capsys.readouterr().out
+    assert sy.Run.read("out.json") == sy.Run.read("dense.run")
+    assert "standard input can be read only once" in failed(["evaluate", "-", "-", "-m", "RR"], capsys)
 
 
 @not_on_windows
-def test_runs_without_a_name_from_a_pipe_are_numbered(folder):
-    for name in ("bm25-okapi", "dense"):
-        run_of = sy.Run.read(f"{name}.run")
-        run_of.write(f"{name}.json")
-    for verb in ("evaluate", "compare"):
-        done = from_shell(
-            f"sy {verb} qrels.trec <(cat bm25-okapi.json) <(cat dense.json) -m RR --format json"
-        )
-        assert done.returncode == 0, done.stderr
-        assert '"run-1"' in done.stdout
-        assert '"run-2"' in done.stdout
+@pytest.mark.parametrize("verb", ["evaluate", "compare"])
+def test_runs_without_a_name_from_a_pipe_are_numbered(folder, capsys, verb):
+    paths = []
+    for lists in ('{"q1": ["a"]}', '{"q1": ["b", "a"]}'):
+        reading, writing = os.pipe()
+        os.write(writing, lists.encode())
+        os.close(writing)
+        paths.append(f"/dev/fd/{reading}")
+    assert run([verb, "qrels.trec", *paths, "-m", "RR", "--format", "json"]) == 0
+    shown = capsys.readouterr().out
+    assert '"run-1"' in shown
+    assert '"run-2"' in shown
+    for path in paths:
+        os.close(int(Path(path).name))
+
+
+def test_runs_are_named_on_the_command_line(folder, capsys):
+    (folder / "x=b.run").write_text((folder / "dense.run").read_text(encoding="utf-8"), encoding="utf-8")
+    for verb in (["evaluate", "qrels.trec"], ["compare", "qrels.trec"], ["compare", "--no-qrels"]):
+        assert run([*verb, "new=dense.run", "old=dense.run", "x=b.run", "--format", "json"]) == 0
+        shown = capsys.readouterr().out
+        assert all(f'"{name}"' in shown for name in ("new", "old", "dense"))
+        assert '"x"' not in shown
+    assert run(["pool", "new=dense.run", "old=dense.run", "-o", "named.jsonl"]) == 0
+    assert sy.Pool.read("named.jsonl").settings.runs == ("new", "old")
+    assert run(["compare", "qrels.trec", "new=dense.run", "old=bm25-okapi.run", "--baseline", "old"]) == 0
+
+
+@pytest.mark.parametrize("verb", [["evaluate", "qrels.trec"], ["compare", "qrels.trec"], ["pool", "-o", "p"]])
+@pytest.mark.parametrize("runs", [["dense.run", "dense.run"], ["dense=bm25-okapi.run", "dense.run"]])
+def test_two_runs_of_one_name_are_an_error_that_advises_names(folder, capsys, verb, runs):
+    message = failed([*verb, *runs], capsys)
+    assert "two runs are called 'dense'" in message
+    assert "dense-1=FILE dense-2=FILE on the command line" in message
+
+
+def test_a_measure_in_the_place_of_a_run_is_not_a_name(folder, capsys):
+    assert "use -m 'P(rel=2)@5'" in failed(["evaluate", "qrels.trec", "P(rel=2)@5"], capsys)

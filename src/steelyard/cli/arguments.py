@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 
 from steelyard.cli.output import Format, print_message
 from steelyard.errors import FixedColumnsError, SteelyardError, did_you_mean
-from steelyard.io.files import STANDARD_INPUT
+from steelyard.io.files import STANDARD_INPUT, distinct_names, same_names
 from steelyard.options import KEYWORDS, help_text
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -98,9 +98,10 @@ def _check_paths(parser: Parser, values: dict[str, Any]) -> None:
     for action in parser._get_positional_actions():
         value = values[action.dest]
         for path in value if isinstance(value, list) else [value]:
-            if isinstance(path, Path) and not path.exists() and _is_measure(str(path)):
+            text = path.text if isinstance(path, RunFile) else str(path)
+            if isinstance(path, (Path, RunFile)) and not Path(text).exists() and _is_measure(text):
                 parser.error(
-                    f"there is no file {str(path)!r}; it looks like a measure: use -m {shlex.quote(str(path))}."
+                    f"there is no file {text!r}; it looks like a measure: use -m {shlex.quote(text)}."
                 )
 
 
@@ -236,6 +237,33 @@ FileColumns = Annotated[
         names=("--columns",),
     ),
 ]
+
+
+class RunFile:
+    """A run on the command line: FILE, NAME=FILE, or - for standard input. A path that exists as written is a path.
+
+    >>> run = RunFile("dense=runs/dense.trec")
+    >>> run.name, run.path.name
+    ('dense', 'dense.trec')
+    """
+
+    def __init__(self, text: str) -> None:
+        name, equals, path = text.partition("=")
+        named = bool(name and equals and path) and not Path(text).exists()
+        self.text = text
+        self.name = name if named else None
+        self.path = input_path(path if named else text)
+
+
+def run_names(own: Sequence[str], runs: Sequence[RunFile]) -> list[str]:
+    """Distinct names of runs: those of NAME=FILE, and of the others as `distinct_names` chooses from their own."""
+    unnamed = [place for place, run in enumerate(runs) if run.name is None]
+    chosen = distinct_names([own[place] for place in unnamed], [runs[place].path for place in unnamed])
+    others = dict(zip(unnamed, chosen, strict=True))
+    names = [run.name or others[place] for place, run in enumerate(runs)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise same_names(twice[0])
+    return names
 
 
 def read_run(path: Path, columns: dict[str, str], runs: int) -> Run:

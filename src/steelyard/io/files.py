@@ -376,9 +376,14 @@ def distinct_names(names: Sequence[str], runs: Sequence[Any]) -> list[str]:
     for chosen in choices:
         if len(set(chosen)) == len(chosen):
             return chosen
-    twice = next(name for name in names if list(names).count(name) > 1)
-    raise InputError(
-        f"two runs are called {twice!r}; give them different names: {{'{twice}-1': ..., '{twice}-2': ...}}."
+    raise same_names(next(name for name in names if list(names).count(name) > 1))
+
+
+def same_names(name: str) -> InputError:
+    """The error for two runs of one name."""
+    return InputError(
+        f"two runs are called {name!r}; give them different names: {name}-1=FILE {name}-2=FILE on the command line, "
+        f"{{'{name}-1': ..., '{name}-2': ...}} in Python."
     )
 
 
