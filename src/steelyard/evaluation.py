@@ -26,7 +26,7 @@ from steelyard.errors import InputError, MeasureError, PolicyError, problem_repo
 from steelyard.measures.compute import QrelsTraits, values
 from steelyard.measures.grammar import Measure, build
 from steelyard.notes import Note, note, warn_of
-from steelyard.options import OptionKeywords, Options, resolve
+from steelyard.options import OptionKeywords, Options, check_names, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.scores import Inputs, Scores
@@ -77,6 +77,7 @@ def evaluate(
     >>> evaluate({"q1": ["a", "b"]}, {"q1": ["x", "a"]}, ["RR", "R@2"]).means
     {'RR': 0.5, 'R@2': 0.5}
     """
+    check_names(options, evaluate.__kwdefaults__)
     dialect, chosen, named = prepare(measures, dialect, options)
     if roll_up is not None:
         from steelyard.evidence.rollup import RollUp

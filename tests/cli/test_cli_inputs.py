@@ -173,3 +173,26 @@ def test_two_runs_of_one_name_are_an_error_that_advises_names(folder, capsys, ve
 
 def test_a_measure_in_the_place_of_a_run_is_not_a_name(folder, capsys):
     assert "use -m 'P(rel=2)@5'" in failed(["evaluate", "qrels.trec", "P(rel=2)@5"], capsys)
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "compare"])
+def test_an_unknown_measure_with_a_number_is_one_with_a_cutoff(folder, capsys, verb):
+    command = [verb, "qrels.trec", "bm25-okapi.run", "dense.run", "-m", "nDCG10"]
+    assert "unknown measure 'nDCG10'. Did you mean nDCG@10?" in failed(command, capsys)
+
+
+def test_the_start_of_a_run_name_suggests_the_run(folder, capsys):
+    command = ["compare", "qrels.trec", "bm25-okapi.run", "dense.run", "--baseline", "bm25"]
+    assert "Did you mean bm25-okapi?" in failed(command, capsys)
+
+
+def test_wrong_lines_of_judgments_name_the_file_once(folder, capsys):
+    line = {"query_id": "q1", "doc_id": "a", "grade": 1, "judge": "ann"}
+    (folder / "bj.jsonl").write_text(f'{json.dumps(line)}\n{{"query_id": "q1"}}\n', encoding="utf-8")
+    assert failed(["evaluate", "bj.jsonl", "dense.run"], capsys).count("bj.jsonl") == 1
+
+
+def test_a_misspelt_keyword_suggests_the_keyword():
+    for call, wrong, right in ((sy.compare, "basline", "baseline"), (sy.evaluate, "predictd", "predicted")):
+        with pytest.raises(TypeError, match=f"'{wrong}'; expected one of: .*Did you mean {right}\\?"):
+            call({"q1": ["a"]}, {"a": {"q1": ["a"]}}, **{wrong: "a"})

@@ -37,7 +37,7 @@ from steelyard.io.files import distinct_names, names_file, streams_read_once
 from steelyard.io.objects import is_frame
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, note, warn_of
-from steelyard.options import OptionKeywords, Options, resolve
+from steelyard.options import OptionKeywords, Options, check_names, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.scores import Scores
@@ -134,6 +134,7 @@ def compare(
     >>> [row.run for row in result.leaderboard_rows], result.pairs["difference"].to_list()
     (['y', 'x'], [0.5])
     """
+    check_names(options, compare.__kwdefaults__)
     runs = _several(runs)
     if qrels is None:
         _check_no_qrels(
