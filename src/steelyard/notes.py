@@ -670,6 +670,11 @@ def _scores_made_from_ranks() -> str:
     return "the run has no scores: each list was given the scores n, n - 1, ... 1, which keep its order"
 
 
+@_wording("scores-replaced-by-ranks", "info")
+def _scores_replaced_by_ranks() -> str:
+    return "the scores were replaced: each list has the scores n, n - 1, ... 1, which keep its order"
+
+
 @_wording("seconds-dropped", "warning")
 def _seconds_dropped(format: str) -> str:
     return f"{format} cannot hold the seconds of each query"

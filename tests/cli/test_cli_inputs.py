@@ -196,3 +196,20 @@ def test_a_misspelt_keyword_suggests_the_keyword():
     for call, wrong, right in ((sy.compare, "basline", "baseline"), (sy.evaluate, "predictd", "predicted")):
         with pytest.raises(TypeError, match=f"'{wrong}'; expected one of: .*Did you mean {right}\\?"):
             call({"q1": ["a"]}, {"a": {"q1": ["a"]}}, **{wrong: "a"})
+
+
+def test_convert_by_rank_writes_scores_that_follow_the_ranks(tmp_path, capsys):
+    source, target = tmp_path / "own.parquet", tmp_path / "own.run"
+    lists = {"q1": [("a", 0.1), ("b", 0.9), ("c", 0.9)], "q2": [("d", 1.0)]}
+    sy.Run(lists, seconds={"q1": 0.5, "q2": 0.5}).write(source)
+    assert "convert --by-rank" in failed(["convert", str(source), str(target)], capsys)
+    assert run(["convert", str(source), str(target), "--by-rank"]) == 0
+    assert "the scores were replaced" in capsys.readouterr().err
+    written = sy.Run.read(target).frame.select("query_id", "doc_id", "score").rows()
+    assert written == [("q1", "a", 3.0), ("q1", "b", 2.0), ("q1", "c", 1.0), ("q2", "d", 1.0)]
+    sy.convert(source, tmp_path / "copy.parquet", by_rank=True)
+    assert sy.Run.read(tmp_path / "copy.parquet").seconds == {"q1": 0.5, "q2": 0.5}
+
+
+def test_convert_by_rank_is_for_runs(folder, capsys):
+    assert "these are qrels" in failed(["convert", "qrels.trec", "out.json", "--by-rank"], capsys)

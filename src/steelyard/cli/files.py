@@ -21,6 +21,7 @@ from steelyard.cli.output import Format, emit, format_for, print_message, with_p
 from steelyard.errors import InputError, NoQrelsError, SteelyardError
 from steelyard.io import convert as convert_file
 from steelyard.io import formats, validate_file
+from steelyard.io.reading import scored_by_rank
 from steelyard.report.tables import Table
 from steelyard.run import Run
 
@@ -41,6 +42,10 @@ def convert(
     drop_empty: Annotated[
         bool, Option("Leave out queries without documents, which a TREC file cannot store.")
     ] = False,
+    by_rank: Annotated[
+        bool,
+        Option("Write the scores n, n - 1, ... 1, for a run whose own scores do not follow its ranks."),
+    ] = False,
     roll_up: Annotated[
         Path | None,
         Option("Turn a run of chunks into one of documents, with this table of chunks.", "CHUNKS"),
@@ -59,6 +64,8 @@ def convert(
       steelyard convert table.csv bm25.run --drop-empty \\
           --columns query_id=question,doc_id=passage,score=sim
 
+      steelyard convert out/runs/hybrid.parquet hybrid.run --by-rank
+
       steelyard convert chunks.run documents.parquet --roll-up chunks.jsonl
     """
     if kind not in (None, "run", "qrels"):
@@ -67,7 +74,8 @@ def convert(
     if roll_up is not None:
         run = Run.read(source, from_format, **column_names(columns, "--columns"))
         rolled = _roll_up(run, roll_up, how, level)
-        (rolled.without_empty() if drop_empty else rolled).write(target, to_format)
+        kept = rolled.without_empty() if drop_empty else rolled
+        (scored_by_rank(kept) if by_rank else kept).write(target, to_format)
         print_message(f"{target}: {rolled}")
         return
     converted = convert_file(
@@ -78,6 +86,7 @@ def convert(
         cast(Literal["run", "qrels"] | None, kind),
         column_names(columns, "--columns"),
         drop_empty=drop_empty,
+        by_rank=by_rank,
     )
     print_message(str(converted))
 
