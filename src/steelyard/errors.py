@@ -78,10 +78,10 @@ def problem_report(headline: str, problems: Sequence[str], advice: str = "", tot
 def nearest(word: str, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> list[str]:
     """The known names closest to a misspelt one, closest first, matched without regard to case.
 
-    `cutoff` is how alike they must be, from 0 to 1.
+    `cutoff` is how alike they must be, from 0 to 1. If none is, those that start with the word are taken.
 
-    >>> nearest("ndgc", ["nDCG", "AP", "RR"])
-    ['nDCG']
+    >>> nearest("ndgc", ["nDCG", "AP", "RR"]), nearest("bm25", ["bm25-okapi", "dense"])
+    (['nDCG'], ['bm25-okapi'])
     """
     import difflib
 
@@ -89,6 +89,8 @@ def nearest(word: str, known: Iterable[str], most: int = 3, cutoff: float = 0.6)
     for name in known:
         by_lower.setdefault(name.lower(), name)
     close = difflib.get_close_matches(word.lower(), list(by_lower), n=most, cutoff=cutoff)
+    if not close and len(word) > 2:
+        close = [name for name in by_lower if name.startswith(word.lower())][:most]
     return [by_lower[name] for name in close]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +22,11 @@ from steelyard.coverage import (
 )
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
-from steelyard.errors import MeasureError, PolicyError, problem_report
+from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
 from steelyard.measures.compute import QrelsTraits, values
 from steelyard.measures.grammar import Measure, build
 from steelyard.notes import Note, note, warn_of
-from steelyard.options import OptionKeywords, Options, resolve
+from steelyard.options import OptionKeywords, Options, check_names, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.scores import Inputs, Scores
@@ -76,12 +77,13 @@ def evaluate(
     >>> evaluate({"q1": ["a", "b"]}, {"q1": ["x", "a"]}, ["RR", "R@2"]).means
     {'RR': 0.5, 'R@2': 0.5}
     """
+    check_names(options, evaluate.__kwdefaults__)
     dialect, chosen, named = prepare(measures, dialect, options)
     if roll_up is not None:
         from steelyard.evidence.rollup import RollUp
 
         run = (roll_up if isinstance(roll_up, RollUp) else RollUp(roll_up))(Run.of(run, name))
-    judged = Qrels.of(qrels)
+    judged = judged_qrels(qrels)
     run = readable_again(run)
     aligned = with_doubts(align(judged, run, chosen.ordering, name), judged, run)
     scores = scores_of(aligned, named, dialect, chosen, Inputs.of(qrels, judged, run))
@@ -93,6 +95,18 @@ def evaluate(
         scores = predicted_scores(scores, judged, by_model, judge_of(predicted), pool)
     warn_of({scores.name: scores.notes})
     return scores
+
+
+def judged_qrels(source: Any) -> Qrels:
+    """The qrels; an error if they have no query, so that nothing can be measured."""
+    qrels = Qrels.of(source)
+    if not len(qrels.judged.query_ids):
+        raise InputError(
+            "no document has a grade, so nothing can be measured: the qrels are empty, or every judgment is "
+            "'cannot tell' (grade null). Judge documents first, as with `steelyard judge`.",
+            source if isinstance(source, (str, Path)) else None,
+        )
+    return qrels
 
 
 def prepare(

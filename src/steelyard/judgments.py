@@ -99,7 +99,7 @@ class Judgments:
         """
         path = Path(path)
         read = cls()
-        read.lines, read.notes = _parsed(read_bytes(path), path.name, judge)
+        read.lines, read.notes = _parsed(read_bytes(path), path, judge)
         read.path = path
         return read
 
@@ -348,7 +348,7 @@ def _frame_rows(frame: Any) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if v is not None or k == "grade"} for row in rows]
 
 
-def _parsed(content: bytes, name: str, judge: str | None) -> tuple[list[Judgment], tuple[Note, ...]]:
+def _parsed(content: bytes, path: Path, judge: str | None) -> tuple[list[Judgment], tuple[Note, ...]]:
     """The judgments of a file, and notes on lines that were ignored because they are not finished."""
     found: list[Judgment] = []
     torn: list[int] = []
@@ -368,8 +368,8 @@ def _parsed(content: bytes, name: str, judge: str | None) -> tuple[list[Judgment
                 wrong.append(f"line {number}: not a JSON object ({error})")
     if wrong:
         advice = "Expected one object per line with query_id, doc_id, grade and judge."
-        raise InputError(problem_report(f"{name}: {counted(len(wrong), 'wrong line')}", wrong, advice))
-    notes = (note("torn-lines", file=name, lines=torn),) if torn else ()
+        raise InputError(problem_report(f"{counted(len(wrong), 'wrong line')}:", wrong, advice), path)
+    notes = (note("torn-lines", file=path.name, lines=torn),) if torn else ()
     return found, notes
 
 

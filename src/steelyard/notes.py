@@ -369,10 +369,15 @@ def _predictions_worth(n: int, others: int, effective: float) -> str:
 
 
 @_wording("not-a-random-sample", "warning")
-def _not_a_random_sample(count: int) -> str:
+def _not_a_random_sample(count: int, pool: str) -> str:
+    reasons = {
+        "none": "no pool records that",
+        "all": "the queries of this pool were not drawn at random",
+        "others": "not all of them are among the queries that this pool drew at random",
+    }
     return (
         f"the interval is valid only if the {counted(count, 'human-judged query was', 'human-judged queries were')} drawn at "
-        "random; no pool records that (steelyard pool --queries N draws queries)"
+        f"random; {reasons[pool]} (steelyard pool --queries N draws queries)"
     )
 
 
@@ -663,6 +668,11 @@ def _scores_dropped(format: str) -> str:
 @_wording("scores-made-from-ranks", "info")
 def _scores_made_from_ranks() -> str:
     return "the run has no scores: each list was given the scores n, n - 1, ... 1, which keep its order"
+
+
+@_wording("scores-replaced-by-ranks", "info")
+def _scores_replaced_by_ranks() -> str:
+    return "the scores were replaced: each list has the scores n, n - 1, ... 1, which keep its order"
 
 
 @_wording("seconds-dropped", "warning")

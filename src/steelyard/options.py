@@ -185,13 +185,13 @@ def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | OptionKeywo
     return options
 
 
-def check_names(chosen: Iterable[str]) -> None:
-    """Raise for a keyword that is not an option."""
+def check_names(chosen: Iterable[str], others: Iterable[str] = ()) -> None:
+    """Raise for a keyword that is not an option; `others` are the other keywords of the function."""
+    known = [*others, *KEYWORDS]
     for name in chosen:
         if name not in KEYWORDS:
             raise TypeError(
-                f"unexpected keyword argument {name!r}.{did_you_mean(name, KEYWORDS)} "
-                f"The options are {', '.join(KEYWORDS)}."
+                f"unexpected keyword argument {name!r}; expected one of: {', '.join(known)}.{did_you_mean(name, known)}"
             )
 
 

@@ -165,18 +165,24 @@ def predicted_scores(
     notes = [note("predicted-judgments", judge=judge)]
     if first is not None:
         notes.append(note("predictions-worth", n=first.n, others=first.N, effective=first.effective_n))
-    if not drawn_at_random(human.queries, pool):
-        notes.append(note("not-a-random-sample", count=len(human.queries)))
+    notes += sample_notes(human.queries, pool)
     if absent:
         notes.append(note("no-predictions", count=len(absent), examples=absent[:3]))
     object.__setattr__(made, "about", tuple(notes))
     return made
 
 
-def drawn_at_random(queries: Sequence[str], pool: Any) -> bool:
-    """Whether a pool records that these queries were drawn at random."""
-    sampled = getattr(getattr(pool, "settings", None), "sampled_queries", None)
-    return sampled is not None and set(queries) <= set(sampled)
+def sample_notes(queries: Sequence[str], pool: Any) -> list[Note]:
+    """A note, unless a pool records that these queries were drawn at random."""
+    if pool is None:
+        why = "none"
+    elif (sampled := getattr(getattr(pool, "settings", None), "sampled_queries", None)) is None:
+        why = "all"
+    elif set(queries) <= set(sampled):
+        return []
+    else:
+        why = "others"
+    return [note("not-a-random-sample", count=len(queries), pool=why)]
 
 
 def judge_of(predicted: Any) -> str:

@@ -252,17 +252,23 @@ def test_an_empty_pool_reads_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1: expected"),
-        ('{"query_id": "q1"}\n', "line 1: expected"),
+        ("", "not a pool: line 1"),
+        ('{"query_id": "q1"}\n', "not a pool: line 1"),
         ('{"pool": {"strategy": "depth"}}\n', "line 1: 'depth'"),
-        ("[1]\n", "line 1: expected a JSON object"),
-        ("{\n", "line 1: not JSON"),
+        ("[1]\n", "not a pool: line 1"),
+        ('{"pool": {"strategy": "depth"\n', "line 1: .*not JSON"),
     ],
 )
 def test_a_file_that_is_no_pool_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "pool.jsonl").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         Pool.read(tmp_path / "pool.jsonl")
+
+
+def test_a_binary_file_is_not_a_pool(tmp_path: Path) -> None:
+    sy.Run({"q1": ["a"]}).write(tmp_path / "run.parquet")
+    with pytest.raises(InputError, match="not a pool.*lists the documents to judge"):
+        Pool.read(tmp_path / "run.parquet")
 
 
 def test_a_line_without_the_fields_is_an_error(tmp_path: Path) -> None:

@@ -71,6 +71,22 @@ def test_a_pool_that_drew_the_queries_needs_no_warning(data):
     assert "not-a-random-sample" not in {each.code for each in scores.notes}
 
 
+def test_a_pool_of_all_queries_is_not_a_random_sample(data):
+    truth, predicted, run = data
+    human = {query: truth[query] for query in list(truth)[:20]}
+    for given, text in (
+        (None, "no pool records that"),
+        (pool({"run": run}), "the queries of this pool were not drawn at random"),
+        (pool({"run": run}, queries=5), "not all of them are among the queries that this pool drew"),
+    ):
+        for result in (
+            sy.evaluate(human, run, ["P@5"], predicted=predicted, pool=given),
+            sy.compare(human, {"a": run, "b": run}, ["P@5"], predicted=predicted, pool=given),
+        ):
+            (found,) = [each for each in result.notes if each.code == "not-a-random-sample"]
+            assert text in str(found)
+
+
 def test_per_query_has_both_values(data):
     truth, predicted, run = data
     scores = sy.evaluate(

@@ -19,6 +19,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 
 from steelyard.cli.output import Format, print_message
 from steelyard.errors import FixedColumnsError, SteelyardError, did_you_mean
+from steelyard.io.files import STANDARD_INPUT, distinct_names, same_names
 from steelyard.options import KEYWORDS, help_text
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -84,6 +85,8 @@ def parse_arguments(verb: str, function: Callable[..., Any], arguments: Sequence
     if unknown:
         known = [name for action in parser._actions for name in action.option_strings]
         parser.error(f"unknown option {unknown[0]!r}.{did_you_mean(unknown[0], known)}")
+    if list(arguments).count("-") > 1:
+        parser.error("standard input can be read only once; use - for one file.")
     _check_paths(parser, vars(namespace))
     return vars(namespace)
 
@@ -95,9 +98,10 @@ def _check_paths(parser: Parser, values: dict[str, Any]) -> None:
     for action in parser._get_positional_actions():
         value = values[action.dest]
         for path in value if isinstance(value, list) else [value]:
-            if isinstance(path, Path) and not path.exists() and _is_measure(str(path)):
+            text = path.text if isinstance(path, RunFile) else str(path)
+            if isinstance(path, (Path, RunFile)) and not Path(text).exists() and _is_measure(text):
                 parser.error(
-                    f"there is no file {str(path)!r}; it looks like a measure: use -m {shlex.quote(str(path))}."
+                    f"there is no file {text!r}; it looks like a measure: use -m {shlex.quote(text)}."
                 )
 
 
@@ -235,6 +239,33 @@ FileColumns = Annotated[
 ]
 
 
+class RunFile:
+    """A run on the command line: FILE, NAME=FILE, or - for standard input. A path that exists as written is a path.
+
+    >>> run = RunFile("dense=runs/dense.trec")
+    >>> run.name, run.path.name
+    ('dense', 'dense.trec')
+    """
+
+    def __init__(self, text: str) -> None:
+        name, equals, path = text.partition("=")
+        named = bool(name and equals and path) and not Path(text).exists()
+        self.text = text
+        self.name = name if named else None
+        self.path = input_path(path if named else text)
+
+
+def run_names(own: Sequence[str], runs: Sequence[RunFile]) -> list[str]:
+    """Distinct names of runs: those of NAME=FILE, and of the others as `distinct_names` chooses from their own."""
+    unnamed = [place for place, run in enumerate(runs) if run.name is None]
+    chosen = distinct_names([own[place] for place in unnamed], [runs[place].path for place in unnamed])
+    others = dict(zip(unnamed, chosen, strict=True))
+    names = [run.name or others[place] for place, run in enumerate(runs)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise same_names(twice[0])
+    return names
+
+
 def read_run(path: Path, columns: dict[str, str], runs: int) -> Run:
     """A run with named columns. A file of several whose format has fixed columns, as TREC, is read without them."""
     try:
@@ -259,6 +290,11 @@ def read_predicted(predicted: Path | None, pool: Path | None) -> dict[str, Any]:
     return {"predicted": labels, "pool": None if pool is None else Pool.read(pool)}
 
 
+def input_path(text: str | Path) -> Path:
+    """The path of a file to read; a dash is standard input."""
+    return STANDARD_INPUT if str(text) == "-" else Path(text)
+
+
 def read_qrels(path: Path, columns: list[str] | None, format: str | None) -> Qrels:
     """The qrels of a file; or of a dataset folder, including its queries without a relevant document."""
     names = column_names(columns, "--qrels-columns")
@@ -266,7 +302,7 @@ def read_qrels(path: Path, columns: list[str] | None, format: str | None) -> Qre
         from steelyard.datasets.dataset import Dataset
 
         return Dataset.read(path).qrels
-    return Qrels.read(path, format, **names)
+    return Qrels.read(input_path(path), format, **names)
 
 
 def column_names(values: list[str] | None, option: str) -> dict[str, str]:

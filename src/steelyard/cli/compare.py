@@ -16,13 +16,16 @@ from steelyard.cli.arguments import (
     QrelsColumns,
     QrelsFormat,
     RunColumns,
+    RunFile,
     SampledPool,
     TableFormat,
     UsageError,
     column_names,
+    input_path,
     read_predicted,
     read_qrels,
     read_run,
+    run_names,
 )
 from steelyard.cli.output import (
     Format,
@@ -44,7 +47,6 @@ from steelyard.comparison.slices import column_values
 from steelyard.datasets.reading import dataset_named, queries_beside
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
-from steelyard.io.files import distinct_names
 from steelyard.report.comparison import comparison_tables
 from steelyard.report.rows import is_long, movers_lines, remarks
 from steelyard.run import Run
@@ -54,7 +56,9 @@ def compare(
     qrels: Annotated[
         Path | None, Argument("QRELS", "The qrels, or a dataset folder (not with --scores or --no-qrels).")
     ] = None,
-    runs: Annotated[list[Path] | None, Argument("RUN", "Two or more runs.")] = None,
+    runs: Annotated[
+        list[RunFile] | None, Argument("RUN", "Two or more runs: FILE, NAME=FILE, or - (stdin).")
+    ] = None,
     measure: Measures = None,
     baseline: Annotated[
         str | None, Option("Compare every run with this one; default: all pairs.", "NAME")
@@ -165,12 +169,13 @@ def compare(
             "--movers cannot be written as CSV, which has one row per run; use table, markdown, latex or json."
         )
     labels = read_predicted(predicted, pool)
-    paths = [*([] if qrels is None else [qrels]), *(runs or [])]
+    given = [*([] if qrels is None else [RunFile(str(qrels))]), *(runs or [])]
+    qrels = None if qrels is None else input_path(qrels)
     if no_qrels:
         chosen = {name: value for name, value in options.items() if value is not None}
         if scores is not None or report is not None:
             raise UsageError("--no-qrels compares the lists of runs; leave out --scores and --report.")
-        read = _read_runs(paths, column_names(columns, "--columns"), None)
+        read = _read_runs(given, column_names(columns, "--columns"), None)
         lists = compare_runs(
             None,
             read,
@@ -200,7 +205,7 @@ def compare(
     }
     known = None if dataset is None else dataset_named(dataset)
     if scores is not None:
-        if paths:
+        if given:
             raise InputError("give qrels and runs, or --scores, not both.")
         if labels:
             raise InputError("--predicted needs qrels and runs; it cannot be used with --scores.")
@@ -284,15 +289,14 @@ def print_lists(lists: ListComparison, format: Format, output: Path | None) -> N
 
 
 def _read_runs(
-    paths: list[Path], columns: dict[str, str], texts: dict[str, str] | None
+    runs: list[RunFile], columns: dict[str, str], texts: dict[str, str] | None
 ) -> Iterable[Run | Path]:
-    """The runs: as files, or read if columns are named or the documents have texts."""
-    if not columns and texts is None:
-        return with_progress(paths, lambda path: path.name)
-    runs = (read_run(path, columns, len(paths)) for path in with_progress(paths, lambda path: path.name))
-    read = list(runs if texts is None else (Run(run, texts=texts) for run in runs))
-    names = distinct_names([run.name for run in read], paths)
-    return [Run(run, name=name) for run, name in zip(read, names, strict=True)]
+    """The runs: as files, or read if they or their columns are named or the documents have texts."""
+    if not columns and texts is None and not any(run.name for run in runs):
+        return with_progress([run.path for run in runs], lambda path: path.name)
+    read = [read_run(run.path, columns, len(runs)) for run in with_progress(runs, lambda run: run.path.name)]
+    names = run_names([run.name for run in read], runs)
+    return [Run(run, name=name, texts=texts) for run, name in zip(read, names, strict=True)]
 
 
 def _query_texts(queries: Path) -> dict[str, object]:

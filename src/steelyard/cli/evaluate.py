@@ -17,12 +17,15 @@ from steelyard.cli.arguments import (
     QrelsColumns,
     QrelsFormat,
     RunColumns,
+    RunFile,
     SampledPool,
     TableFormat,
     column_names,
+    input_path,
     read_predicted,
     read_qrels,
     read_run,
+    run_names,
 )
 from steelyard.cli.output import Format, emit, format_for, print_message, print_messages, with_progress
 from steelyard.coverage import refuse_unmatched
@@ -38,7 +41,9 @@ def evaluate(
     qrels: Annotated[
         Path, Argument("QRELS", "The qrels (TREC, BEIR, JSON, CSV, Parquet, ...), or a dataset folder.")
     ],
-    runs: Annotated[list[Path], Argument("RUN", "One or more runs, in any format.")],
+    runs: Annotated[
+        list[RunFile], Argument("RUN", "One or more runs, in any format: FILE, NAME=FILE, or - (stdin).")
+    ],
     measure: Measures = None,
     dialect: DialectName = "steelyard",
     per_query: Annotated[bool, Option("Show the values of every query.")] = False,
@@ -71,6 +76,7 @@ def evaluate(
     Without -m: nDCG@10, AP, RR@10, R@100 and P@10. Formats are detected from the
     content of the files, and columns by their usual names.
     """
+    qrels = input_path(qrels)
     judged = read_qrels(qrels, qrels_columns, qrels_format)
     run_columns = column_names(columns, "--columns")
     texts = None if dataset is None else _texts(dataset)
@@ -79,17 +85,18 @@ def evaluate(
         replace(
             evaluate_run(
                 judged,
-                _with_texts(read_run(run, run_columns, len(runs)) if run_columns else run, texts),
+                _with_texts(read_run(run.path, run_columns, len(runs)) if run_columns else run.path, texts),
                 measure or None,
                 dialect=dialect,
+                name=run.name,
                 **labels,
                 **options,
             ),
-            inputs=Inputs.of(qrels, judged, run),
+            inputs=Inputs.of(qrels, judged, run.path),
         )
-        for run in with_progress(runs, lambda path: path.name)
+        for run in with_progress(runs, lambda run: run.path.name)
     ]
-    names = _names(scores, runs)
+    names = run_names([each.name for each in scores], runs)
 
     def data() -> dict[str, Any]:
         parts = [{**s.to_dict(per_query), "name": name} for s, name in zip(scores, names, strict=True)]
@@ -118,15 +125,6 @@ def _texts(dataset: str) -> dict[str, str]:
 def _with_texts(run: Run | Path, texts: Mapping[str, str] | None) -> Run | Path:
     """The run with the texts of the documents, if there are any."""
     return run if texts is None else Run(Run.of(run), texts=texts)
-
-
-def _names(scores: list[Scores], paths: list[Path]) -> list[str]:
-    """Distinct names of the runs."""
-    if len(scores) == 1:
-        return [scores[0].name]
-    from steelyard.io.files import distinct_names
-
-    return distinct_names([each.name for each in scores], paths)
 
 
 def _table(scores: list[Scores], names: list[str], per_query: bool, format: Format) -> Table:

@@ -15,17 +15,19 @@ from steelyard.cli.arguments import (
     TableFormat,
     UsageError,
     column_names,
+    input_path,
 )
 from steelyard.cli.output import Format, emit, format_for, print_message, with_progress, write
-from steelyard.errors import InputError, SteelyardError
+from steelyard.errors import InputError, NoQrelsError, SteelyardError
 from steelyard.io import convert as convert_file
 from steelyard.io import formats, validate_file
+from steelyard.io.reading import scored_by_rank
 from steelyard.report.tables import Table
 from steelyard.run import Run
 
 
 def convert(
-    source: Annotated[Path, Argument("IN", "The file to read.")],
+    source: Annotated[Path, Argument("IN", "The file to read; - is standard input.")],
     target: Annotated[Path, Argument("OUT", "The file to write; its name selects the format.")],
     from_format: Annotated[
         str | None,
@@ -39,6 +41,10 @@ def convert(
     columns: FileColumns = None,
     drop_empty: Annotated[
         bool, Option("Leave out queries without documents, which a TREC file cannot store.")
+    ] = False,
+    by_rank: Annotated[
+        bool,
+        Option("Write the scores n, n - 1, ... 1, for a run whose own scores do not follow its ranks."),
     ] = False,
     roll_up: Annotated[
         Path | None,
@@ -58,14 +64,18 @@ def convert(
       steelyard convert table.csv bm25.run --drop-empty \\
           --columns query_id=question,doc_id=passage,score=sim
 
+      steelyard convert out/runs/hybrid.parquet hybrid.run --by-rank
+
       steelyard convert chunks.run documents.parquet --roll-up chunks.jsonl
     """
     if kind not in (None, "run", "qrels"):
         raise InputError(f"--kind is {kind!r}; expected run or qrels.")
+    source = input_path(source)
     if roll_up is not None:
         run = Run.read(source, from_format, **column_names(columns, "--columns"))
         rolled = _roll_up(run, roll_up, how, level)
-        (rolled.without_empty() if drop_empty else rolled).write(target, to_format)
+        kept = rolled.without_empty() if drop_empty else rolled
+        (scored_by_rank(kept) if by_rank else kept).write(target, to_format)
         print_message(f"{target}: {rolled}")
         return
     converted = convert_file(
@@ -76,6 +86,7 @@ def convert(
         cast(Literal["run", "qrels"] | None, kind),
         column_names(columns, "--columns"),
         drop_empty=drop_empty,
+        by_rank=by_rank,
     )
     print_message(str(converted))
 
@@ -140,7 +151,10 @@ def _check(path: str, kind: str | None, columns: dict[str, str]) -> tuple[str, l
         try:
             if columns:
                 raise UsageError("--columns is for the columns of a file, and this is a dataset.")
-            dataset = dataset_named(path)
+            try:
+                dataset = dataset_named(path)
+            except NoQrelsError:
+                dataset = dataset_named(path, judged=False)
         except SteelyardError as error:
             return f"{path}: not readable\n  error: {error}", [("error", str(error))], False
         findings = validate_dataset(dataset)

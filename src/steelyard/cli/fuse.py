@@ -16,6 +16,7 @@ from steelyard.cli.arguments import (
     RunColumns,
     UsageError,
     column_names,
+    input_path,
     read_qrels,
     read_run,
 )
@@ -39,7 +40,7 @@ from steelyard.report.tables import Cell, Table
 
 
 def fuse(
-    runs: Annotated[list[Path], Argument("RUN", "Two or more runs.")],
+    runs: Annotated[list[Path], Argument("RUN", "Two or more runs; - is standard input.")],
     method: Annotated[str, Option("A method, as above.", "NAME")] = "rrf",
     norm: Annotated[
         str | None, Option("A normalisation of scores, as above. Not for methods that use ranks.", "NAME")
@@ -89,7 +90,8 @@ def fuse(
     used to choose their parameters.
     """
     run_columns = column_names(columns, "--columns")
-    read = [read_run(path, run_columns, len(runs)) for path in with_progress(runs, lambda path: path.name)]
+    paths = list(map(input_path, runs))
+    read = [read_run(path, run_columns, len(runs)) for path in with_progress(paths, lambda path: path.name)]
     parameters: dict[str, float] = {
         key: value for key, value in (("k", k), ("phi", phi), ("sigma", sigma)) if value is not None
     }

@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.cli.arguments import Argument, Measures, Option, Output, TableFormat, UsageError
+from steelyard.cli.arguments import (
+    Argument,
+    Measures,
+    Option,
+    Output,
+    RunFile,
+    TableFormat,
+    UsageError,
+    run_names,
+)
 from steelyard.cli.output import (
     Format,
     format_for,
@@ -16,12 +25,11 @@ from steelyard.cli.output import (
     write,
 )
 from steelyard.errors import InputError
-from steelyard.io.files import distinct_names
 from steelyard.run import Run
 
 
 def pool(
-    runs: Annotated[list[Path], Argument("RUN", "One or more runs.")],
+    runs: Annotated[list[RunFile], Argument("RUN", "One or more runs: FILE, NAME=FILE, or - (stdin).")],
     output: Annotated[Path, Option("Write the pool here, as JSON lines.", "FILE", names=("--output", "-o"))],
     qrels: Annotated[
         Path | None, Option("The judgments so far; their documents are left out.", "FILE")
@@ -58,8 +66,8 @@ def pool(
     """
     from steelyard.judging.pool import pool as pooled
 
-    read = [Run.of(path) for path in with_progress(runs, lambda path: path.name)]
-    names = distinct_names([run.name for run in read], runs)
+    read = [Run.of(run.path) for run in with_progress(runs, lambda run: run.path.name)]
+    names = run_names([run.name for run in read], runs)
     chosen = None if pair is None else [name.strip() for name in pair.split(",")]
     if chosen is not None and len(chosen) != 2:
         raise UsageError(f"--pair is {pair!r}; expected two names, as in bm25,dense.")

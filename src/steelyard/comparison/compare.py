@@ -32,12 +32,12 @@ from steelyard.datasets.reading import queries_beside
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
-from steelyard.evaluation import scores_of, with_rel
+from steelyard.evaluation import judged_qrels, scores_of, with_rel
 from steelyard.io.files import distinct_names, names_file, streams_read_once
 from steelyard.io.objects import is_frame
 from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, note, warn_of
-from steelyard.options import OptionKeywords, Options, resolve
+from steelyard.options import OptionKeywords, Options, check_names, resolve
 from steelyard.qrels import Qrels
 from steelyard.run import Run, readable_again
 from steelyard.scores import Scores
@@ -134,6 +134,7 @@ def compare(
     >>> [row.run for row in result.leaderboard_rows], result.pairs["difference"].to_list()
     (['y', 'x'], [0.5])
     """
+    check_names(options, compare.__kwdefaults__)
     runs = _several(runs)
     if qrels is None:
         _check_no_qrels(
@@ -259,7 +260,7 @@ def evaluate_runs(
         for k in cutoffs
         for key in dict.fromkeys([*shown, *(weights or {})])
     }
-    judged = Qrels.of(qrels)
+    judged = judged_qrels(qrels)
     evaluated = list(_evaluated(judged, runs, parsed, dialect, chosen))
     if not evaluated:
         raise InputError("no run to compare; expected at least one.")

@@ -20,7 +20,7 @@ from steelyard.comparison.scores import Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.errors import InputError, PolicyError
 from steelyard.notes import Note, note
-from steelyard.predicted import drawn_at_random
+from steelyard.predicted import sample_notes
 from steelyard.qrels import Qrels
 from steelyard.statistics import adjust, groups_of, relative_change, stars
 from steelyard.statistics.prediction_powered import (
@@ -197,8 +197,7 @@ class Predictions:
             made.append(note("predictions-worth", n=found.n, others=found.N, effective=found.effective_n))
             if found.helped:
                 made.append(note("estimated-separately"))
-        if not drawn_at_random(self.human[0].queries, self.pool):
-            made.append(note("not-a-random-sample", count=len(self.human[0].queries)))
+        made += sample_notes(self.human[0].queries, self.pool)
         if self.left_out:
             made.append(note("no-predictions", count=len(self.left_out), examples=self.left_out[:3]))
         return made

@@ -43,7 +43,17 @@ def _query_findings(dataset: Dataset) -> Iterator[Finding]:
     queries, qrels = dataset.queries, dataset.qrels
     judged = set(qrels.queries)
     unjudged = [query for query in queries if query not in judged]
-    if unjudged:
+    if not judged:
+        yield Finding.of(
+            "info",
+            "no-qrels",
+            "no qrels.",
+            (),
+            0,
+            "A bench runs without them and compares the lists of its retrievers; `steelyard pool` selects documents "
+            "of its runs to judge, and `steelyard judge` makes qrels.",
+        )
+    elif unjudged:
         yield Finding.of(
             "warning",
             "unjudged-query",
@@ -120,7 +130,7 @@ def _document_findings(corpus: Corpus, qrels: Qrels) -> Iterator[Finding]:
         )
     judged = set(qrels.judged.doc_ids)
     never = [doc for doc in corpus if doc not in judged]
-    if never:
+    if judged and never:
         share = len(never) / len(corpus)
         yield Finding.of(
             "info",

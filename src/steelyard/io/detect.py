@@ -10,6 +10,7 @@ from typing import Any
 from steelyard.errors import InputError
 from steelyard.io.columns import TableKind, is_record, kind_of_table
 from steelyard.io.files import errors_name, is_lz4, streams_read_once
+from steelyard.io.pools import POOL, is_pool
 from steelyard.io.registry import Kind
 from steelyard.io.text import Source, shortened
 from steelyard.io.white_space import number
@@ -59,6 +60,8 @@ def sniff(path: Path) -> Detected:
 def detect(source: Source, columns: Mapping[str, str] | None = None, kind: Kind | None = None) -> Detected:
     """The format of an opened file. `columns` named by role, and `kind`, decide what a table holds."""
     with errors_name(source.path):
+        if is_pool(source):
+            raise InputError(POOL)
         if not columns:
             return _by_content(source)
         try:

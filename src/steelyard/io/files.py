@@ -67,9 +67,17 @@ def listing(folder: Path) -> str:
 _streams: ContextVar[dict[Path, bytes] | None] = ContextVar("_streams", default=None)
 
 
+STANDARD_INPUT = Path("/dev/stdin")
+
+
+def is_descriptor(path: Path) -> bool:
+    """Whether the path is that of an open file, which tells nothing of its content: standard input, `<(...)`."""
+    return path == STANDARD_INPUT or path.parts[:3] == ("/", "dev", "fd")
+
+
 def is_stream(path: Path) -> bool:
     """Whether the path can be read only once: a pipe, a process substitution, standard input."""
-    if path.parts[:3] in (("/", "dev", "stdin"), ("/", "dev", "fd")):
+    if is_descriptor(path):
         # On macOS these share the position of the descriptor, even where it is a file.
         return True
     return path.exists() and not path.is_file() and not path.is_dir()
@@ -335,12 +343,12 @@ def bare_name(path: Path) -> Path:
 
 
 def run_name(path: Path) -> str:
-    """The file's own name, without suffixes of format and compression.
+    """The file's own name, without suffixes of format and compression; standard input and the like have none.
 
-    >>> run_name(Path("runs/bm25.v2.trec.gz"))
-    'bm25.v2'
+    >>> run_name(Path("runs/bm25.v2.trec.gz")), run_name(Path("/dev/fd/63"))
+    ('bm25.v2', 'run')
     """
-    return bare_name(path).stem
+    return UNNAMED if is_descriptor(path) else bare_name(path).stem
 
 
 def distinct_names(names: Sequence[str], runs: Sequence[Any]) -> list[str]:
@@ -356,16 +364,26 @@ def distinct_names(names: Sequence[str], runs: Sequence[Any]) -> list[str]:
     """
     choices = [list(names)]
     if all(isinstance(run, (str, Path)) for run in runs):
-        choices += [[run_name(Path(run)) for run in runs], list(map(str, runs))]
+        paths = list(map(Path, runs))
+        choices += [
+            list(map(run_name, paths)),
+            [UNNAMED if is_descriptor(path) else str(path) for path in paths],
+        ]
+    choices += [
+        [f"{UNNAMED}-{n}" if name == UNNAMED else name for n, name in enumerate(chosen, start=1)]
+        for chosen in choices
+    ]
     for chosen in choices:
         if len(set(chosen)) == len(chosen):
             return chosen
-    numbered = [f"{UNNAMED}-{n}" if name == UNNAMED else name for n, name in enumerate(names, start=1)]
-    if len(set(numbered)) == len(numbered):
-        return numbered
-    twice = next(name for name in names if list(names).count(name) > 1)
-    raise InputError(
-        f"two runs are called {twice!r}; give them different names: {{'{twice}-1': ..., '{twice}-2': ...}}."
+    raise same_names(next(name for name in names if list(names).count(name) > 1))
+
+
+def same_names(name: str) -> InputError:
+    """The error for two runs of one name."""
+    return InputError(
+        f"two runs are called {name!r}; give them different names: {name}-1=FILE {name}-2=FILE on the command line, "
+        f"{{'{name}-1': ..., '{name}-2': ...}} in Python."
     )
 
 

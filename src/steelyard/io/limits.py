@@ -68,8 +68,8 @@ def check_order(frame: pl.DataFrame, format: str) -> None:
         query, rank = moved.row(0, named=True)["query_id"], moved.row(0, named=True)["rank"]
         raise InputError(
             f"the run's own order differs from that of its scores (first in query {query!r} at rank {rank}), "
-            f"and a {format} file is ordered by score. Write 'jsonl' or 'parquet', which keep both, "
-            "or a run of ranked ids without scores."
+            f"and a {format} file is ordered by score. Write 'jsonl' or 'parquet', which keep both, or scores that "
+            "follow the ranks: convert --by-rank, or steelyard.convert(..., by_rank=True) in Python."
         )
 
 

@@ -158,22 +158,39 @@ def convert(
     columns: Mapping[str, str] | None = None,
     *,
     drop_empty: bool = False,
+    by_rank: bool = False,
 ) -> Converted:
     """Read a run or qrels and write it in another format.
 
     The format to read is detected from the content, and the one to write from the suffix, unless
     they are named. `kind` is needed where the content fits both; `columns` names the columns of a
-    table by role, as {"doc_id": "passage"}. `drop_empty` drops the queries without documents.
+    table by role, as {"doc_id": "passage"}. `drop_empty` drops the queries without documents. `by_rank`
+    replaces the scores of a run by n, n - 1, ... 1, so that they follow its order where its own do not.
     """
     in_path, out_path = Path(in_path), Path(out_path)
     before, kind = _before(in_path, from_format, to_format, kind, columns or {})
     after = format_of_name(out_path, kind) if to_format is None else format_named(to_format, kind, "writes")
     read = _read(in_path, before, columns, kind)
+    if by_rank and kind != "run":
+        raise InputError(
+            "the scores of a run can follow its ranks, and these are qrels; leave by_rank out.", in_path
+        )
     kept = read.without_empty() if drop_empty else read
-    _write(kept, out_path, after.name, kind)
-    lost = _loss_notes(read, after) if kind == "run" else ()
+    _write(scored_by_rank(kept) if by_rank else kept, out_path, after.name, kind)
+    lost = _loss_notes(read, after, by_rank) if kind == "run" else ()
     notes = (*read.notes, *lost, *_dropped_notes(read.queries, kept.queries))
     return Converted(kind, before, after.name, len(kept.queries), len(kept), notes)
+
+
+def scored_by_rank(run: Run) -> Run:
+    """The run with the scores n, n - 1, ... 1 in a list of n, in the order of the list."""
+    from steelyard.io.trec import with_scores
+    from steelyard.run import Run
+
+    lists: dict[str, list[tuple[str, float]]] = {query: [] for query in run.queries}
+    for query, doc, score in with_scores(run.frame).select("query_id", "doc_id", "score").iter_rows():
+        lists[query].append((doc, score))
+    return Run(lists, run.name, seconds=run.seconds)
 
 
 def _before(
@@ -202,10 +219,12 @@ def _dropped_notes(before: Sequence[str], after: Sequence[str]) -> tuple[Note, .
     return (note("empty-queries-dropped", count=len(gone), queries=gone[:3]),) if gone else ()
 
 
-def _loss_notes(run: Run, after: Format) -> tuple[Note, ...]:
+def _loss_notes(run: Run, after: Format, by_rank: bool) -> tuple[Note, ...]:
     """What the new file does not keep of a run, or keeps in another form."""
     notes: list[Note] = []
     scored = bool(len(run)) and not run.table["score"].null_count()
+    if by_rank and scored and after.name != "msmarco":
+        notes.append(note("scores-replaced-by-ranks"))
     if after.name == "msmarco" and scored:
         notes.append(note("scores-dropped", format=after.name))
     if after.name in ("trec-run", "ranx", "ranx-lz4") and not scored:

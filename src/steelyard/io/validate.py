@@ -1,4 +1,4 @@
-"""Everything that is wrong or unusual in a file of a run or qrels, reported at once."""
+"""Everything that is wrong or unusual in a file of a run or qrels, reported at once; pools are recognised."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from steelyard.errors import InputError
 from steelyard.io.detect import Detected, detect
 from steelyard.io.files import streams_read_once
+from steelyard.io.pools import POOL, is_pool, is_pool_header
 from steelyard.io.registry import Kind, format_named
 from steelyard.io.text import Source
 from steelyard.notes import Severity
@@ -47,7 +48,7 @@ class Validation:
         return all(finding.severity != "error" for finding in self.findings)
 
     def __str__(self) -> str:
-        names = {"run": "a run", "qrels": "qrels", "both": "a run and qrels"}
+        names = {"run": "a run", "qrels": "qrels", "both": "a run and qrels", "pool": "a pool"}
         what = f"{names[self.kind]}, format {self.format}" if self.kind else "not readable"
         return "\n".join([f"{self.path}: {what}", *map(_shown, self.findings)])
 
@@ -67,6 +68,8 @@ def validate_file(
         raise InputError(f"kind is {kind!r}; expected 'run' or 'qrels'.")
     source = Source(Path(path))
     try:
+        if format is None and is_pool(source):
+            return _pool(source, kind)
         if format is not None and kind is not None:
             detected = Detected(kind, format, kind)
         else:
@@ -84,6 +87,16 @@ def validate_file(
         except InputError as error:
             findings.append(Finding("error", error.message))
     return Validation(source.path, kinds[0] if len(kinds) == 1 else "both", name, tuple(findings))
+
+
+def _pool(source: Source, kind: Kind | None) -> Validation:
+    """A pool can be judged; it is neither a run nor qrels."""
+    whole = is_pool_header(source.first_line)
+    size = counted(len(source.jsonl) - whole, "document")
+    findings = [Finding("error" if kind else "info", f"{size}; {POOL}")]
+    if not whole:
+        findings.append(Finding("error", "the first line, which records how the pool was made, is missing"))
+    return Validation(source.path, "pool", "jsonl", tuple(findings))
 
 
 def _findings(source: Source, format: str, kind: Kind, columns: Mapping[str, str]) -> Iterator[Finding]:

@@ -20,6 +20,9 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from steelyard.errors import InputError
+from steelyard.io.files import streams_read_once
+from steelyard.io.pools import is_pool_header
+from steelyard.io.text import Source
 from steelyard.judging.adjudication import RULES, round_robin, unjudged_order
 from steelyard.judging.candidates import (
     Candidates,
@@ -108,17 +111,17 @@ class Pool:
         write_file(Path(path), ("\n".join(lines) + "\n").encode())
 
     @classmethod
+    @streams_read_once()
     def read(cls, path: str | Path) -> Pool:
         """Read what `write` wrote."""
-        from steelyard.io.files import read_bytes
-
-        lines = read_bytes(Path(path)).decode().splitlines()
-        records = [_record(line, path, number) for number, line in enumerate(lines, start=1) if line.strip()]
-        if not records or not isinstance(records[0].get("pool"), dict):
+        source = Source(Path(path))
+        if not is_pool_header(source.first_line):
             raise InputError(
-                f'{path}, line 1: expected {{"pool": {{...}}}}, which says how the pool was made. '
-                "Write the file with Pool.write or `steelyard pool`."
+                'not a pool: line 1 is not {"pool": {...}}, which records how the pool was made. A pool lists the '
+                "documents to judge, as JSON lines; `steelyard pool RUN RUN -o pool.jsonl` or Pool.write writes it.",
+                path,
             )
+        records = source.jsonl
         settings, design = _parsed_header(records[0]["pool"], path)
         wrong = [place for place, row in enumerate(records[1:], start=2) if not SCHEMA.keys() <= row.keys()]
         if wrong:
@@ -254,13 +257,3 @@ def _parsed_header(made: dict[str, Any], path: str | Path) -> tuple[Settings, De
         return Settings(**values), None if strata is None else Design.from_dict(strata)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}, line 1: {error} is missing or not as `Pool.write` writes it.") from None
-
-
-def _record(line: str, path: str | Path, number: int) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"{path}, line {number}: not JSON ({error}).") from None
-    if not isinstance(record, dict):
-        raise InputError(f"{path}, line {number}: expected a JSON object, got {type(record).__name__}.")
-    return record

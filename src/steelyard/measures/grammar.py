@@ -130,6 +130,9 @@ def find(name: str, text: str) -> tuple[Definition, Mapping[str, Any], int | flo
     ending = _SUFFIX.fullmatch(name)
     if ending and folded(ending.group(1)) in known:
         return *known[folded(ending.group(1))], _number(ending.group(2), f"the cutoff of {text!r}")
+    unmarked = re.fullmatch(r"(.*[^\W\d_])(\d+)", name)
+    if unmarked and folded(unmarked.group(1)) in known:
+        raise MeasureError(f"unknown measure {name!r}. Did you mean {unmarked.group(1)}@{unmarked.group(2)}?")
     everything = [alias for d in definitions().values() for alias in (d.name, *d.aliases)]
     stem = ending.group(1) if ending else name
     raise MeasureError(
