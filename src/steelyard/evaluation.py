@@ -77,7 +77,7 @@ def evaluate(
     >>> evaluate({"q1": ["a", "b"]}, {"q1": ["x", "a"]}, ["RR", "R@2"]).means
     {'RR': 0.5, 'R@2': 0.5}
     """
-    check_names(options, evaluate.__kwdefaults__)
+    check_names(options, evaluate.__kwdefaults__ or ())
     dialect, chosen, named = prepare(measures, dialect, options)
     if roll_up is not None:
         from steelyard.evidence.rollup import RollUp

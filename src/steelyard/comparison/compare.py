@@ -134,7 +134,7 @@ def compare(
     >>> [row.run for row in result.leaderboard_rows], result.pairs["difference"].to_list()
     (['y', 'x'], [0.5])
     """
-    check_names(options, compare.__kwdefaults__)
+    check_names(options, compare.__kwdefaults__ or ())
     runs = _several(runs)
     if qrels is None:
         _check_no_qrels(
