@@ -7,12 +7,11 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.cli import run as cli
 
 pytestmark = pytest.mark.filterwarnings("default::steelyard.SteelyardWarning")
@@ -121,11 +120,13 @@ def test_whole_scores_alone_are_no_reason_for_doubt() -> None:
     assert "qrels-and-run-swapped" not in codes(sy.evaluate(QRELS, run, "RR").notes)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_a_frame_of_several_runs(frame: Any) -> None:
+@pytest.mark.parametrize("frame", ["pandas.DataFrame", "polars.DataFrame", "pyarrow.table"])
+def test_a_frame_of_several_runs(frame: str) -> None:
+    package, _, name = frame.partition(".")
+    made = getattr(import_peer(package), name)(LONG)
     with pytest.raises(sy.InputError, match=r"the column 'run' names 2 runs \(a and b\)"):
-        sy.evaluate(QRELS, frame(LONG))
-    result = sy.compare(QRELS, frame(LONG), ["RR"])
+        sy.evaluate(QRELS, made)
+    result = sy.compare(QRELS, made, ["RR"])
     assert result.leaderboard.select("run", "RR").rows() == [("a", 1.0), ("b", 0.5)]
 
 
@@ -140,7 +141,7 @@ def test_a_long_frame_without_a_run_column_is_an_error() -> None:
 
 
 def test_unnamed_frames_get_distinct_names() -> None:
-    a, b = (sy.Run(RUN).table, pd.DataFrame(LONG).query("run == 'b'").assign(name="x"))
+    a, b = (sy.Run(RUN).table, import_peer("pandas").DataFrame(LONG).query("run == 'b'").assign(name="x"))
     assert sy.compare(QRELS, [a, b], ["RR"]).runs == ("run-1", "run-2")
     assert sy.compare(QRELS, [a, sy.Run(b, name="b")], ["RR"]).runs == ("run", "b")
 

@@ -21,7 +21,8 @@ def is_whole(value: Any, low: int | None = None) -> bool:
     >>> is_whole(3, 1), is_whole(0, 1), is_whole(-7), is_whole(2.0), is_whole(True)
     (True, False, True, False, False)
     """
-    if isinstance(value, bool):
+    # numpy's own is called bool_ or bool; old versions take it for a number, with a warning.
+    if type(value).__name__ in ("bool", "bool_"):
         return False
     try:
         number = operator.index(value)

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.bench.config import read_yaml
 from steelyard.bench.folder import load_result
 from steelyard.errors import InputError
@@ -454,6 +455,7 @@ def test_cached_times_are_marked(dataset, tmp_path):
         assert re.search(r"(?m)^\| one .*\| cached +\|$", comparison.to_markdown())
         assert "one (cached times)" in comparison.to_latex()
         assert "cached" in comparison.to_csv()
+    import_peer("jinja2")
     assert '<span class="tag">cached times</span>' in (tmp_path / "out" / "report.html").read_text()
     without = run(dataset, tmp_path / "out", one, new, measures=["RR"])
     assert "times" not in without.comparison.leaderboard.columns

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from needs import not_on_windows
+from needs import needs_kernel, not_on_windows
 from steelyard.cli import VERBS, run
 
 
@@ -295,6 +295,7 @@ def test_importing_steelyard_imports_no_large_library():
     assert done.stdout.strip() == "[]"
 
 
+@needs_kernel
 def test_evaluating_a_trec_file_needs_no_polars(files):
     code = (
         "import sys; from steelyard.cli import run; "

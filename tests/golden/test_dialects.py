@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import pandas as pd
 import polars as pl
 import pytest
 
 import steelyard as sy
-from needs import SHARED, needs_shared
+from needs import SHARED, import_peer, needs_shared
 from steelyard.dialects import dialects
 
 if sys.version_info >= (3, 11):
@@ -563,6 +562,7 @@ def test_ir_measures_compares_64_bit_floats_but_for_pytrec_eval():
 
 
 def test_ir_measures_subtopics_of_records_and_frames():
+    pd = import_peer("pandas")
     records = [Qrel("q", "a", 1, "1"), Qrel("q", "a", 0, "2"), Qrel("q", "b", 1, "2"), Qrel("q", "c", 0, "0")]
     for source in (records, pd.DataFrame(records), pl.DataFrame([each._asdict() for each in records])):
         qrels = sy.Qrels(source)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import pandas as pd
 import pytest
 
 import steelyard as sy
+from needs import import_peer
+
+import_peer("altair")
 
 QRELS = {f"q{n}": {f"d{n}": 1} for n in range(6)}
 RUNS = {
@@ -55,4 +57,4 @@ def test_frames_become_pandas_frames() -> None:
         sy.Qrels(QRELS).frame,
     ]
     for frame in frames:
-        assert isinstance(frame.to_pandas(), pd.DataFrame)
+        assert isinstance(frame.to_pandas(), import_peer("pandas").DataFrame)

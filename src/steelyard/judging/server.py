@@ -20,9 +20,10 @@ import logging
 import math
 import os
 import secrets
+import signal
 import socketserver
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -108,11 +109,28 @@ def serve(
     """
     pairs = assigned(pool, judge, judges, overlap, seed)
     session = Session(pairs, dataset, output, judge, Guidelines.of(guidelines))
-    with JudgingServer(session, port) as server, contextlib.suppress(KeyboardInterrupt):
+    with JudgingServer(session, port) as server, _stopped_by_ctrl_c(server):
         if ready is not None:
             ready(server)
         server.serve_forever(poll_interval=0.2)
     return session
+
+
+@contextlib.contextmanager
+def _stopped_by_ctrl_c(server: JudgingServer) -> Iterator[None]:
+    """Ctrl-C ends the server. An exception could be raised, and lost, in any code that the main thread runs just then."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        threading.Thread(target=server.shutdown, daemon=True).start()
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class RequestError(Exception):
