@@ -66,6 +66,7 @@ def test_a_named_rank_column_gives_the_order(rows, ties, duplicates):
     assert scan_frame(run, JUDGED, ordering).same_as(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lists", [2, 70, 2000])
 @pytest.mark.parametrize("ties", TIES)
 def test_a_large_frame_of_ties(ties, lists):
