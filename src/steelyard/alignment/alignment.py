@@ -268,8 +268,8 @@ class Alignment:
     def without_unjudged(self, negative: bool = False) -> Alignment:
         """Condensed lists: unjudged documents and repeats are removed, and the ranks below them move up.
 
-        `negative`: documents with a grade below 0 are removed too. What is only known of whole lists (tokens, near-repeats, the best score) is not known of condensed ones; the
-        measures that need it report that.
+        `negative`: documents with a grade below 0 are removed too. What is only known of whole lists (tokens,
+        near-repeats, the best score) is not known of condensed ones; the measures that need it report that.
         """
         if negative:
             return self._with_hits(self.grade >= 0).without_unjudged()
@@ -293,20 +293,12 @@ class Alignment:
         """The alignment with every list cut at a depth."""
         if depth is None:
             return self
-        kept = self.rank <= depth
         near = self.near_repeats
         return replace(
-            self,
+            self._with_hits(self.rank <= depth),
             retrieved=np.minimum(self.retrieved, depth),
-            query=self.query[kept],
-            rank=self.rank[kept],
-            grade=self.grade[kept],
-            doc=self.doc[kept],
-            tie_first=self.tie_first[kept],
-            tie_size=self.tie_size[kept],
             repeats=_cut_repeats(self.repeats, depth),
             near_repeats=None if near is None else _cut_repeats(near, depth),
-            tokens_through=None if self.tokens_through is None else self.tokens_through[kept],
         )
 
 
