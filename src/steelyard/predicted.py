@@ -8,7 +8,7 @@ for others. The estimate uses the predictions for the other queries and the huma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -50,9 +50,7 @@ class PredictedScores(Scores):
         for key, measure in self.measures.items():
             if averaged(measure):
                 human, predicted = self._rows(key)
-                low, high = measure.definition.low, measure.definition.high
-                bounds = (low, high) if np.isfinite(low) and np.isfinite(high) else None
-                (found[key],) = prediction_powered([human], [predicted], bounds, level)
+                (found[key],) = prediction_powered([human], [predicted], value_bounds(measure), level)
         return found
 
     def _rows(self, key: str) -> tuple[Floats, Floats]:
@@ -131,24 +129,35 @@ def human_values(human: Scores, predicted: Scores, key: str) -> Floats:
     return np.array([known.get(query, np.nan) for query in predicted.queries])
 
 
-def judged_alone(scores: Scores, qrels: Qrels) -> Scores:
-    """The scores of the queries that have a judgment: others are not judged, which is not the same as 0."""
-    from dataclasses import replace
+def value_bounds(measure: Measure) -> tuple[float, float] | None:
+    """The bounds of the values of a measure; None where there are none."""
+    low, high = measure.definition.low, measure.definition.high
+    return (low, high) if np.isfinite(low) and np.isfinite(high) else None
 
+
+def human_judged(
+    queries: Sequence[str], qrels: Qrels, predicted: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The queries that have a human judgment: those with predicted judgments, and those without any.
+
+    A query without a judgment is not judged, which is not the same as a score of 0.
+    """
     judged = {qrels.judged.query_ids[number] for number in np.unique(qrels.doc_query).tolist()}
-    kept = [place for place, query in enumerate(scores.queries) if query in judged]
-    queries = [scores.queries[place] for place in kept]
-    return replace(scores, queries=queries, matrix=scores.matrix[:, kept])
+    known = set(predicted)
+    own = [query for query in queries if query in judged]
+    both, absent = [query for query in own if query in known], [query for query in own if query not in known]
+    if not both:
+        raise InputError("no human-judged query has predicted judgments; check that the two belong together.")
+    return both, absent
 
 
 def predicted_scores(
     human: Scores, qrels: Qrels, predicted: Scores, judge: str, pool: Any = None
 ) -> PredictedScores:
     """The scores of a run by human and by predicted judgments, as one estimate."""
-    human = judged_alone(human, qrels)
-    absent = [query for query in human.queries if query not in set(predicted.queries)]
-    if len(absent) == len(human.queries):
-        raise InputError("no human-judged query has predicted judgments; check that the two belong together.")
+    queries, absent = human_judged(human.queries, qrels, predicted.queries)
+    places = [human.queries.index(query) for query in queries]
+    human = replace(human, queries=queries, matrix=human.matrix[:, places])
     made = PredictedScores(
         predicted.name,
         predicted.dialect,

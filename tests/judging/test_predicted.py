@@ -182,6 +182,26 @@ def test_predictions_decide_what_human_judgments_alone_do_not(data, runs):
     assert sum(pair.high - pair.low for pair in both) < sum(pair.high - pair.low for pair in alone)
 
 
+def test_differences_in_favour_of_the_run_that_was_judged_are_undecided():
+    random = np.random.default_rng(2)
+    truth, runs = {}, {"judged": {}, "other": {}}
+    for number in range(60):
+        docs = [f"{number}-{place}" for place in range(30)]
+        truth[f"q{number}"] = {doc: int(random.random() < 0.5) for doc in docs}
+        runs["judged"][f"q{number}"], runs["other"][f"q{number}"] = docs, docs[::-1]
+    human = {
+        query: {doc: truth[query][doc] for doc in runs["judged"][query][:10]} for query in list(truth)[:30]
+    }
+    predicted = {
+        query: {doc: grades[doc] for doc in runs["judged"][query][:10]} for query, grades in truth.items()
+    }
+    result = sy.compare(human, runs, ["P@10"], predicted=predicted)
+    (pair,) = result.tested_pairs
+    assert pair.p < 0.001
+    assert (pair.verdict, pair.stars) == ("undecided", "")
+    assert "qrels-made-from-run" in {each.code for each in result.notes}
+
+
 def test_what_cannot_be_estimated_is_refused(data, runs):
     truth, predicted, _ = data
     human = {query: truth[query] for query in list(truth)[:25]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from steelyard.cli.arguments import (
     Argument,
@@ -35,6 +35,9 @@ from steelyard.report.tables import Cell, Table
 from steelyard.run import Run
 from steelyard.scores import Inputs, Scores, versions
 from steelyard.version import __version__
+
+if TYPE_CHECKING:
+    from steelyard.predicted import PredictedScores
 
 
 def evaluate(
@@ -106,12 +109,13 @@ def evaluate(
         head = {"steelyard": __version__, "versions": versions(), "dialect": dialect}
         return {**head, **shared, **judgments, "runs": per_run}
 
-    emit(_table(scores, names, per_query, format_for(format, output)), data, format, output)
+    emit(_table(scores, names, per_query, bool(labels), format_for(format, output)), data, format, output)
     if per_query and scores[0].settings and format_for(format, output) is Format.csv:
         print_message(f"Measured with {scores[0].settings}.")
     for name, each in zip(names, scores, strict=True):
         print_message(f"{name}: {each.coverage}")
-        print_messages(f"{name}: {about}." for about in getattr(each, "about", ()))
+        if labels:
+            print_messages(f"{name}: {about}." for about in cast("PredictedScores", each).about)
     refuse_unmatched({name: each.coverage for name, each in zip(names, scores, strict=True)})
 
 
@@ -127,13 +131,15 @@ def _with_texts(run: Run | Path, texts: Mapping[str, str] | None) -> Run | Path:
     return run if texts is None else Run(Run.of(run), texts=texts)
 
 
-def _table(scores: list[Scores], names: list[str], per_query: bool, format: Format) -> Table:
-    """The table; settings that differ from the defaults are its note, and a column in CSV."""
+def _table(scores: list[Scores], names: list[str], per_query: bool, predicted: bool, format: Format) -> Table:
+    """The table; settings that differ from the defaults are its note, and a column in CSV.
+
+    predicted: the scores are estimates from few human values and many predicted ones; both are shown per query.
+    """
     first = scores[0]
     labels = first.labels
     settings = f"Measured with {first.settings}." if first.settings else ""
-    if per_query and hasattr(first, "about"):
-        # Few human values and many predicted ones: both are shown.
+    if per_query and predicted:
         both = [
             [name, *row] for name, each in zip(names, scores, strict=True) for row in each.per_query.rows()
         ]

@@ -477,9 +477,7 @@ def _verdict(
     return pair.verdict if confirmed and same_sign else "undecided"
 
 
-def judged_notes(
-    pairs: Sequence[Pair], judged: JudgedDocuments, parts: Mapping[tuple[str, int | None], Sequence[Part]]
-) -> list[Note]:
+def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
     """Notes on qrels made from a run, on undecided pairs and on qrels that say nothing about unjudged documents."""
     notes = [note("qrels-made-from-run", run=run, depth=edge.depth) for run, edge in judged.edges.items()]
     undecided = [pair for pair in pairs if pair.verdict == "undecided"]

@@ -6,7 +6,7 @@ differences, intervals and p-values are prediction-powered estimates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from steelyard.comparison.scores import Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.errors import InputError, PolicyError
 from steelyard.notes import Note, note
-from steelyard.predicted import sample_notes
+from steelyard.predicted import human_judged, sample_notes, value_bounds
 from steelyard.qrels import Qrels
 from steelyard.statistics import adjust, groups_of, relative_change, stars
 from steelyard.statistics.prediction_powered import (
@@ -71,23 +71,13 @@ class Predictions:
                 f"{listed(unknown)} cannot be measured with both the human and the predicted judgments; leave "
                 f"{worded(len(unknown), 'it', 'them')} out."
             )
-        judged = {qrels.judged.query_ids[number] for number in np.unique(qrels.doc_query).tolist()}
-        known = set(predicted[0].queries)
-        left_out = tuple(query for query in human[0].queries if query in judged and query not in known)
-        kept = [np.array([q in judged and q in known for q in table.queries]) for table in human]
-        if not kept[0].any():
-            raise InputError(
-                "no human-judged query has predicted judgments; check that the two belong together."
-            )
-        tables = tuple(table.where(chosen) for table, chosen in zip(human, kept, strict=True))
-        return cls(tables, tuple(predicted), judge, pool, left_out)
+        kept, left_out = human_judged(human[0].queries, qrels, predicted[0].queries)
+        tables = tuple(_only(table, kept) for table in human)
+        return cls(tables, tuple(predicted), judge, pool, tuple(left_out))
 
     def kept(self, table: ScoreTable | None) -> ScoreTable | None:
         """Another table of the same queries, restricted to those of the human tables."""
-        if table is None:
-            return None
-        kept = set(self.human[0].queries)
-        return table.where(np.array([query in kept for query in table.queries]))
+        return None if table is None else _only(table, self.human[0].queries)
 
     def _values(self, number: int) -> tuple[Floats, Floats]:
         """The values of one table, runs x measures x queries: human ones, NaN where there are none; and predicted ones."""
@@ -118,8 +108,14 @@ class Predictions:
             for table, found in zip(self.human, self.estimates, strict=True)
         ]
 
-    def pairs(self, pairs: Sequence[Pair], plan: ComparisonPlan) -> list[Pair]:
-        """The pairs with prediction-powered differences, intervals, p-values and verdicts."""
+    def pairs(
+        self, pairs: Sequence[Pair], plan: ComparisonPlan, suspected: Collection[str] = ()
+    ) -> list[Pair]:
+        """The pairs with prediction-powered differences, intervals, p-values and verdicts.
+
+        A significant difference is undecided if it is so by human judgments alone, or if it favours a run that the
+        qrels look to be made from (`suspected`).
+        """
         made = list(pairs)
         for number, table in enumerate(self.human):
             human, predicted = self._values(number)
@@ -138,14 +134,17 @@ class Predictions:
                 for at, (i, j), each, p in zip(chosen, runs, found, adjusted.tolist(), strict=True):
                     gap = gaps[i] - gaps[j]
                     by_test = verdict_of_test(column, each.estimate, gap[~np.isnan(gap)], p, plan)
-                    undecided = made[at].verdict == "undecided" and by_test in ("better", "worse")
+                    winner = {"better": made[at].run, "worse": made[at].baseline}.get(by_test)
+                    undecided = winner is not None and (
+                        made[at].verdict == "undecided" or winner in suspected
+                    )
                     made[at] = replace(
                         made[at],
                         difference=each.estimate,
                         relative=relative_change(means[j] + each.estimate, means[j]),
                         p=each.p,
                         p_adjusted=p,
-                        stars="" if p != p else stars(p),
+                        stars="" if p != p or undecided else stars(p),
                         low=each.low,
                         high=each.high,
                         smallest=float("nan"),
@@ -203,9 +202,12 @@ class Predictions:
         return made
 
 
+def _only(table: ScoreTable, queries: Sequence[str]) -> ScoreTable:
+    """The table of these queries."""
+    kept = set(queries)
+    return table.where(np.array([query in kept for query in table.queries]))
+
+
 def _bounds(column: Column) -> tuple[float, float] | None:
-    """The bounds of the values of a measure; None where it has none, or is not known."""
-    if column.measure is None:
-        return None
-    low, high = column.measure.definition.low, column.measure.definition.high
-    return (low, high) if np.isfinite(low) and np.isfinite(high) else None
+    """The bounds of the values of a column; None where it has none, or its measure is not known."""
+    return None if column.measure is None else value_bounds(column.measure)

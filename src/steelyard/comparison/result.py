@@ -127,7 +127,6 @@ class Comparison:
         about_queries = shared_query_notes(score_tables)
         orders = [order_of(table) for table in score_tables] if predictions is None else predictions.orders()
         pairs = pairs_of(score_tables, plan, orders)
-        about_judged: list[Note] = []
         judged = _judged_documents(source, coverage, plan)
         if judged is not None:
             parts = {
@@ -137,9 +136,8 @@ class Comparison:
             }
             leader = first.runs[orders[0][0]]
             pairs = with_conventions(pairs, parts, score_tables, plan, judged, leader)
-            about_judged = judged_notes(pairs, judged, parts)
         if predictions is not None:
-            pairs = predictions.pairs(pairs, plan)
+            pairs = predictions.pairs(pairs, plan, () if judged is None else judged.edges)
         rows = [
             leaderboard_rows(table, order, plan, pairs)
             for table, order in zip(score_tables, orders, strict=True)
@@ -165,7 +163,7 @@ class Comparison:
                 *disagreement_notes(pairs, plan),
                 *reversal_notes(slices, first.columns[0].key, len(first.runs)),
                 *untested_notes(pairs),
-                *about_judged,
+                *([] if judged is None else judged_notes(pairs, judged)),
             ),
             dialect=dialect,
             source=source,

@@ -124,10 +124,10 @@ def with_judged(
         bound_high=high,
         unjudged=known.unjudged,
     )
-    return replace(row, why=f"{row.why}; {_said(row)}")
+    return replace(row, why=f"{row.why}; {_judged_text(row)}")
 
 
-def _said(row: Row) -> str:
+def _judged_text(row: Row) -> str:
     """The judged shares and the bounds of a row, as a part of its sentence."""
     baseline = "" if row.judged_baseline is None else f" (baseline {row.judged_baseline:.0%})"
     text = f"{row.judged:.0%} of the documents judged{baseline}"
