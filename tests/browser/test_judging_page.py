@@ -468,9 +468,8 @@ def test_two_tabs_of_the_single_file_lose_nothing(demo, demo_pool, chromium, tmp
             before = shown(tab)
             tab.keyboard.press("2")
             tab.wait_for_function("old => document.getElementById('doc-id').textContent !== old", arg=before)
-        assert len(tabs[0].evaluate("Object.keys(localStorage)")) >= 2 * (number + 1)
-    export(tabs[0]).save_as(tmp_path / "j.jsonl")
-    assert len(lines(tmp_path / "j.jsonl")) == 6
+        export(tabs[0]).save_as(tmp_path / "j.jsonl")
+        assert len(lines(tmp_path / "j.jsonl")) == 2 * (number + 1)
     context.close()
 
 

@@ -20,7 +20,7 @@ const grades = data.guidelines.grades;
 const onServer = data.form === "server";
 const log = new Log(data.pairs);
 const store = onServer ? new ServerStore(data) : new BrowserStore(data, log, warnOfLoss);
-const drafts = new Drafts(data);
+const drafts = new Drafts(data, store.database);
 const state = {
   place: null,
   item: null,
@@ -366,8 +366,8 @@ function setSpans(spans) {
 
 // The single file: judgments out and in.
 
-function exported() {
-  for (const other of store.lines()) log.add(other);
+async function exported() {
+  for (const other of await store.lines()) log.add(other);
   const content = log.lines.map((each) => `${JSON.stringify(each)}\n`).join("");
   const address = URL.createObjectURL(new Blob([content], { type: "application/x-ndjson" }));
   const name = data.judge.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "") || "judge";
@@ -514,21 +514,16 @@ function setUp() {
 async function start() {
   byId("judge").textContent = data.judge;
   document.title = `Judging ${data.dataset} · ${data.judge}`;
-  for (const each of store.lines()) log.add(each);
+  for (const each of await store.lines()) log.add(each);
   remember();
-  state.skipped = drafts.load(log);
+  state.skipped = await drafts.load(log);
   await act(null, null, "");
   document.documentElement.dataset.ready = "yes";
 }
 
 // A page that was made for no judge in particular asks who judges, once.
-function askName() {
-  let known = null;
-  try {
-    known = localStorage.getItem(`${data.storage}:judge`);
-  } catch {
-    // Saving reports that nothing is kept.
-  }
+async function askName() {
+  const known = await store.name();
   const begin = (name) => {
     data.judge = name;
     start();
@@ -542,11 +537,7 @@ function askName() {
     event.preventDefault();
     const name = byId("name").value.trim();
     if (!name) return;
-    try {
-      localStorage.setItem(`${data.storage}:judge`, name);
-    } catch {
-      // As above.
-    }
+    store.setName(name);
     byId("ask").close();
     begin(name);
   });
