@@ -104,14 +104,14 @@ def by_severity(notes: Iterable[Note]) -> list[Note]:
     return sorted(notes, key=lambda each: SEVERITIES.index(each.severity))
 
 
-# Warnings of Python
+# Python warnings
 
 _silent: ContextVar[bool] = ContextVar("_silent", default=False)
 
 
 @contextmanager
 def shown_otherwise() -> Iterator[None]:
-    """In this context no note becomes a warning of Python: the caller shows the notes, or does not need them."""
+    """In this context no note becomes a Python warning: the caller shows the notes, or does not need them."""
     before = _silent.set(True)
     try:
         yield
@@ -120,7 +120,7 @@ def shown_otherwise() -> Iterator[None]:
 
 
 def warn_of(notes: Mapping[str, Iterable[Note]]) -> None:
-    """One warning of Python with the notes of every run that are not mere information, for the caller's caller."""
+    """One Python warning with the notes of every run that are not mere information, for the caller's caller."""
     if _silent.get():
         return
     about = {
@@ -388,7 +388,7 @@ def _no_predictions(count: int, examples: tuple[str, ...]) -> str:
 
 @_wording("estimated-separately", "info")
 def _estimated_separately() -> str:
-    return "means and differences are estimated separately, each with the weight of the predictions that suits it best, so a difference is not exactly that of the means"
+    return "each difference is estimated directly, so it may not equal the difference of the two means"
 
 
 # Unjudged documents
@@ -421,9 +421,14 @@ def _relevant_documents_only() -> str:
 @_wording("documents-chosen", "info")
 def _documents_chosen() -> str:
     return (
-        "the judged documents follow the ranks of no run, as if they had been chosen; every other document counts as not "
-        "relevant"
+        "the judged documents were chosen rather than taken from the first ranks of a run; every other document counts "
+        "as not relevant"
     )
+
+
+@_wording("differences-without-bounds", "info")
+def _differences_without_bounds(count: int) -> str:
+    return f"the lists are long: {counted(count, 'difference has', 'differences have')} no bounds"
 
 
 @_wording("judged-unevenly", "info")

@@ -130,6 +130,29 @@ def test_a_judgments_file_says_something_about_unjudged_documents() -> None:
     assert result.tested_pairs[0].bound_low is not None
 
 
+def test_differences_of_very_long_lists_have_no_bounds_and_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    docs = [f"d{place}" for place in range(20)]
+    queries = [f"q{number}" for number in range(30)]
+    labels = [
+        {"query_id": query, "doc_id": doc, "grade": grade, "judge": "ann"}
+        for query in queries
+        for doc, grade in ((docs[3], 1), (docs[15], 0))
+    ]
+    runs = {"one": dict.fromkeys(queries, docs), "other": dict.fromkeys(queries, docs[::-1])}
+
+    def bounded(most: int) -> tuple[list[bool], list[str]]:
+        monkeypatch.setattr("steelyard.comparison.judged.MOST_BOUNDED", most)
+        result = sy.compare(sy.Judgments(labels), runs, ["nDCG@10", "P@5"])
+        codes = [each.code for each in result.notes]
+        return [pair.bound_low is not None for pair in result.tested_pairs], codes
+
+    both = 30 * 20 * 2
+    assert bounded(2 * both)[0] == [True, True]
+    found, codes = bounded(2 * both - 1)
+    assert found == [True, False], "the measure that ranks the runs comes first"
+    assert "differences-without-bounds" in codes
+
+
 def recognised(collection: Collection) -> tuple[int, int]:
     """How many of the restricted qrels are recognised, by run, depth and form, and how many there are."""
     flagged = cases = 0

@@ -429,9 +429,12 @@ def _run_scores(run: Run) -> Iterable[tuple[str, float | None]]:
 
 
 def _mapping_scores(run: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
-    """The query and the score of every document, in the order of the input; None where it has no score."""
+    """The query and the score of every document, in the order of the input; nothing where lists have no scores."""
     for query, listed in run.items():
-        yield from ((query, score) for score in ids_and_scores(listed)[1])
+        scores = ids_and_scores(listed)[1]
+        if scores and scores[0] is None:
+            return
+        yield from ((query, score) for score in scores)
 
 
 def _scan_run(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:

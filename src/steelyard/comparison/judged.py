@@ -56,6 +56,9 @@ ALL_JUDGED = 0.995
 MOST_DOCUMENTS = 5_000_000
 """Documents of two runs' lists up to which bounds of the difference and estimates are computed."""
 
+MOST_BOUNDED = 10_000_000
+"""Documents, over all pairs and measures, up to which the bounds of differences are computed: some seconds."""
+
 
 class Lists(Protocol):
     """Where the runs are read from when their documents are needed."""
@@ -96,15 +99,21 @@ class Conventions:
     unjudged: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class JudgedDocuments:
-    """The alignments and lists of the runs of a comparison, and what follows from their unjudged documents."""
+    """The alignments and lists of the runs of a comparison, and what follows from their unjudged documents.
+
+    `bounded` counts the documents that bounds of differences were computed over, `without_bounds` the differences that
+    have none because the lists are too long.
+    """
 
     qrels: Qrels
     source: Lists
     alignments: dict[str, Alignment]
     options: Options
     seed: int = 0
+    bounded: int = 0
+    without_bounds: int = 0
     _lists: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
     _pairs: dict[tuple[str, str], _Lists] = field(default_factory=dict, repr=False)
 
@@ -138,8 +147,8 @@ class JudgedDocuments:
         """Whether documents were judged because runs returned them, whatever they are about.
 
         This is so if they are from a judgments file, if the first documents of one of the runs are judged, or if nearly
-        every query has as many judged documents as a pool of other runs would have. Otherwise the judged documents were chosen, and they say nothing
-        about the others.
+        every query has as many judged documents as a pool of other runs would have. Otherwise the judged documents
+        were chosen, and they say nothing about the others.
         """
         if any(each.code in ("graded-by", "judges-resolved") for each in self.qrels.notes):
             return True
@@ -212,6 +221,11 @@ class JudgedDocuments:
         if imputed is not None:
             known = replace(known, imputed=imputed.difference, imputed_p=imputed.p)
             known = replace(known, imputed_low=imputed.low, imputed_high=imputed.high)
+        work = len(parts) * int(a.retrieved.sum() + b.retrieved.sum())
+        if self.bounded + work > MOST_BOUNDED:
+            self.without_bounds += 1
+            return known
+        self.bounded += work
         bounds = _if_computable(lambda: self._bounds(parts, a, b, lists, kept))
         if bounds is not None:
             known = replace(known, bound_low=bounds[0], bound_high=bounds[1])
@@ -496,6 +510,8 @@ def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
     shares = [
         share for pair in pairs for share in (pair.judged_run, pair.judged_baseline) if share is not None
     ]
+    if judged.without_bounds:
+        notes.append(note("differences-without-bounds", count=judged.without_bounds))
     if judged.edges:
         return notes
     if judged.relevant_only and shares and min(shares) < 1:
