@@ -19,7 +19,7 @@ from steelyard.notes import Note, note, sentence
 from steelyard.options import Options
 from steelyard.qrels import Qrels
 from steelyard.run import Run
-from steelyard.wording import counted
+from steelyard.wording import SHOWN_NAMES, counted, listed, notes_by_names
 
 COMPARED_QUERIES = 20
 """Queries whose document ids are compared where no retrieved document is judged."""
@@ -56,11 +56,11 @@ def like_distances(lists: Iterable[Sequence[float]]) -> bool:
     (True, False, False)
     """
     chance = 1.0
-    for listed in lists:
-        if any(after < before for before, after in pairwise(listed)):
+    for scores in lists:
+        if any(after < before for before, after in pairwise(scores)):
             return False
-        if listed and listed[-1] > listed[0]:
-            chance /= math.factorial(min(len(listed), 20))
+        if scores and scores[-1] > scores[0]:
+            chance /= math.factorial(min(len(scores), 20))
     return chance <= _CHANCE
 
 
@@ -198,12 +198,14 @@ class Coverage:
             notes.append(note("tied-scores", count=self.tie_sensitive, ties=policies.ties))
         return [*notes, *self.notes]
 
+    @property
+    def head(self) -> str:
+        """How many queries are answered, with how many documents."""
+        queries = counted(self.queries, "query", "queries")
+        return f"{self.answered:,} of {queries} answered, {counted(self.documents, 'document')}."
+
     def __str__(self) -> str:
-        head = (
-            f"{self.answered:,} of {counted(self.queries, 'query', 'queries')} answered, "
-            f"{counted(self.documents, 'document')}."
-        )
-        return " ".join([head, *map(sentence, self.all_notes())])
+        return " ".join([self.head, *map(sentence, self.all_notes())])
 
     __repr__ = __str__
 
@@ -290,6 +292,27 @@ def lowest_positive_grade(a: Alignment) -> float:
     """The lowest grade above 0; infinite where there is none."""
     above = a.judged.grade[a.judged.grade > 0]
     return float(above.min(initial=np.inf))
+
+
+def coverage_lines(coverage: Mapping[str, Coverage], heads: bool = True) -> list[str]:
+    """The coverage of several runs: what they have in common once, without the unjudged documents."""
+    texts = {
+        name: [*([each.head] if heads else []), *map(sentence, replace(each, unjudged=0).all_notes())]
+        for name, each in coverage.items()
+    }
+    shared, everyone = notes_by_names(texts), tuple(coverage)
+    return [
+        f"{'All runs' if names == everyone else listed(names, SHOWN_NAMES)}: {' '.join(shared[names])}"
+        for names in sorted(shared, key=lambda names: names != everyone)
+    ]
+
+
+def unjudged_line(shares: Mapping[str, float], where: str) -> str:
+    """The lowest and the highest share of unjudged documents, with the runs."""
+    least, most = min(shares, key=lambda name: shares[name]), max(shares, key=lambda name: shares[name])
+    low, high = f"{shares[least]:.0%}", f"{shares[most]:.0%}"
+    span = low if low == high else f"{low} ({least}) to {high} ({most})"
+    return f"Unjudged: {span} of the {where}."
 
 
 def refuse_unmatched(coverage: Mapping[str, Coverage]) -> None:

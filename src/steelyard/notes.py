@@ -99,6 +99,12 @@ def sentence(said: Note) -> str:
     return f"{text.rstrip('.')}."
 
 
+def in_short(said: Note) -> str:
+    """A note for one line of a screen: a shorter text where its text is long and it has one."""
+    short = _SHORT.get(said.code)
+    return str(said) if short is None else short(**dict(said.values))
+
+
 def by_severity(notes: Iterable[Note]) -> list[Note]:
     """The notes, the most serious first; those of equal severity in the order given."""
     return sorted(notes, key=lambda each: SEVERITIES.index(each.severity))
@@ -136,6 +142,7 @@ def warn_of(notes: Mapping[str, Iterable[Note]]) -> None:
 
 
 _WORDINGS: dict[str, tuple[Severity, Callable[..., str]]] = {}
+_SHORT: dict[str, Callable[..., str]] = {}
 
 
 def _wording(code: str, severity: Severity) -> Callable[[Callable[..., str]], Callable[..., str]]:
@@ -145,6 +152,16 @@ def _wording(code: str, severity: Severity) -> Callable[[Callable[..., str]], Ca
         if code in _WORDINGS:
             raise AssertionError(f"two wordings for the note {code!r}")
         _WORDINGS[code] = severity, text
+        return text
+
+    return register
+
+
+def _short(code: str) -> Callable[[Callable[..., str]], Callable[..., str]]:
+    """Register a shorter text of a note; it takes the same values."""
+
+    def register(text: Callable[..., str]) -> Callable[..., str]:
+        _SHORT[code] = text
         return text
 
     return register
@@ -216,6 +233,11 @@ def _no_shared_query(run: tuple[str, ...], qrels: tuple[str, ...]) -> str:
     )
 
 
+@_short("no-shared-query")
+def _no_shared_query_short(run: tuple[str, ...], qrels: tuple[str, ...]) -> str:
+    return f"no query of the run is in the qrels (run {run[0]!r}, qrels {qrels[0]!r})"
+
+
 @_wording("document-ids-differ", "error")
 def _document_ids_differ(run: tuple[str, ...], qrels: tuple[str, ...], difference: str) -> str:
     return f"{_no_judged(run, qrels)}; the ids differ only in {difference}"
@@ -237,6 +259,11 @@ def _scores_like_distances(ordered: bool) -> str:
     if ordered:
         return f"{text}; the order of the lists is used"
     return f"{text}, and the highest score is ranked first; negate distances, or pass ranked ids"
+
+
+@_short("scores-like-distances")
+def _scores_like_distances_short(ordered: bool) -> str:
+    return f"scores increase down the lists, as distances do{'; the order is used' if ordered else ''}"
 
 
 @_wording("qrels-and-run-swapped", "warning")
@@ -301,6 +328,11 @@ def _grades_below_rel(count: int, measures: tuple[str, ...], level: float, lowes
     )
 
 
+@_short("grades-below-rel")
+def _grades_below_rel_short(count: int, measures: tuple[str, ...], level: float, lowest: float) -> str:
+    return f"{counted(count, 'grade is', 'grades are')} above 0 but below {level:g}: not relevant (--rel {lowest:g})"
+
+
 @_wording("lists-shorter-than-cutoff", "warning")
 def _lists_shorter_than_cutoff(measure: str, longest: int, highest: float) -> str:
     return f"no list has more than {counted(longest, 'document')}, so {measure} cannot exceed {highest:.2g}"
@@ -312,6 +344,11 @@ def _cutoff_deeper_than_lists(measures: tuple[str, ...], depth: int) -> str:
         f"the lists end at {counted(depth, 'document')}, and {listed(measures, SHOWN_NAMES)} "
         f"{worded(len(measures), 'has a deeper cutoff', 'have deeper cutoffs')}: relevant documents below count as not found"
     )
+
+
+@_short("cutoff-deeper-than-lists")
+def _cutoff_deeper_than_lists_short(measures: tuple[str, ...], depth: int) -> str:
+    return f"the lists end at {counted(depth, 'document')}, above the cutoff of {listed(measures, 2)}"
 
 
 def _scored(count: int, policy: str) -> str:
@@ -381,6 +418,11 @@ def _not_a_random_sample(count: int, pool: str) -> str:
     )
 
 
+@_short("not-a-random-sample")
+def _not_a_random_sample_short(count: int, pool: str) -> str:
+    return f"the {counted(count, 'human-judged query', 'human-judged queries')} may not be a random sample"
+
+
 @_wording("no-predictions", "warning")
 def _no_predictions(count: int, examples: tuple[str, ...]) -> str:
     return f"{counted(count, 'human-judged query has', 'human-judged queries have')} no predicted judgments and {worded(count, 'is', 'are')} left out ({', '.join(examples)})"
@@ -402,6 +444,11 @@ def _qrels_made_from_run(run: str, depth: int) -> str:
     )
 
 
+@_short("qrels-made-from-run")
+def _qrels_made_from_run_short(run: str, depth: int) -> str:
+    return f"the qrels look made from the first {depth} of {run}: its leads are undecided"
+
+
 @_wording("undecided", "warning")
 def _undecided(pairs: int, run: str, baseline: str, measure: str, documents: int) -> str:
     text = f"{counted(pairs, 'difference is', 'differences are')} undecided: the outcome depends on unjudged documents"
@@ -411,6 +458,16 @@ def _undecided(pairs: int, run: str, baseline: str, measure: str, documents: int
             "--qrels QRELS --strategy pair -o pool.jsonl` lists them, the most useful first"
         )
     return text
+
+
+@_short("undecided")
+def _undecided_short(pairs: int, run: str, baseline: str, measure: str, documents: int) -> str:
+    text = f"{counted(pairs, 'difference is', 'differences are')} undecided"
+    return (
+        f"{text}: judge {counted(documents, 'document')} (--notes)"
+        if documents
+        else f"{text} (unjudged documents)"
+    )
 
 
 @_wording("relevant-documents-only", "info")
@@ -457,9 +514,21 @@ def _compared_on_shared_queries(
     )
 
 
+@_short("compared-on-shared-queries")
+def _compared_on_shared_queries_short(shared: int, queries: int, **_: Any) -> str:
+    return (
+        f"compared on the {shared:,} of {counted(queries, 'query', 'queries')} that every run has a value for"
+    )
+
+
 @_wording("run-not-measured", "error")
 def _run_not_measured(run: str, reason: str) -> str:
     return f"run {run!r} was not measured and is not ranked or tested: {reason}"
+
+
+@_short("run-not-measured")
+def _run_not_measured_short(run: str, reason: str) -> str:
+    return f"{run} was not measured: {reason}"
 
 
 @_wording("baseline-not-measured", "error")

@@ -198,30 +198,36 @@ def test_removed_files_are_logged_and_printed(folder, caplog):
     assert repr(result).endswith(f"{removal}\nThe result is in {folder / 'out'}.")
 
 
-def test_progress_lines_in_a_pipe(folder, capsys):
+def test_progress_lines_in_a_pipe(folder, capsys, monkeypatch):
+    from steelyard.cli import output
+
     command(written(folder, "right", "shaky"))
-    lines = capsys.readouterr().err.splitlines()
-    assert [line for line in lines if line.startswith("running ")][:2] == ["running right", "running shaky"]
-    assert lines.index("indexing shaky") < lines.index("running right")
+    assert "running" not in capsys.readouterr().err, "a bench of seconds needs no progress"
+    monkeypatch.setattr(output, "FIRST_SECONDS", 0.0)
+    command([*written(folder, "right", "shaky"), "--fresh"])
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("[0:0")]
+    steps = [line.partition("] ")[2].partition(":")[0] for line in lines]
+    assert steps.index("indexing shaky") < steps.index("running right") < steps.index("running shaky")
 
 
-def test_missing_progress_is_reported_in_a_pipe(monkeypatch, capsys):
+def test_long_work_reports_what_it_does_and_the_elapsed_time(monkeypatch, capsys):
     import time
 
     from steelyard.cli import output
 
     monkeypatch.setattr(output, "QUIET_SECONDS", 0.04)
+    monkeypatch.setattr(output, "FIRST_SECONDS", 0.04)
     with output.bench_progress() as progress:
         progress("running slow", 3, 9)
         time.sleep(0.3)
-    assert "still running slow, 3 of 9 done: no progress for" in capsys.readouterr().err
+    assert "[0:00] running slow: 3 of 9" in capsys.readouterr().err
 
 
 def test_plain_page_is_reported_with_the_command_for_the_full_one(folder, capsys, monkeypatch):
     monkeypatch.setattr("steelyard.report.page.page._EXTRA", ("steelyard_nothing_of_the_kind",))
     assert command(written(folder, "right")) == 0
     printed = capsys.readouterr().err
-    assert "The report page is out/report.html. It is the plain page" in printed
+    assert "Report: out/report.html. It is the plain page" in printed
     assert "because steelyard_nothing_of_the_kind is not installed." in printed
     assert "pip install 'steelyard[report]' && steelyard report out -o out/report.html" in printed
 

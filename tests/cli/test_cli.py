@@ -136,7 +136,7 @@ def test_terminal_shows_all_columns(files):
     outer, inner = pty.openpty()
     environment = {**os.environ, "COLUMNS": "60", "NO_COLOR": "1", "TERM": "xterm"}
     measures = [part for k in range(1, 9) for part in ("-m", f"nDCG@{k}")]
-    command = [sys.executable, "-m", "steelyard", "compare", *files, *measures]
+    command = [sys.executable, "-m", "steelyard", "compare", *files, *measures, "--all"]
     made = subprocess.run(command, stdout=inner, stderr=subprocess.PIPE, env=environment, check=False)
     os.close(inner)
     text = os.read(outer, 100_000).decode()

@@ -594,7 +594,9 @@ def test_a_significant_difference_can_be_equivalent():
 def test_equivalence_on_the_command_line(tmp_path, capsys):
     near_runs(0.02).write_csv(tmp_path / "scores.csv")
     assert run(["compare", "--scores", str(tmp_path / "scores.csv"), "--equivalence", "0.01"]) == 0
-    assert "equivalent within 0.01" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "equivalent\n" in printed.out
+    assert "equivalent within 0.01" in printed.err
 
 
 def test_equivalence_that_depends_on_unjudged_documents_is_not_claimed():

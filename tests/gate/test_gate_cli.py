@@ -42,9 +42,13 @@ def test_exit_codes(files, capsys):
 def test_table_goes_to_stdout_and_verdict_to_stderr(files, capsys):
     assert run(["gate", "result.json", "--baseline", "baseline.json", "--rule", "AP >= 0.1"]) == 1
     out, err = capsys.readouterr()
-    assert out.splitlines()[0].split() == ["rule", "value", "needed", "verdict", "why"]
-    assert "FAILED" in out.splitlines()[1]
-    assert "passed" in out.splitlines()[2]
+    head, *rows = out.splitlines()
+    assert head.split() == ["rule", "value", "needed", "verdict", "why"]
+    assert ["FAILED" in row for row in rows] == [True]
+    assert "1 rule passed (--all shows them)." in err
+    command = ["gate", "result.json", "--baseline", "baseline.json", "--rule", "AP >= 0.1", "--all"]
+    assert run(command) == 1
+    assert ["FAILED" in row for row in capsys.readouterr().out.splitlines()[1:]] == [True, False]
     assert err.splitlines()[0] == "The gate FAILED: 1 of 2 rules of run mine failed."
     assert "one-sided, alpha 0.05" in err
 
@@ -83,6 +87,7 @@ def test_rules_from_a_file(files, capsys):
                 "rules.txt",
                 "--rule",
                 "AP <= 1",
+                "--all",
             ]
         )
         == 0

@@ -115,7 +115,7 @@ def test_the_command_writes_the_page_and_the_charts(made, tmp_path, capsys):
     page, charts = tmp_path / "page.html", tmp_path / "charts"
     assert command(["report", str(made.folder), "-o", str(page), "--charts", str(charts)]) == 0
     assert page.read_text().startswith("<!doctype html>")
-    assert "The report page is" in capsys.readouterr().err
+    assert "Report: " in capsys.readouterr().err
     names = {path.name for path in charts.iterdir()}
     assert {"means.png", "means.svg", "cutoffs.png", "p-values.svg", "agreement.png", "slices.svg"} <= names
     assert (charts / "means.png").read_bytes().startswith(b"\x89PNG")

@@ -211,6 +211,13 @@ SampledPool = Annotated[
 Rel = Annotated[float | None, Option(help_text("rel"), "GRADE")]
 RESULT_FOLDER = Option("The result folder.", "DIR", names=("--output", "-o"))
 Fresh = Annotated[bool, Option("Run every query again, without the cache.")]
+ShowAll = Annotated[
+    bool, Option("Show every table: all measures, the differences, slices and costs.", names=("--all",))
+]
+ShowNotes = Annotated[
+    bool,
+    Option("Show every note: how it was tested, what was left out, what to look at.", names=("--notes",)),
+]
 TableFormat = Annotated[Format, Option("How to print the table.")]
 RunColumns = Annotated[
     list[str] | None,

@@ -9,8 +9,16 @@ from typing import Annotated
 from steelyard.bench.config import write_starter
 from steelyard.bench.result import BenchResult
 from steelyard.bench.runner import bench as run_bench
-from steelyard.cli.arguments import RESULT_FOLDER, Argument, Fresh, Option, TableFormat
-from steelyard.cli.compare import print_comparison, print_lists
+from steelyard.cli.arguments import (
+    RESULT_FOLDER,
+    Argument,
+    Fresh,
+    Option,
+    ShowAll,
+    ShowNotes,
+    TableFormat,
+)
+from steelyard.cli.compare import last_line, print_comparison, print_lists
 from steelyard.cli.output import (
     Format,
     bench_progress,
@@ -32,6 +40,8 @@ def bench(
     strict: Annotated[
         bool, Option("Run nothing if the qrels have errors, such as unknown documents.")
     ] = False,
+    show_all: ShowAll = False,
+    show_notes: ShowNotes = False,
     format: TableFormat = Format.table,
 ) -> int:
     """Run retrievers over a dataset, evaluate and compare them, and write a result
@@ -50,25 +60,33 @@ def bench(
     """
     with bench_progress() as progress:
         result = run_bench(config, output, fresh=fresh, strict=strict, watch=progress)
-    return _print_result(result, format)
+    return _print_result(result, format, show_all, show_notes)
 
 
-def _print_result(result: BenchResult, format: Format) -> int:
-    """Print the leaderboard, the differences, the cost of each retriever and where the result is; the exit code."""
+def _print_result(result: BenchResult, format: Format, show_all: bool, show_notes: bool) -> int:
+    """Print the verdict, the leaderboard, warnings and where the result is; the exit code."""
+    tables = [table for table in (result.chunk_table, result.cost_table) if table is not None]
     if format is Format.markdown:
         write(result.to_markdown(), None)
     elif result.evaluated is None:
         print_lists(result.lists, format, None)
+        print_tables(tables if format is Format.table else [], below=True)
     else:
-        print_comparison(result.evaluated, format, None)
-    if format is Format.table:
-        tables = (result.chunk_table, result.cost_table)
-        print_tables([table for table in tables if table is not None], below=True)
-    print_messages(map(sentence, result.notes))
-    page = ""
+        print_comparison(
+            result.evaluated,
+            format,
+            None,
+            notes=result.notes,
+            tables=tables,
+            show_all=show_all,
+            show_notes=show_notes,
+        )
+    if format is not Format.table or result.evaluated is None:
+        print_messages(map(sentence, result.notes))
+    page = f"The result is in {result.folder}."
     if result.evaluated is not None:
-        page = f" {page_line(result.folder / 'report.html', result.folder)}"
-    print_message(f"The result is in {result.folder}.{page}")
+        page = page_line(result.folder / "report.html", result.folder)
+    print_message(last_line(page, show_all, show_notes) if format is Format.table else page)
     return _print_failures(result)
 
 
@@ -91,6 +109,8 @@ def _print_failures(result: BenchResult) -> int:
 def demo(
     output: Annotated[Path, RESULT_FOLDER] = Path("steelyard-demo"),
     fresh: Fresh = False,
+    show_all: ShowAll = False,
+    show_notes: ShowNotes = False,
     format: TableFormat = Format.table,
 ) -> int:
     """Run the bundled benchmark: a leaderboard here, a report in ./steelyard-demo.
@@ -104,7 +124,7 @@ def demo(
     """
     with as_file(files("steelyard.demo") / "bench.yaml") as config, bench_progress() as progress:
         result = run_bench(config, output, fresh=fresh, watch=progress)
-    return _print_result(result, format)
+    return _print_result(result, format, show_all, show_notes)
 
 
 def init(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -18,6 +18,8 @@ from steelyard.cli.arguments import (
     RunColumns,
     RunFile,
     SampledPool,
+    ShowAll,
+    ShowNotes,
     TableFormat,
     UsageError,
     column_names,
@@ -33,7 +35,9 @@ from steelyard.cli.output import (
     format_for,
     print_message,
     print_messages,
+    print_summary,
     print_tables,
+    width,
     with_progress,
     write,
 )
@@ -47,8 +51,11 @@ from steelyard.comparison.slices import column_values
 from steelyard.datasets.reading import dataset_named, queries_beside
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError
+from steelyard.notes import Note, sentence
 from steelyard.report.comparison import comparison_tables
 from steelyard.report.rows import is_long, movers_lines, remarks
+from steelyard.report.summary import summary
+from steelyard.report.tables import Table
 from steelyard.run import Run
 
 
@@ -139,6 +146,8 @@ def compare(
     ] = None,
     permutations: Annotated[int, Option("Number of permutations of the permutation test.", "N")] = 100_000,
     seed: Annotated[int, Option("Seed of random draws.", "N")] = 0,
+    show_all: ShowAll = False,
+    show_notes: ShowNotes = False,
     format: TableFormat = Format.table,
     output: Output = None,
     **options: Any,
@@ -157,10 +166,11 @@ def compare(
 
       steelyard compare --no-qrels bm25.run dense.run --at 10
 
-    Every format has differences, intervals, corrected p-values and verdicts. CSV
-    has one row per run, with the differences from --baseline and the slices of --by
-    as columns. Verdicts follow the p-values; a note lists the pairs whose interval
-    disagrees.
+    The terminal shows the verdict, a leaderboard and warnings; --all and --notes
+    show the rest. Files and other formats have all of it: differences, intervals,
+    corrected p-values and verdicts. CSV has one row per run, with the differences
+    from --baseline and the slices of --by as columns. Verdicts follow the p-values;
+    a note lists the pairs whose interval disagrees.
     """
     if movers < 0:
         raise InputError(f"--movers is {movers}; expected 0 or more.")
@@ -238,10 +248,23 @@ def compare(
             judged, read, measure or default, at=at, dialect=dialect, **labels, **options, **shared
         )
     texts = None if queries is None or not movers else _query_texts(queries)
-    print_comparison(result, format, output, movers, texts)
+    print_comparison(result, format, output, movers, texts, show_all=show_all, show_notes=show_notes)
     if report is not None:
         result.to_html(report, known)
-        print_message(page_line(report, None))
+    if report is not None or _is_short(format, output):
+        where = "" if report is None else page_line(report, None)
+        print_message(last_line(where, show_all, show_notes) if _is_short(format, output) else where)
+
+
+def _is_short(format: Format, output: Path | None) -> bool:
+    """Whether a comparison is printed in short."""
+    return format_for(format, output) is Format.table and output is None
+
+
+def last_line(where: str, show_all: bool, show_notes: bool) -> str:
+    """Where the report is, and the options that show more."""
+    more = [name for name, given in (("--all", show_all), ("--notes", show_notes)) if not given]
+    return "    ".join([*([where] if where else []), *([f"More: {', '.join(more)}"] if more else [])])
 
 
 def print_comparison(
@@ -250,8 +273,16 @@ def print_comparison(
     output: Path | None,
     movers: int = 0,
     texts: Mapping[str, object] | None = None,
+    *,
+    notes: Sequence[Note] = (),
+    tables: Sequence[Table] = (),
+    show_all: bool = False,
+    show_notes: bool = False,
 ) -> None:
-    """Print a comparison: tables to stdout or a file, the verdict and the notes to stderr."""
+    """Print a comparison: tables to stdout or a file, the verdict and the notes to stderr.
+
+    On a screen in short: `show_all` prints every table, also the given ones, `show_notes` every note.
+    """
     format = format_for(format, output)
     if format is Format.json:
         write(result.to_json(movers), output)
@@ -270,11 +301,21 @@ def print_comparison(
     elif output is not None:
         write(result.to_text(movers, texts), output)
     else:
-        print_message(result.verdict)
-        print_tables(comparison_tables(result))
-        print_messages(remarks(result, short=is_long(result)))
+        short = summary(result, width(), notes)
+        if show_all:
+            print_message(result.verdict)
+            print_tables([*comparison_tables(result), *tables])
+            print_message("")
+        else:
+            print_summary(short)
+        if show_notes:
+            lines = [*remarks(result, short=show_all and is_long(result)), *map(sentence, notes)]
+            print_messages([f"- {line}" for line in lines])
+        else:
+            for line in short.warnings:
+                print_message(line, "yellow")
         if movers:
-            print("\n" + "\n".join(movers_lines(result, movers, texts)))
+            print("\n" + "\n".join(movers_lines(result, movers, texts)), flush=True)
 
 
 def print_lists(lists: ListComparison, format: Format, output: Path | None) -> None:

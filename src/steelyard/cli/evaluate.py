@@ -28,7 +28,7 @@ from steelyard.cli.arguments import (
     run_names,
 )
 from steelyard.cli.output import Format, emit, format_for, print_message, print_messages, with_progress
-from steelyard.coverage import refuse_unmatched
+from steelyard.coverage import Coverage, coverage_lines, refuse_unmatched, unjudged_line
 from steelyard.evaluation import evaluate as evaluate_run
 from steelyard.measures.grammar import Measure
 from steelyard.report.tables import Cell, Table
@@ -112,11 +112,21 @@ def evaluate(
     emit(_table(scores, names, per_query, bool(labels), format_for(format, output)), data, format, output)
     if per_query and scores[0].settings and format_for(format, output) is Format.csv:
         print_message(f"Measured with {scores[0].settings}.")
+    coverage = {name: each.coverage for name, each in zip(names, scores, strict=True)}
+    print_messages(_coverage(coverage))
     for name, each in zip(names, scores, strict=True):
-        print_message(f"{name}: {each.coverage}")
         if labels:
             print_messages(f"{name}: {about}." for about in cast("PredictedScores", each).about)
-    refuse_unmatched({name: each.coverage for name, each in zip(names, scores, strict=True)})
+    refuse_unmatched(coverage)
+
+
+def _coverage(coverage: Mapping[str, Coverage]) -> list[str]:
+    """The coverage of the runs; of several, what they have in common once."""
+    if len(coverage) == 1:
+        return [f"{name}: {each}" for name, each in coverage.items()]
+    shares = {name: each.unjudged / each.documents for name, each in coverage.items() if each.documents}
+    unjudged = [unjudged_line(shares, "retrieved documents")] if any(shares.values()) else []
+    return [*coverage_lines(coverage), *unjudged]
 
 
 def _texts(dataset: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from steelyard.cli.arguments import (
     column_names,
     input_path,
 )
-from steelyard.cli.output import Format, emit, format_for, print_message, with_progress, write
+from steelyard.cli.output import Format, emit, format_for, print_message, with_progress, write_prose
 from steelyard.errors import InputError, NoQrelsError, SteelyardError
 from steelyard.io import convert as convert_file
 from steelyard.io import formats, validate_file
@@ -127,7 +127,7 @@ def validate(
     names = column_names(columns, "--columns")
     found = [_check(path, kind, names) for path in with_progress(paths, lambda path: Path(path).name)]
     if format_for(format, output) is Format.table:
-        write("\n".join(text for text, _, _ in found), output)
+        write_prose("\n".join(text for text, _, _ in found), output)
     else:
         rows = [
             [path, severity, text]

@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Annotated
 
 from steelyard.cli.arguments import Argument, Option, Output, TableFormat, UsageError
-from steelyard.cli.output import Format, emit, format_for, print_message, print_messages, write
+from steelyard.cli.output import (
+    Format,
+    emit,
+    format_for,
+    print_message,
+    print_messages,
+    print_tables,
+    write,
+)
 from steelyard.comparison.rules import Rule, read_rules
 from steelyard.errors import SteelyardError
 from steelyard.gate.baseline import save_baseline as write_baseline
@@ -14,6 +22,7 @@ from steelyard.gate.checking import check
 from steelyard.gate.inputs import GateInput, gate_input
 from steelyard.gate.result import GateResult
 from steelyard.gate.writers import junit_error, markdown_error
+from steelyard.notes import sentence
 from steelyard.wording import SHOWN_NAMES, counted, listed
 
 FAILED = 1
@@ -74,6 +83,7 @@ def gate(
             "FILE",
         ),
     ] = None,
+    show_all: Annotated[bool, Option("Show the rules that passed, too.", names=("--all",))] = False,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> int:
@@ -126,7 +136,7 @@ def gate(
     for path, text in ((junit, checked.to_junit), (markdown, checked.to_markdown)):
         if path is not None:
             write(text(), path)
-    _print(checked, format, output)
+    _print(checked, format, output, show_all)
     if not checked.passed:
         if save_baseline is not None:
             print_message(f"The result did not pass and is not written to {save_baseline}.")
@@ -136,9 +146,21 @@ def gate(
     return 0
 
 
-def _print(checked: GateResult, format: Format, output: Path | None) -> None:
-    print_message(checked.sentence)
+def _print(checked: GateResult, format: Format, output: Path | None, show_all: bool) -> None:
+    """Print the verdict, the rules and the notes; on a screen only the rules that did not pass, and their number."""
     chosen = format_for(format, output)
+    passed = checked.verdict == "passed"
+    print_message(checked.sentence, "green" if passed else "red" if checked.failures else "yellow")
+    if chosen is Format.table and output is None and not show_all:
+        notable = [row for row in checked.rows if row.undecided or not row.passed]
+        if not notable:
+            print_messages(map(sentence, checked.warnings))
+            return
+        print_tables([checked.table_of(notable)])
+        others = len(checked.rows) - len(notable)
+        print_messages([f"{counted(others, 'rule')} passed (--all shows them)."] if others else [])
+        print_messages(checked.remarks)
+        return
     if chosen is Format.markdown:
         write(checked.to_markdown(), output)
     elif chosen is Format.csv:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from steelyard.cli.arguments import Argument, DialectName, Output, TableFormat, UsageError
-from steelyard.cli.output import Format, emit, format_for, write
+from steelyard.cli.output import Format, emit, format_for, write_prose
 from steelyard.dialects import dialect as dialect_of
 from steelyard.dialects import listing as dialect_listing
 from steelyard.dialects.explain import Explanation
@@ -36,7 +36,7 @@ def explain(
     if measure is not None:
         found = explain_measure(measure, dialect)
         if format_for(format, output) is Format.table:
-            write(str(found), output)
+            write_prose(str(found), output)
         else:
             emit(Table(["part", "text"], _rows(found)), found.parts, format, output)
         return
@@ -106,7 +106,7 @@ def retrievers(
         )
     as_table = format_for(format, output) is Format.table
     if name is not None and as_table:
-        write(str(found[name]), output)
+        write_prose(str(found[name]), output)
         return
     rows = [row for row in found.rows if name in (None, row[0])]
     data = [dict(zip(found.columns, row, strict=True)) for row in rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,15 +12,21 @@ from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar
 
 from steelyard.report.tables import Table, comma_separated, fitted, latex, markdown, plain
+
+if TYPE_CHECKING:
+    from steelyard.report.summary import Summary
 
 Item = TypeVar("Item")
 Progress: TypeAlias = Callable[[str, int, int], None]
 
-QUIET_SECONDS = 60.0
-"""Seconds without progress after which a message is printed in a pipe."""
+WIDTH = 80
+"""Columns where the width of the terminal is not known."""
+
+FIRST_SECONDS, QUIET_SECONDS = 5.0, 30.0
+"""In a pipe, progress is printed from the first of these on, for every new step and after the second without a line."""
 
 
 class Format(str, Enum):
@@ -73,9 +80,47 @@ def write(text: str, output: Path | None) -> None:
     write_file(output, (text + "\n").encode())
 
 
-def print_message(text: str) -> None:
-    """Print a message to stderr."""
-    print(text, file=sys.stderr)
+def width() -> int:
+    """The columns of the terminal, or COLUMNS; 80 if neither is known."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns
+
+
+def write_prose(text: str, output: Path | None) -> None:
+    """Print a text, wrapped on a terminal, or write it to a file."""
+    write(wrapped(text) if output is None and sys.stdout.isatty() else text, output)
+
+
+def print_message(text: str, style: str = "") -> None:
+    """Print a message to stderr, wrapped on a terminal."""
+    shown = wrapped(text) if sys.stderr.isatty() else text
+    print(styled(shown, style, sys.stderr), file=sys.stderr)
+
+
+def wrapped(text: str) -> str:
+    """The text with its lines wrapped at the width of the terminal; what is indented or listed stays indented."""
+    from textwrap import fill
+
+    lines = []
+    for line in text.splitlines():
+        body = line.lstrip(" -!")
+        indent = " " * (len(line) - len(body)) + ("  " if line.startswith("  ") else "")
+        lines.append(
+            line
+            if len(line) <= width()
+            else fill(line, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        )
+    return "\n".join(lines)
+
+
+_STYLES = {"bold": "1", "green": "1;32", "yellow": "33", "red": "31"}
+
+
+def styled(text: str, style: str, stream: TextIO) -> str:
+    """The text in a style, on a terminal with colours; NO_COLOR turns them off."""
+    plain_terminal = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    if not style or plain_terminal or not stream.isatty():
+        return text
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
 def print_messages(texts: Iterable[str]) -> None:
@@ -89,7 +134,19 @@ def print_tables(tables: Sequence[Table], below: bool = False) -> None:
     if sys.stdout.isatty():
         _print_to_terminal(tables)
     else:
-        print(("\n" if below else "") + "\n\n".join(map(plain, tables)))
+        print(("\n" if below else "") + "\n\n".join(map(plain, tables)), flush=True)
+
+
+def print_summary(short: Summary) -> None:
+    """Print a comparison in short: the table to stdout, the verdict and the warnings to stderr."""
+    style = {True: "green", False: "yellow", None: "bold"}[short.significant]
+    for number, line in enumerate(short.verdict):
+        print_message(line, style if number == 0 else "")
+    print_message("")
+    head, *rows = plain(short.table).splitlines()
+    print("\n".join([styled(head, "bold", sys.stdout), *rows]), flush=True)
+    print_messages(short.left_out)
+    print_message("")
 
 
 def _print_to_terminal(tables: Sequence[Table]) -> None:
@@ -99,7 +156,7 @@ def _print_to_terminal(tables: Sequence[Table]) -> None:
     from rich.table import Table as Grid
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=width())
     style = "" if "NO_COLOR" in os.environ else "bold"
     for part in (part for table in tables for part in fitted(table, console.width)):
         console.print()
@@ -147,13 +204,15 @@ def progress_bar() -> Iterator[Progress]:
         yield lambda step, done, total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -183,24 +242,28 @@ class _MessageHandler(logging.Handler):
 
 @contextmanager
 def _progress_lines() -> Iterator[Progress]:
-    """One line for every new step, and one for every minute without progress."""
-    started: set[str] = set()
-    now: tuple[str, float] = ("", monotonic())
+    """Lines with the elapsed time, for work of more than a few seconds: at every new step, and twice a minute."""
+    start = printed = monotonic()
+    now = shown = ""
     finished = threading.Event()
 
+    def line() -> None:
+        nonlocal printed
+        minutes, seconds = divmod(round(monotonic() - start), 60)
+        print_message(f"[{minutes}:{seconds:02d}] {now}")
+        printed = monotonic()
+
     def progress(step: str, done: int, total: int) -> None:
-        nonlocal now
-        now = f"{step}, {done:,} of {total:,} done" if total > 1 else step, monotonic()
-        if step not in started:
-            started.add(step)
-            print_message(step)
+        nonlocal now, shown
+        now = f"{step}: {done:,} of {total:,}" if total > 1 else step
+        if step != shown and monotonic() - printed >= FIRST_SECONDS:
+            shown = step
+            line()
 
     def remind() -> None:
-        while not finished.wait(QUIET_SECONDS / 4):
-            step, since = now
-            if step and monotonic() - since >= QUIET_SECONDS:
-                print_message(f"still {step}: no progress for {monotonic() - since:.0f} s")
-                finished.wait(QUIET_SECONDS * 3 / 4)
+        while not finished.wait(FIRST_SECONDS / 4):
+            if now and monotonic() - printed >= QUIET_SECONDS:
+                line()
 
     thread = threading.Thread(target=remind, daemon=True)
     thread.start()

@@ -17,7 +17,7 @@ from steelyard.cli.arguments import (
     column_names,
     read_qrels,
 )
-from steelyard.cli.output import Format, emit, format_for, progress_bar, write
+from steelyard.cli.output import Format, emit, format_for, progress_bar, write_prose
 from steelyard.dialects.identify import Identification, identify
 from steelyard.dialects.reconcile import Reconciliation
 from steelyard.dialects.reconcile import reconcile as reconcile_dialects
@@ -86,7 +86,7 @@ def reconcile(
     else:
         found = reconcile_dialects(judged, source, measure or [], chosen, queries)
     if format_for(format, output) is Format.table:
-        write(str(found), output)
+        write_prose(str(found), output)
         return
     emit(
         Table(found.frame.columns, [list(row) for row in found.frame.rows()]), found.to_dict(), format, output

@@ -45,11 +45,11 @@ def page_line(page: Path, result: Path | None) -> str:
     """Where the page is; if it is the plain one, the command for the full one. `result` is its folder, if any."""
     missing = missing_extra()
     if missing is None:
-        return f"The report page is {page}."
+        return f"Report: {page}"
     again = (
         "" if result is None else f" && {shlex.join(['steelyard', 'report', str(result), '-o', str(page)])}"
     )
     return (
-        f"The report page is {page}. It is the plain page, because {missing} is not installed. "
+        f"Report: {page}. It is the plain page, because {missing} is not installed. "
         f"For the full one: pip install 'steelyard[report]'{again}"
     )

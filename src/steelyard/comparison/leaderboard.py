@@ -99,15 +99,33 @@ def unmeasured_row(run: str, table: ScoreTable) -> LeaderboardRow:
 class Verdict(str):
     """The verdict of a comparison: which run leads, on what, by how much, and whether that is significant.
 
-    `headline` is the first sentence, `tied` the runs that are tied with the leader, the leader first.
+    `headline` is the first sentence, `tied` the runs that are tied with the leader, the leader first, `undecided` those
+    whose difference from it depends on unjudged documents, and `unmeasured` those without values. `lead` has the parts
+    of the headline where one run leads another.
     """
 
     headline: str
     tied: tuple[str, ...]
+    undecided: tuple[str, ...]
+    unmeasured: tuple[str, ...]
+    lead: Lead | None
 
-    def __new__(cls, headline: str, detail: str = "", tied: Sequence[str] = ()) -> Verdict:
-        verdict = super().__new__(cls, f"{headline} {detail}".rstrip())
-        verdict.headline, verdict.tied = headline, tuple(tied)
+    def __new__(
+        cls,
+        headline: str,
+        details: Sequence[str] = (),
+        tied: Sequence[str] = (),
+        undecided: Sequence[str] = (),
+        unmeasured: Sequence[str] = (),
+        lead: Lead | None = None,
+    ) -> Verdict:
+        details = [
+            *details,
+            *([f"Not measured: {listed(list(unmeasured), SHOWN_NAMES)}."] if unmeasured else []),
+        ]
+        verdict = super().__new__(cls, " ".join([headline, *details]))
+        verdict.headline, verdict.lead = headline, lead
+        verdict.tied, verdict.undecided, verdict.unmeasured = tuple(tied), tuple(undecided), tuple(unmeasured)
         return verdict
 
     @property
@@ -115,12 +133,21 @@ class Verdict(str):
         """What follows the first sentence."""
         return self[len(self.headline) :].lstrip()
 
-    def with_unmeasured(self, runs: Sequence[str]) -> Verdict:
-        """The verdict with a sentence on the runs that were not measured."""
-        if not runs:
-            return self
-        names = listed(runs, SHOWN_NAMES)
-        return Verdict(self.headline, f"{self.detail} Not measured: {names}.".lstrip(), self.tied)
+
+@dataclass(frozen=True)
+class Lead:
+    """A run that leads another: the leaders (several if they are equal), the next run, and the outcome of the test.
+
+    `outcomes` has the outcome in words, the longest text first.
+    """
+
+    leaders: tuple[str, ...]
+    second: str
+    measure: str
+    difference: float
+    score: float
+    significant: bool
+    outcomes: tuple[str, ...]
 
 
 def verdict_of(
@@ -129,6 +156,7 @@ def verdict_of(
     plan: ComparisonPlan,
     pairs: Sequence[Pair],
     predicted: bool = False,
+    unmeasured: Sequence[str] = (),
 ) -> Verdict:
     """The verdict on the first measure of a score table; `rows` are its rows of the leaderboard.
 
@@ -139,20 +167,22 @@ def verdict_of(
     top = rows[0]
     score = f"{top.means[key]:.4f}"
     if len(rows) == 1:
-        return Verdict(f"{top.run} scores {score} on {what}; no other run to compare with.", "", [top.run])
+        headline = f"{top.run} scores {score} on {what}; no other run to compare with."
+        return Verdict(headline, tied=[top.run], unmeasured=unmeasured)
     values: dict[str, Floats] = dict(zip(table.runs, table.compared(key), strict=True))
     equal = [row.run for row in rows if np.array_equal(values[row.run], values[top.run], equal_nan=True)]
     rest = [row for row in rows if row.run not in equal]
     if not rest:
         both = "both score" if len(equal) == 2 else "all score"
-        return Verdict(f"{listed(equal)} {both} {score} on {what}: no difference on any query.", "", equal)
+        headline = f"{listed(equal)} {both} {score} on {what}: no difference on any query."
+        return Verdict(headline, tied=equal, unmeasured=unmeasured)
     second = rest[0]
     tested = [
         pair
         for pair in pairs
         if (pair.measure, pair.k) == (key, table.k) and {pair.run, pair.baseline} == {top.run, second.run}
     ]
-    lead = abs(tested[0].difference) if tested else abs(top.means[key] - second.means[key])
+    difference = abs(tested[0].difference) if tested else abs(top.means[key] - second.means[key])
     matrix = adjusted_p_matrix(table, plan, pairs)
     p_values = dict(zip(table.runs, matrix[table.runs.index(top.run)].tolist(), strict=True))
     undecided = {
@@ -166,32 +196,37 @@ def verdict_of(
     leads = f"{top.run} leads {second.run}"
     if len(equal) > 1:
         leads = f"{listed(equal)} (no difference on any query) lead {second.run}"
-    headline = f"{leads} on {what} by {lead:.4f} ({score})"
-    equivalent = [
-        f"; {pair.equivalence}"
-        for pair in pairs
-        if pair.equivalence
-        and (pair.measure, pair.k) == (key, table.k)
-        and {pair.run, pair.baseline} == {top.run, second.run}
-    ]
-    if not tied and not undecided:
-        others = "" if len(rest) == 1 else ", and so are its differences from every other run"
-        return Verdict(f"{headline}: the difference is significant{others}{''.join(equivalent)}.", "", equal)
-    outcome = "the difference is significant"
-    if second.run in undecided:
-        outcome = "undecided, since it depends on unjudged documents"
+    headline = f"{leads} on {what} by {difference:.4f} ({score})"
+    equivalent = "".join(f"; {pair.equivalence}" for pair in tested if pair.equivalence)
+    outcomes = ["the difference is significant", "significant"]
+    if not tied and not undecided and len(rest) > 1:
+        others = "the difference is significant, and so are its differences from every other run"
+        outcomes = [others, "significant, and so is its lead over every other run", "significant"]
+    elif second.run in undecided:
+        outcomes = ["undecided, since it depends on unjudged documents", "undecided (unjudged documents)"]
     elif second.run in tied and predicted:
-        outcome = "not significant"
+        outcomes = ["not significant"]
     elif not table.comparable(table.columns[0], *(table.runs.index(run) for run in (top.run, second.run))):
-        outcome = f"not tested, since {NOT_TOGETHER}"
+        outcomes = [f"not tested, since {NOT_TOGETHER}", "not tested"]
     elif second.run in tied:
         column = table.columns[0]
         gap = column.tested(values[top.run]) - column.tested(values[second.run])
-        outcome = power_of(column, gap, second.means[key], plan.alpha, significant=False).clause
+        outcomes = list(power_of(column, gap, second.means[key], plan.alpha, significant=False).clauses)
     details = [tested[0].sentence] if predicted and tested else []
     if tied:
         details.append(f"Tied for first: {listed([*equal, *tied], SHOWN_NAMES)}.")
-    if undecided - {second.run}:
-        names = [row.run for row in rest if row.run in undecided]
-        details.append(f"Undecided (unjudged documents): {listed(names, SHOWN_NAMES)}.")
-    return Verdict(f"{headline}: {outcome}{''.join(equivalent)}.", " ".join(details), [*equal, *tied])
+    others_undecided = [row.run for row in rest if row.run in undecided] if undecided - {second.run} else []
+    if others_undecided:
+        details.append(f"Undecided (unjudged documents): {listed(others_undecided, SHOWN_NAMES)}.")
+    lead = Lead(
+        leaders=tuple(equal),
+        second=second.run,
+        measure=what,
+        difference=difference,
+        score=float(top.means[key]),
+        significant=second.run not in tied and second.run not in undecided,
+        outcomes=tuple(f"{outcome}{equivalent}" for outcome in outcomes),
+    )
+    return Verdict(
+        f"{headline}: {lead.outcomes[0]}.", details, [*equal, *tied], others_undecided, unmeasured, lead
+    )

@@ -326,8 +326,9 @@ class Comparison:
         """
         table = self.score_tables[0]
         rows = [row for row in self.leaderboard_rows if row.k == table.k]
-        found = verdict_of(table, rows, self.plan, self.tested_pairs, bool(self.predicted_by))
-        return found.with_unmeasured(list(self.unmeasured))
+        return verdict_of(
+            table, rows, self.plan, self.tested_pairs, bool(self.predicted_by), list(self.unmeasured)
+        )
 
     def stability(self, draws: int = 10_000) -> Stability | None:
         """How often the order changes when the composite's weights are drawn around the given ones."""

@@ -253,13 +253,15 @@ def one_clause_changed(left: Reading, right: Reading) -> list[tuple[str, tuple[s
 def _lines(disagreement: Disagreement) -> list[str]:
     left, right = disagreement.left, disagreement.right
     lines = [f"  {left} and {right} differ on {counted(disagreement.differing, 'query', 'queries')}:"]
+    without_effect = []
     for clause in disagreement.clauses:
-        effect = (
-            f"alone it changes the mean by {clause.effect:+.6f}"
-            if abs(clause.effect) > SAME
-            else "alone it changes nothing here"
-        )
-        lines.append(f"    {clause.name}: {clause.left} in {left}, {clause.right} in {right}; {effect}")
+        if abs(clause.effect) <= SAME:
+            without_effect.append(f"{clause.name} ({clause.left}, {clause.right})")
+            continue
+        lines.append(f"    {clause.name}: {clause.left} in {left}, {clause.right} in {right}")
+        lines.append(f"      alone it changes the mean by {clause.effect:+.6f}")
+    if without_effect:
+        lines.append(f"    without effect here: {', '.join(without_effect)}")
     for query in disagreement.queries:
         why = ", ".join(query.clauses)
         lines.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -183,13 +184,17 @@ class GateResult:
     @property
     def table(self) -> Table:
         """Rule, value, needed, verdict and why, failed rules first; also the run if there are several."""
+        return self.table_of(self.rows)
+
+    def table_of(self, rows: Sequence[Row]) -> Table:
+        """The table of some of the rows."""
         several = len({row.run for row in self.rows}) > 1
         columns = [*(["run"] if several else []), "rule", "value", "needed", "verdict", "why"]
-        rows: list[list[Cell]] = [
+        cells: list[list[Cell]] = [
             [*([row.run] if several else []), row.rule.text, row.value, row.needed, row.verdict, row.why]
-            for row in sorted(self.rows, key=lambda row: row.order)
+            for row in sorted(rows, key=lambda row: row.order)
         ]
-        return Table(columns, rows)
+        return Table(columns, cells)
 
     @property
     def remarks(self) -> list[str]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from steelyard.comparison.judged import ALL_JUDGED
 from steelyard.comparison.result import CACHED
 from steelyard.comparison.scores import COMPOSITE, label
+from steelyard.coverage import coverage_lines, unjudged_line
 from steelyard.notes import sentence
 from steelyard.report.tables import Cell, Table
 from steelyard.statistics import FAMILY_TESTS, shown_p
-from steelyard.wording import SHOWN_NAMES, counted, listed, notes_by_names
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.alignment.hits import Floats
@@ -375,15 +376,7 @@ def _groups(comparison: Comparison, shown: bool) -> str:
 
 def _coverage(comparison: Comparison) -> list[str]:
     """The notes on coverage, once for all runs that have the same note; the unjudged documents as a range."""
-    notes = {
-        name: map(sentence, replace(c, unjudged=0).all_notes()) for name, c in comparison.coverage.items()
-    }
-    shared = notes_by_names(notes)
-    everyone = tuple(comparison.coverage)
-    lines = [
-        f"{'All runs' if names == everyone else listed(names, SHOWN_NAMES)}: {' '.join(shared[names])}"
-        for names in sorted(shared, key=lambda names: names != everyone)
-    ]
+    lines = coverage_lines(comparison.coverage, heads=False)
     if not any(c.unjudged for c in comparison.coverage.values()):
         return lines
     first = comparison.score_tables[0].columns[0]
@@ -400,10 +393,7 @@ def _coverage(comparison: Comparison) -> list[str]:
         where = "retrieved documents"
         shares = {name: c.unjudged / c.documents for name, c in comparison.coverage.items() if c.documents}
     if any(shares.values()):
-        least, most = min(shares, key=lambda name: shares[name]), max(shares, key=lambda name: shares[name])
-        low, high = f"{shares[least]:.0%}", f"{shares[most]:.0%}"
-        span = low if low == high else f"{low} ({least}) to {high} ({most})"
-        lines.append(f"Unjudged: {span} of the {where}.")
+        lines.append(unjudged_line(shares, where))
     return lines
 
 

@@ -40,26 +40,42 @@ class PowerResult:
 
     @property
     def clause(self) -> str:
-        """The result as a part of a sentence. `needed` is rounded to two significant digits."""
+        """The result as a part of a sentence."""
+        return self.clauses[0]
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """The result as a part of a sentence, the longest text first. `needed` is rounded to two significant digits."""
         if self.significant is None:
             which = "no query has" if self.n == 0 else "only one query has"
-            return f"{which} a value in both runs: no test is possible"
+            return (f"{which} a value in both runs: no test is possible", "not tested")
         detects = f"a difference of {self.smallest:.4f} in {100.0 * self.power:g}% of cases"
         if self.significant:
             return (
                 f"significant with {self.n:,} queries: the difference is {abs(self.difference):.4f}, "
-                f"and this many queries detect {detects}"
+                f"and this many queries detect {detects}",
+                f"significant with {self.n:,} queries",
             )
         if self.difference == 0.0:
-            return f"no difference in the mean over {self.n:,} queries"
+            return (f"no difference in the mean over {self.n:,} queries",)
         not_yet = f"not significant with {self.n:,} queries"
         if self.needed is None:
-            return f"{not_yet}; even {MOST_QUERIES:,} would be too few if the true difference is this small"
+            return (
+                f"{not_yet}; even {MOST_QUERIES:,} would be too few if the true difference is this small",
+                f"not significant ({self.n:,} queries; over {MOST_QUERIES:,} needed)",
+                not_yet,
+            )
         if self.needed <= self.n:
-            return f"{not_yet}, although this many detect {detects}"
+            return f"{not_yet}, although this many detect {detects}", not_yet
         about = float(f"{self.needed:.2g}")
         about = about if about > self.n else self.needed
-        return f"{not_yet}; about {about:,.0f} would be needed if the true difference is this large"
+        return (
+            f"{not_yet}; about {about:,.0f} would be needed if the true difference is this large",
+            f"not significant ({self.n:,} queries; about {about:,.0f} needed)",
+            f"not significant ({self.n:,} queries; {about:,.0f} needed)",
+            not_yet,
+            "not significant",
+        )
 
 
 def power_of_t(effect: float, n: int, alpha: float = 0.05) -> float:

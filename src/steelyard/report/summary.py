@@ -1,0 +1,345 @@
+"""A comparison in short, as a terminal shows it: the verdict in two lines, one table that fits, three warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from steelyard.comparison.result import CACHED
+from steelyard.notes import Note, by_severity, in_short
+from steelyard.report.rows import FAILED, is_time, run_label, scale_of, shown_judged
+from steelyard.report.tables import Cell, Table, plain
+from steelyard.wording import counted, notes_by_names
+
+if TYPE_CHECKING:
+    from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
+    from steelyard.comparison.pairs import Pair
+    from steelyard.comparison.result import Comparison
+    from steelyard.comparison.scores import Column
+
+WIDTH = 80
+"""Columns of a terminal whose width is not known."""
+
+MOST_ROWS = 20
+"""Runs that the table shows; --all shows the others."""
+
+MOST_WARNINGS = 3
+"""Warnings that are shown; --notes shows the others."""
+
+SHORTEST_NAME = 10
+"""Characters to which the name of a run is shortened at most."""
+
+GAP = 2
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A comparison in short: the lines of the verdict, the table, what it leaves out, and warnings, one line each.
+
+    `more` says whether --all would show more tables or columns; `notes` is the number of notes.
+    """
+
+    verdict: tuple[str, ...]
+    significant: bool | None
+    table: Table
+    left_out: tuple[str, ...]
+    warnings: tuple[str, ...]
+    more: bool
+    notes: int
+
+
+def summary(comparison: Comparison, width: int = WIDTH, notes: Iterable[Note] = ()) -> Summary:
+    """The comparison in short, no line wider than `width`. `notes` are shown with its own."""
+    verdict = comparison.verdict
+    table, left_out = summary_table(comparison, width)
+    found = all_notes(comparison, notes)
+    return Summary(
+        verdict=tuple(verdict_lines(verdict, width)),
+        significant=None if verdict.lead is None else verdict.lead.significant,
+        table=table,
+        left_out=tuple(left_out),
+        warnings=tuple(warning_lines(found, width)),
+        more=bool(comparison.tested_pairs or comparison.slices or left_out),
+        notes=len(found),
+    )
+
+
+# The verdict
+
+
+def verdict_lines(verdict: Verdict, width: int) -> list[str]:
+    """The verdict in at most two lines: the longest wording that fits, with shortened names where none does."""
+    first = _fitting(_headlines(verdict), width)
+    second = _fitting(_details(verdict), width)
+    return [first, second] if second else [first]
+
+
+def _headlines(verdict: Verdict) -> Iterable[str]:
+    lead = verdict.lead
+    if lead is None:
+        yield verdict.headline
+        return
+    for short in _shorteners([*lead.leaders, lead.second]):
+        names = [short(name) for name in lead.leaders]
+        leads = f"{names[0]} leads" if len(names) == 1 else f"{_joined(names, 2)} (equal) lead"
+        leads = f"{leads} {short(lead.second)}"
+        for outcome in lead.outcomes[1:] or lead.outcomes:
+            yield f"{leads} on {lead.measure} by {lead.difference:.4f} ({lead.score:.4f}): {outcome}"
+        for outcome in lead.outcomes[1:] or lead.outcomes:
+            yield f"{leads} by {lead.difference:.4f}: {outcome}"
+
+
+def _details(verdict: Verdict) -> Iterable[str]:
+    """The runs that are tied with the leader, undecided or not measured: as many names as fit."""
+    lists = {
+        "Tied for first": verdict.tied if len(verdict.tied) > 1 and verdict.lead is not None else (),
+        "undecided": verdict.undecided,
+        "not measured": verdict.unmeasured,
+    }
+    shown = {what: names for what, names in lists.items() if names}
+    longest = max((len(names) for names in shown.values()), default=0)
+    for most in range(longest, 0, -1):
+        text = "; ".join(f"{what}: {_joined(names, most)}" for what, names in shown.items())
+        yield f"{text[:1].upper()}{text[1:]}"
+    text = "; ".join(f"{what}: {counted(len(names), 'run')}" for what, names in shown.items())
+    yield f"{text[:1].upper()}{text[1:]}"
+
+
+def _joined(names: Sequence[str], most: int) -> str:
+    """The first names and the number of the others."""
+    more = [f"{len(names) - most:,} more"] if len(names) > most else []
+    return ", ".join([*names[:most], *more])
+
+
+def _shorteners(names: Sequence[str]) -> Iterable[Callable[[str], str]]:
+    """Ways to write names: as they are, then shorter and shorter."""
+    for most in range(max(SHORTEST_NAME, *map(len, names)), SHORTEST_NAME - 1, -1):
+        yield lambda name, most=most: shortened_name(name, most)  # type: ignore[misc]
+
+
+def shortened_name(name: str, most: int) -> str:
+    """A name without its middle where it is long.
+
+    >>> shortened_name("bm25-stemmed-with-title", 12)
+    'bm25-s…title'
+    """
+    if len(name) <= most:
+        return name
+    tail = (most - 1) // 2
+    return f"{name[: most - 1 - tail]}…{name[len(name) - tail :]}"
+
+
+def _fitting(texts: Iterable[str], width: int) -> str:
+    """The first text that fits; otherwise the last one, cut."""
+    last = ""
+    for last in texts:
+        if len(last) <= width:
+            return last
+    return cut(last, width)
+
+
+def cut(text: str, width: int) -> str:
+    """A text on one line, cut between two words where it is too long."""
+    line = " ".join(text.split())
+    if len(line) <= width:
+        return line
+    kept = line[: width - 4].rsplit(" ", 1)[0].rstrip(" ,;:.(")
+    return f"{kept} ..."
+
+
+# The table
+
+
+def summary_table(comparison: Comparison, width: int) -> tuple[Table, list[str]]:
+    """The leaderboard in the given width, and what it leaves out.
+
+    Rank, run and the measure that ranks the runs come first, with the difference from the baseline (or from the first
+    run) and its interval; then times and as many other measures as fit. A measure with the same value for all runs has
+    no column.
+    """
+    rows, hidden = _shown_rows(comparison)
+    first, *others = comparison.score_tables[0].columns
+    fixed = _fixed_columns(comparison, rows, first)
+    constant = [column for column in others if _constant(comparison, column)]
+    optional = [column for column in others if column not in constant]
+    optional = [*filter(is_time, optional), *(column for column in optional if not is_time(column))]
+    names = [run_label(row) for row in rows]
+    chosen: list[Column] = []
+
+    def made(kept: Sequence[Column], longest: int, intervals: bool = True) -> Table:
+        cells = {"#": [row.rank for row in rows], "run": [shortened_name(name, longest) for name in names]}
+        cells |= {name: values[0 if intervals else 1] for name, values in fixed.items()}
+        failed = cells.pop(FAILED, None)
+        for column in sorted(kept, key=lambda each: (is_time(each), others.index(each))):
+            cells["ms" if is_time(column) else column.key] = _values(rows, column)
+        cells |= {} if failed is None else {FAILED: failed}
+        return Table(list(cells), [list(row) for row in zip(*cells.values(), strict=True)], keys=2)
+
+    longest = max((len(name) for name in names), default=0)
+    lengths = range(longest, min(longest, SHORTEST_NAME) - 1, -1)
+    forms = [(length, whole) for whole in (True, False) for length in lengths]
+    least = next(
+        ((length, whole) for length, whole in forms if _width(made([], length, whole)) <= width), forms[-1]
+    )
+    for column in optional:
+        if _width(made([*chosen, column], *least)) <= width:
+            chosen.append(column)
+    lines = []
+    if hidden:
+        lines.append(f"{counted(hidden, 'more run')}: --all")
+    if constant:
+        equal = ", ".join(
+            f"{column.key} {_text(rows[0].means[column.key] * scale_of(column))}" for column in constant
+        )
+        lines.append(cut(f"Equal for all runs: {equal}", width))
+    if comparison.cached_times and not set(comparison.runs) - set(comparison.cached_times):
+        lines.append("Times: cached, of an earlier run")
+    left = [column.key for column in others if column not in chosen and column not in constant]
+    if left:
+        lines.append(cut(f"Also measured: {', '.join(left)} (--all)", width))
+    if comparison.tested_pairs:
+        lines.append(cut(_legend(comparison), width))
+    return made(chosen, *least), lines
+
+
+def _legend(comparison: Comparison) -> str:
+    """What brackets and stars mean."""
+    plan = comparison.plan
+    corrected = "" if plan.corrected_by == "none" else f", {plan.corrected_by}"
+    return f"[95% interval]; * p < 0.05, ** p < 0.01, *** p < 0.001 ({plan.test}{corrected})"
+
+
+def _shown_rows(comparison: Comparison) -> tuple[list[LeaderboardRow], int]:
+    """The first rows and that of the baseline; the number of the others."""
+    rows = comparison.shown_rows
+    baseline = [row for row in rows[MOST_ROWS:] if row.run == comparison.plan.baseline]
+    shown = [*rows[: MOST_ROWS - len(baseline)], *baseline] if len(rows) > MOST_ROWS else list(rows)
+    return shown, len(rows) - len(shown)
+
+
+def _fixed_columns(
+    comparison: Comparison, rows: Sequence[LeaderboardRow], first: Column
+) -> dict[str, tuple[list[Cell], list[Cell]]]:
+    """The columns that are always shown, each with a shorter form."""
+    made: dict[str, tuple[list[Cell], list[Cell]]] = {}
+
+    def add(name: str, cells: Sequence[Cell], short: Sequence[Cell] | None = None) -> None:
+        made[name] = list(cells), list(cells if short is None else short)
+
+    if comparison.score_tables[0].k is not None:
+        add("k", [row.k for row in rows])
+    add(f"{first.key} ms" if is_time(first) else first.key, _values(rows, first))
+    if comparison.tested_pairs:
+        name, pairs = _differences(comparison, rows, first)
+        add(name, _difference_cells(pairs, first, True), _difference_cells(pairs, first, False))
+    judged = shown_judged(comparison)
+    if judged:
+        add("judged", [judged.get((row.run, row.k), ("", ""))[0] for row in rows])
+    if set(comparison.runs) - set(comparison.cached_times) and comparison.cached_times:
+        add("times", [CACHED if row.run in comparison.cached_times else "" for row in rows])
+    if comparison.failed:
+        add(FAILED, [comparison.failed.get(row.run, "") for row in rows])
+    return made
+
+
+def _values(rows: Sequence[LeaderboardRow], column: Column) -> list[Cell]:
+    """The means of a measure; times with two decimals below 10 ms, aligned."""
+    values = [row.means[column.key] * scale_of(column) for row in rows]
+    if not is_time(column):
+        return list(values)
+    digits = 2 if max(values) < 10 else 1 if max(values) < 1000 else 0
+    texts = ["" if value != value else f"{value:,.{digits}f}" for value in values]
+    return [text.rjust(max(map(len, texts))) for text in texts]
+
+
+def _differences(
+    comparison: Comparison, rows: Sequence[LeaderboardRow], first: Column
+) -> tuple[str, list[tuple[Pair, int] | None]]:
+    """The heading of the differences, and for each row its pair and the sign of the difference."""
+    baseline = comparison.plan.baseline
+    leaders = {row.k: row.run for row in reversed(rows) if row.rank is not None}
+    pairs = {
+        (pair.run, pair.baseline, pair.k): pair
+        for pair in comparison.tested_pairs
+        if pair.measure == first.key
+    }
+    found: list[tuple[Pair, int] | None] = []
+    for row in rows:
+        other = baseline or leaders.get(row.k, "")
+        one, reverse = pairs.get((row.run, other, row.k)), pairs.get((other, row.run, row.k))
+        found.append((one, 1) if one is not None else (reverse, -1) if reverse is not None else None)
+    names = set(leaders.values())
+    other = baseline or (next(iter(names)) if len(names) == 1 else "first")
+    return f"vs {shortened_name(other, 20)}", found
+
+
+def _difference_cells(
+    pairs: Sequence[tuple[Pair, int] | None], column: Column, intervals: bool
+) -> list[Cell]:
+    """The difference, its interval and the stars of its test, aligned."""
+    scale = scale_of(column)
+    known = [abs(each[0].difference * scale) for each in pairs if each is not None]
+    digits = 4 if any(0 < each < 0.0005 for each in known) else 3
+    cells: list[Cell] = []
+    for each in pairs:
+        if each is None:
+            cells.append("")
+            continue
+        pair, sign = each
+        text = "" if pair.difference != pair.difference else f"{sign * pair.difference * scale:+.{digits}f}"
+        if intervals and pair.low == pair.low:
+            ends = sorted((sign * pair.low * scale, sign * pair.high * scale))
+            text += f" [{', '.join(_bare(end, digits) for end in ends)}]"
+        outcome = pair.verdict if pair.verdict in ("undecided", "not tested") else ""
+        outcome = outcome or (pair.stars if "*" in pair.stars else "")
+        equivalent = "equivalent" if pair.equivalent is not None else ""
+        cells.append(" ".join(part for part in (text, outcome, equivalent) if part))
+    return cells
+
+
+def _bare(value: float, digits: int) -> str:
+    """A signed number without the 0 before its point."""
+    text = f"{value:+.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 and text[1] == "0" else text
+
+
+def _constant(comparison: Comparison, column: Column) -> bool:
+    """Whether every row has the same value of a measure, as shown."""
+    rows = [row for row in comparison.shown_rows if row.rank is not None]
+    return len(rows) > 1 and len({_text(row.means[column.key] * scale_of(column)) for row in rows}) == 1
+
+
+def _text(value: float) -> str:
+    return "none" if value != value else f"{value:.4f}"
+
+
+def _width(table: Table) -> int:
+    return max(map(len, plain(table).splitlines()))
+
+
+# Warnings
+
+
+def all_notes(comparison: Comparison, more: Iterable[Note] = ()) -> list[tuple[str, Note]]:
+    """The notes on the comparison, each once, the most serious first, with the runs that they are about."""
+    shared = notes_by_names(
+        {name: replace(each, unjudged=0).all_notes() for name, each in comparison.coverage.items()}
+    )
+    everyone = tuple(comparison.coverage)
+    found: dict[Note, str] = dict.fromkeys([*more, *comparison.notes], "")
+    for names, notes in shared.items():
+        for note in notes:
+            found.setdefault(note, "" if names == everyone else _joined(names, 2))
+    return [(found[note], note) for note in by_severity(found)]
+
+
+def warning_lines(notes: Sequence[tuple[str, Note]], width: int) -> list[str]:
+    """The warnings, one line each, the most serious first; of many, how many more there are."""
+    serious = [(about, note) for about, note in notes if note.severity != "info"]
+    texts = [f"{about}: {in_short(note)}" if about else in_short(note) for about, note in serious]
+    shown = texts if len(texts) <= MOST_WARNINGS else texts[: MOST_WARNINGS - 1]
+    lines = [cut(f"! {text}", width) for text in shown]
+    if len(texts) > len(shown):
+        lines.append(f"! {counted(len(texts) - len(shown), 'more warning')}: --notes")
+    return lines

@@ -1,0 +1,222 @@
+"""What a terminal shows: every verb at 80 and 120 columns, no line too wide and none too many."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import steelyard as sy
+from steelyard.cli import VERBS
+from steelyard.notes import note
+from steelyard.report.summary import cut, shortened_name, summary, warning_lines
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
+
+DEMO = files("steelyard.demo")
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def captured(arguments: list[str], width: int, folder: Path, colour: bool = False) -> tuple[list[str], int]:
+    """The lines that a command leaves on a terminal of this width, and its exit code."""
+    import pty
+
+    outer, inner = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(width), "TERM": "xterm"}
+    environment.pop("NO_COLOR", None)
+    if not colour:
+        environment["NO_COLOR"] = "1"
+    command = [sys.executable, "-m", "steelyard", *arguments]
+    process = subprocess.Popen(command, stdout=inner, stderr=inner, env=environment, cwd=folder)
+    os.close(inner)
+    parts = []
+    while True:
+        try:
+            part = os.read(outer, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(outer)
+    return screen(b"".join(parts).decode()), process.wait()
+
+
+def screen(text: str) -> list[str]:
+    """The lines that are left after a progress bar has removed itself."""
+    lines: list[str] = []
+    row = 0
+    for token in re.findall(
+        r"\x1b\[\d*[A-Za-z]|\x1b\[\?\d+[hl]|\x1b\[[0-9;]*m|\r\n|\r|\n|[^\x1b\r\n]+", text
+    ):
+        while len(lines) <= row:
+            lines.append("")
+        if token == "\r\n" or token == "\n":
+            row += 1
+        elif token == "\r":
+            pass
+        elif re.fullmatch(r"\x1b\[\d*A", token):
+            row = max(0, row - int(token[2:-1] or 1))
+        elif re.fullmatch(r"\x1b\[2K", token):
+            lines[row] = ""
+        elif COLOURS.fullmatch(token) or not token.startswith("\x1b"):
+            lines[row] += token
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return lines
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the demo's result and its qrels."""
+    made = tmp_path_factory.mktemp("terminal")
+    lines, code = captured(["demo"], 80, made)
+    assert code == 0, lines
+    (made / "first.txt").write_text("\n".join(lines), "utf-8")
+    (made / "qrels.tsv").write_text((DEMO / "data" / "qrels.tsv").read_text("utf-8"), "utf-8")
+    return made
+
+
+def runs(*names: str) -> list[str]:
+    return [f"steelyard-demo/runs/{name}.parquet" for name in names]
+
+
+ALL = ("bm25-l", "bm25-okapi", "bm25-plus", "dense", "graph-flow", "hybrid", "random", "swarm-rerank")
+COMMANDS = {
+    "demo": (["demo"], 30),
+    "compare": (["compare", "qrels.tsv", *runs(*ALL), "-m", "nDCG@10", "-m", "AP", "-m", "RR@10"], 20),
+    "compare-baseline": (["compare", "qrels.tsv", *runs(*ALL), "--baseline", "bm25-okapi"], 20),
+    "compare-two": (["compare", "qrels.tsv", *runs("dense", "hybrid")], 12),
+    "compare-notes": (["compare", "qrels.tsv", *runs("dense", "hybrid"), "--notes"], 24),
+    "compare-all": (["compare", "qrels.tsv", *runs("dense", "hybrid", "random"), "--all"], 40),
+    "evaluate": (["evaluate", "qrels.tsv", *runs("dense")], 16),
+    "evaluate-many": (["evaluate", "qrels.tsv", *runs(*ALL), "-m", "nDCG@10", "-m", "AP"], 20),
+    "gate-fails": (["gate", "steelyard-demo", "--rule", "nDCG@10 >= 0.40"], 14),
+    "gate-passes": (["gate", "steelyard-demo", "--rule", "nDCG@10 >= 0.40", "--run", "dense"], 3),
+    "validate": (["validate", "qrels.tsv", *runs("dense")], 14),
+    "reconcile": (
+        ["reconcile", "qrels.tsv", *runs("dense"), "-m", "MAP@5", "--dialects", "trec_eval-9,multihop-rag"],
+        20,
+    ),
+    "reconcile-value": (["reconcile", "qrels.tsv", *runs("dense"), "--value", "0.7337"], 60),
+    "explain": (["explain", "nDCG@10"], 60),
+    "no-qrels": (["compare", "--no-qrels", *runs("dense", "hybrid")], 20),
+    "error": (["compare", "qrels.tsv", "nothing.run"], 4),
+}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_output_fits_the_terminal(folder: Path, name: str, width: int) -> None:
+    arguments, most = COMMANDS[name]
+    lines, code = captured(arguments, width, folder)
+    assert code == {"gate-fails": 1, "error": 2}.get(name, 0), lines
+    assert lines
+    assert [line for line in lines if len(line) > width] == []
+    assert len(lines) <= most, "\n".join(lines)
+    assert not any("\x1b" in line for line in lines), "NO_COLOR"
+
+
+def test_the_first_demo_says_what_was_found_in_thirty_lines(folder: Path) -> None:
+    lines = (folder / "first.txt").read_text("utf-8").splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 80
+    assert "leads" in lines[0]
+    assert "not significant (115 queries; 7,400 needed)" in lines[0]
+    assert lines[1] == "Tied for first: swarm-rerank, dense, graph-flow, hybrid"
+    assert lines[3].split()[:3] == ["#", "run", "composite"]
+    assert "! 8 queries have no relevant document and score 0" in lines
+    assert lines[-1] == "Report: steelyard-demo/report.html    More: --all, --notes"
+
+
+def test_colours_of_verdicts_and_warnings(folder: Path) -> None:
+    arguments = ["compare", "qrels.tsv", *runs("dense", "random")]
+    lines, _ = captured(arguments, 80, folder, colour=True)
+    assert lines[0].startswith("\x1b[1;32m"), "a significant difference is green"
+    assert any(line.startswith("\x1b[33m! ") for line in lines)
+    lines, _ = captured(["compare", "qrels.tsv", *runs("dense", "graph-flow")], 80, folder, colour=True)
+    assert lines[0].startswith("\x1b[33m")
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_help_fits_80_columns(verb: str, folder: Path) -> None:
+    lines, code = captured([verb, "--help"], 80, folder)
+    assert code == 0
+    assert [line for line in lines if len(line) > 80] == []
+
+
+# The summary
+
+
+def compared(runs: int, measures: list[str], name: str = "run-{}", **options: object) -> sy.Comparison:
+    queries = [f"q{n}" for n in range(30)]
+    qrels = {query: {"d0": 1} for query in queries}
+    made = {
+        name.format(number): {
+            query: [f"x{n}" for n in range((number + place) % 7)] + ["d0"]
+            for place, query in enumerate(queries)
+        }
+        for number in range(runs)
+    }
+    return sy.compare(qrels, made, measures, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("runs", [1, 2, 8, 40])
+@pytest.mark.parametrize(
+    "name", ["r{}", "a-retriever-with-a-very-long-name-and-settings-k1-0.9-b-0.4-{}-stemmed"]
+)
+def test_the_summary_fits(runs: int, name: str, width: int) -> None:
+    result = compared(runs, ["RR@10", "nDCG@10", "AP", "P@5", "R@20", "Hit@1"], name)
+    short = summary(result, width)
+    from steelyard.report.tables import plain
+
+    lines = [*short.verdict, *plain(short.table).splitlines(), *short.left_out, *short.warnings]
+    assert max(map(len, lines)) <= width
+    assert 1 <= len(short.verdict) <= 2
+    assert all(short.verdict)
+    assert len(short.table.rows) == min(runs, 20)
+    assert (f"{runs - 20} more runs: --all" in short.left_out) == (runs > 20)
+
+
+def test_a_baseline_far_down_is_shown() -> None:
+    result = compared(40, ["RR@10"])
+    last = result.leaderboard_rows[-1].run
+    short = summary(compared(40, ["RR@10"], baseline=last), 80)
+    assert short.table.rows[-1][1] == last
+
+
+def test_a_measure_that_is_equal_for_all_runs_has_no_column() -> None:
+    short = summary(compared(3, ["RR@10", "R@20", "P@20"]), 80)
+    assert list(short.table.columns)[:3] == ["#", "run", "RR@10"]
+    assert "Equal for all runs: R@20 1.0000, P@20 0.0500" in short.left_out
+
+
+def test_differences_have_the_sign_of_the_row() -> None:
+    result = compared(3, ["RR@10"])
+    short = summary(result, 80)
+    best, *others = short.table.rows
+    assert best[3] == ""
+    assert all(str(row[3]).startswith("-") for row in others)
+    assert short.table.columns[3] == f"vs {best[1]}"
+
+
+def test_of_many_warnings_the_most_serious_are_shown() -> None:
+    notes = [("", note("missing-queries", count=n + 1, policy="zero")) for n in range(5)]
+    lines = warning_lines([("bm25", note("run-not-measured", run="bm25", reason="x")), *notes], 80)
+    assert lines == [
+        "! bm25: bm25 was not measured: x",
+        "! 1 query is missing from the run and scores 0",
+        "! 4 more warnings: --notes",
+    ]
+
+
+def test_names_and_lines_are_cut() -> None:
+    assert shortened_name("abcdefghijkl", 7) == "abc…jkl"
+    assert cut("one two three four", 12) == "one two ..."
+    assert cut("one two", 12) == "one two"
