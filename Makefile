@@ -53,7 +53,7 @@ lint: $(VENV)/.tested
 	$(BIN)/mypy
 
 docs: $(VENV)/.documented
-	$(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # After a change of the report page or of what the commands print.
 pictures: $(VENV)/.tested-all

@@ -12,7 +12,7 @@ from docs.generate.reference import code, table
 import steelyard as sy
 from steelyard.dialects.dialect import Dialect, dialects, filled, placeholders
 from steelyard.dialects.reconcile import SAME, Reading, _Table, one_clause_changed
-from steelyard.measures.grammar import Measure
+from steelyard.measures.grammar import Measure, as_text
 from steelyard.retrievers import BM25
 
 QRELS: dict[str, Any] = {
@@ -100,12 +100,25 @@ def _names(ours: str, pattern: str) -> Iterator[tuple[Dialect, str, Measure]]:
 def _clauses(values: _Table, ours: Reading, theirs: Reading) -> str:
     """The clauses of a definition that, alone, change the value; or all, if only several together do."""
     changed = {
-        f"{name}={other}": values.mean(reading)
+        (name, other): values.mean(reading)
         for name, (_, other), reading in one_clause_changed(ours, theirs)
         if name != "cutoff" or other != "None"
     }
     value = values.mean(ours)
-    alone = [name for name, mean in changed.items() if abs(mean - value) > SAME]
+    alone = [clause for clause, mean in changed.items() if abs(mean - value) > SAME]
     if not alone and abs(values.mean(theirs) - value) > SAME:
         alone = list(changed)
-    return ", ".join(map(code, alone))
+    return ", ".join(
+        part
+        for name, other in alone
+        for part in (_parameters(theirs.measure) if name == "measure" else [code(f"{name}={other}")])
+    )
+
+
+def _parameters(measure: Measure) -> list[str]:
+    """Another measure by its name; a part of the judgments, lists or queries by the parameters that select it."""
+    if measure.name != "Counted":
+        return [code(str(measure))]
+    given = dict(measure.given)
+    inner = sy.parse(given.pop("of", "R"))
+    return [code(f"{name}={as_text(value)}") for name, value in {**dict(inner.given), **given}.items()]
