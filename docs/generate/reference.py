@@ -367,8 +367,9 @@ def api(names: Iterable[str]) -> str:
         target = value
         if inspect.ismodule(value):
             target = CALLABLE_PACKAGES[name]
-        parts.append(f"## steelyard.{name} {{ #{name} }}")
-        parts.append(f"::: {target.__module__}.{target.__qualname__}")
+        parts.append(
+            f"::: {target.__module__}.{target.__qualname__}\n    options:\n      heading: steelyard.{name}"
+        )
     return "\n\n".join(parts)
 
 
