@@ -4,7 +4,8 @@
 
 Commands are in blocks of the language `console`, after `$ `. A page runs in an empty folder. A block that follows a
 line which starts with a file name in backticks is written to that file first. A command may end in `# exit code N`.
-In a page, `...` stands for any text. `--write` replaces the outputs that differ.
+In a page, `...` stands for any text, and a command without output is run and not compared. `--write` replaces the
+outputs that differ; those with `...` have to be changed by hand.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Command:
     @property
     def same(self) -> bool:
         """Whether the page shows what was printed."""
-        return doctest.OutputChecker().check_output(self.shown, self.printed, FLAGS)
+        return not self.shown.strip() or doctest.OutputChecker().check_output(self.shown, self.printed, FLAGS)
 
 
 def pages() -> list[Path]:
@@ -92,24 +93,27 @@ def _printed(text: str, folder: Path) -> str:
 
 
 def main() -> int:
-    """Check pages, or write what their commands print into them."""
+    """Check pages, or write what their commands print into them; 1 if an output still differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("pages", nargs="*", type=Path, help="default: every page with commands")
     parser.add_argument("--write", action="store_true", help="replace the outputs that differ")
     given = parser.parse_args()
-    different = 0
+    left = 0
     for page in given.pages or pages():
         text = page.read_text("utf-8")
         with tempfile.TemporaryDirectory() as folder:
             for command in run_page(page, Path(folder)):
-                if not command.same:
-                    different += 1
-                    print(f"{page}: $ {command.text}\n{command.printed}")
+                if command.same:
+                    continue
+                print(f"{page}: $ {command.text}\n{command.printed}")
+                written = given.write and "..." not in command.shown
+                left += not written
+                if written:
                     before = f"$ {command.text}\n{command.shown}"
                     text = text.replace(before, f"$ {command.text}\n{_as_shown(command.printed)}", 1)
         if given.write:
             page.write_text(text, "utf-8")
-    return int(different > 0 and not given.write)
+    return int(left > 0)
 
 
 def _as_shown(printed: str) -> str:

@@ -82,7 +82,7 @@ def llms(title: str, items: list[Any]) -> str:
     """llms.txt: what the project is, and its pages."""
     lines = [f"# {title}", "", f"> {SUMMARY}", ""]
     alone = [item for item in items if item.is_page]
-    sections = [("Start", alone), *((item.title, _pages(item)) for item in items if item.is_section)]
+    sections = [("Start", alone), *((item.title, _pages(item)) for item in items if not item.is_page)]
     for name, pages in sections:
         lines += [f"## {name}", ""]
         for page in pages:
@@ -94,6 +94,4 @@ def llms(title: str, items: list[Any]) -> str:
 
 def _pages(section: Any) -> list[Any]:
     """The pages of a section and of the sections in it."""
-    return [
-        page for child in section.children for page in ([child] if child.is_page else _pages(child))
-    ]
+    return [page for child in section.children for page in ([child] if child.is_page else _pages(child))]

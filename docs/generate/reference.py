@@ -116,9 +116,7 @@ def dialect_names() -> str:
 def _dialect(dialect: Dialect) -> str:
     default = Options()
     policies = [
-        f"{name}={value}"
-        for name, value in dialect.policies.items()
-        if value != getattr(default, name, None)
+        f"{name}={value}" for name, value in dialect.policies.items() if value != getattr(default, name, None)
     ]
     lines = [f"### {dialect.name} {{ #names-of-{dialect.name} }}", dialect.about]
     if dialect.source:
@@ -260,9 +258,16 @@ SAMPLES: dict[str, Any] = {
 OF_A_NOTE: dict[str, dict[str, Any]] = {
     "compared-on-shared-queries": {"runs": (("dense", 3, ("q1", "q2", "q3")),)},
     "chunkings-evidence": {"chunkings": ("fixed-60",), "texts": ("3 spans are split by chunk boundaries",)},
-    "chunkings-text-read": {"measure": "R(per=target)@10", "favours": True, "runs": (("bm25 on whole", "first", 900.0),)},
+    "chunkings-text-read": {
+        "measure": "R(per=target)@10",
+        "favours": True,
+        "runs": (("bm25 on whole", "first", 900.0),),
+    },
     "cutoff-deeper-than-lists": {"measures": ("R@1000",), "depth": 100},
-    "dataset-error": {"kind": "unknown-document", "text": "1 judgment of a document that is not in the corpus"},
+    "dataset-error": {
+        "kind": "unknown-document",
+        "text": "1 judgment of a document that is not in the corpus",
+    },
     "document-ids-differ": {"run": ("D1",), "qrels": ("d1",), "difference": "case"},
     "empty-queries-dropped": {"queries": ("q1", "q2", "q3")},
     "facts-not-found": {"count": 1, "facts": ("'the balance sinks' (query 'q1')",)},
@@ -329,9 +334,9 @@ def sample(name: str, wording: Callable[..., str]) -> str:
 def _sample_value(name: str, hint: Any) -> Any:
     several = typing.get_origin(hint) is not None and typing.get_origin(hint) is not typing.Literal
     given = SAMPLES.get(name)
-    if name in SAMPLES and (given is None or isinstance(given, tuple) is several):
-        if not (hint is str and not isinstance(given, str)):
-            return given
+    fits = isinstance(given, tuple) is several and (hint is not str or isinstance(given, str))
+    if name in SAMPLES and (given is None or fits):
+        return given
     if several:
         return (1, 2) if int in typing.get_args(hint) else ("q1", "q2")
     return {int: 3, float: 0.5, bool: False}.get(hint, name.upper())

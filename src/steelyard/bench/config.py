@@ -147,7 +147,9 @@ class Bench(_Policies):
     correction: str = Field(
         "holm", description="The correction for several tests: `none`, `bonferroni`, `holm` or `bh`."
     )
-    by: str | None = Field(None, description="Slice the results by a column of the queries, or by `complexity`.")
+    by: str | None = Field(
+        None, description="Slice the results by a column of the queries, or by `complexity`."
+    )
     gate: Gate = Field(
         Gate(rules=[], allow_failed=0),
         description="What `steelyard gate` checks for every run: a list of rules, or `{rules: [...], allow_failed: N}`.",
