@@ -57,9 +57,9 @@ docs: $(VENV)/.documented
 
 # After a change of the report page or of what the commands print.
 pictures: $(VENV)/.tested-all
-	$(BIN)/python scripts/console_blocks.py --write
-	$(BIN)/python scripts/notebooks.py
-	$(BIN)/python scripts/pictures.py
+	$(BIN)/python -m scripts.console_blocks --write
+	$(BIN)/python -m scripts.notebooks
+	$(BIN)/python -m scripts.pictures
 
 wheel: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --group build

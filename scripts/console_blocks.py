@@ -1,6 +1,6 @@
 """Run the commands of the documentation, and compare what they print with what the page shows.
 
-    python scripts/console_blocks.py [--write] PAGE...
+    python -m scripts.console_blocks [--write] PAGE...
 
 Commands are in blocks of the language `console`, after `$ `. A page runs in an empty folder. A block that follows a
 line which starts with a file name in backticks is written to that file first. A command may end in `# exit code N`.
@@ -53,7 +53,6 @@ def pages() -> list[Path]:
 
 def run_page(page: Path, folder: Path) -> Iterator[Command]:
     """Run the commands of a page in a folder, one after the other."""
-    (folder / "src").symlink_to(ROOT / "src")
     for name, language, content in _BLOCK.findall(page.read_text("utf-8")):
         if language == "console":
             for text, shown in _commands(content):

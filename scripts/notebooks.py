@@ -1,6 +1,6 @@
 """Run the notebooks of examples/notebooks and store their outputs in them.
 
-    python scripts/notebooks.py [--check]
+    python -m scripts.notebooks [--check]
 
 `--check` changes nothing and fails if an output differs from the stored one. Needs nbclient and ipykernel.
 """
