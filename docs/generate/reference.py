@@ -19,7 +19,7 @@ from steelyard.measures import listing as measure_listing
 from steelyard.measures.grammar import as_text
 from steelyard.measures.registry import FAMILIES, Definition, definitions
 from steelyard.notes import _WORDINGS, SEVERITIES
-from steelyard.options import Options
+from steelyard.options import POLICIES, Options
 from steelyard.report.tables import Table, markdown
 from steelyard.retrievers.registry import listing as retriever_listing
 
@@ -147,13 +147,11 @@ def formats() -> str:
 
 
 def bench_keys() -> str:
-    """Every key of bench.yaml, with its default and its meaning."""
+    """Every key of bench.yaml, with its default and its meaning; the policies last."""
+    fields = sorted(Bench.model_fields.items(), key=lambda item: item[0] in POLICIES)
     return table(
         ("key", "default", "meaning"),
-        (
-            (code(name), _default(field), field.description or "")
-            for name, field in Bench.model_fields.items()
-        ),
+        ((code(name), _default(field), field.description or "") for name, field in fields),
     )
 
 
