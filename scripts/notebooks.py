@@ -24,10 +24,9 @@ FOLDER = ROOT / "examples" / "notebooks"
 
 def executed(path: Path) -> dict[str, Any]:
     """The notebook with the outputs of running it in an empty process, and nothing that differs from run to run."""
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     notebook = nbformat.read(path, as_version=4)
     client = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3")
-    client.execute()
+    client.execute(env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
     for cell in notebook.cells:
         cell.metadata = {}
         if cell.cell_type == "code":

@@ -371,7 +371,7 @@ def api(names: Iterable[str]) -> str:
         if inspect.ismodule(value):
             target = CALLABLE_PACKAGES[name]
         parts.append(
-            f"::: {target.__module__}.{target.__qualname__}\n    options:\n      heading: steelyard.{name}"
+            f"::: {target.__module__}.{target.__qualname__}\n    options:\n      heading: steelyard.{name}\n      toc_label: {name}"
         )
     return "\n\n".join(parts)
 
