@@ -8,12 +8,14 @@ PYTEST := $(BIN)/python -m pytest
 test test-all test-lowest coverage: export OPENBLAS_NUM_THREADS := 1
 FAST := -m "not slow and not browser and not adapters and not spark" --ignore tests/spark
 
-.PHONY: help demo test test-all test-lowest lint wheel coverage bench clean
+.PHONY: help demo test test-all test-lowest lint docs pictures wheel coverage bench clean
 
 help:
 	@echo "make demo      the bundled benchmark: leaderboard in the terminal, report in ./steelyard-demo"
 	@echo "make test      linters, types and tests; a few minutes"
-	@echo "make test-all  slow tests, browser, adapters, Spark, lowest versions, wheel and source distribution"
+	@echo "make test-all  slow tests, browser, adapters, Spark, documentation, lowest versions, distributions"
+	@echo "make docs      build the documentation site into ./site"
+	@echo "make pictures  make the pictures and the copied outputs of the documentation again"
 	@echo "make wheel     build the wheels and the source distribution and test each in an empty environment"
 	@echo "make coverage  the tests of make test with a coverage report"
 	@echo "make bench     timings, and other tools' timings"
@@ -33,6 +35,7 @@ test-all: $(VENV)/.tested-all
 	$(PYTEST) -n auto --dist loadfile -m "slow or browser or adapters"
 	$(PYTEST) -m spark tests/spark
 	$(PYTEST) --doctest-modules src/steelyard/spark
+	$(MAKE) docs
 	$(MAKE) test-lowest
 	$(MAKE) wheel
 
@@ -48,6 +51,15 @@ lint: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.documented
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# After a change of the report page or of what the commands print.
+pictures: $(VENV)/.tested-all
+	$(BIN)/python -m scripts.console_blocks --write
+	$(BIN)/python -m scripts.notebooks
+	$(BIN)/python -m scripts.pictures
 
 wheel: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --group build
@@ -74,8 +86,12 @@ $(VENV)/.tested: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.tested-all: $(VENV)/.tested
-	$(BIN)/python -m pip install --quiet --group adapters --group browser --group spark
+	$(BIN)/python -m pip install --quiet --group adapters --group browser --group spark --group notebooks
+	touch $@
+
+$(VENV)/.documented: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-lowest build dist htmlcov coverage.xml .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .venv-lowest build dist htmlcov coverage.xml .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

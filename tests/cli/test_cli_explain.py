@@ -30,3 +30,8 @@ def test_tables_have_one_row_per_part(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["part,text", "measure,NumQ", "dialect,steelyard"]
     assert "aliases,num_q" in lines
+
+
+def test_a_table_of_gains_is_one_clause():
+    lines = sy.explain("nDCG(gain={1: 3})@10").splitlines()
+    assert "  gain={1: 3}: as in the table; a grade that is not in it gains itself." in lines

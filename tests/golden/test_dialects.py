@@ -465,23 +465,6 @@ def test_every_name_means_a_measure_that_can_be_computed(dialect, pattern):
     assert str(sy.parse(str(scores.measures[text]))) == str(scores.measures[text])
 
 
-DOCUMENTED = re.findall(
-    r"^\| ([\w-]+) \| `([^`]+)` \| `([^`]+)` \|$",
-    (Path(__file__).parents[2] / "docs" / "dialects" / "README.md").read_text("utf-8"),
-    re.MULTILINE,
-)
-
-
-@pytest.mark.parametrize(("dialect", "name", "spelled"), DOCUMENTED)
-def test_the_documentation_spells_a_name_as_the_dialect_does(dialect, name, spelled):
-    assert str(dialects()[dialect].measure(name)) == spelled
-
-
-def test_the_documentation_names_every_dialect():
-    named = {row[0] for row in DOCUMENTED}
-    assert {name for name in dialects() if not name.startswith(("trec_eval", "steelyard"))} <= named
-
-
 def test_every_tool_has_a_dialect_with_its_source():
     tools = {
         "ranx", "ir_measures", "beir", "mteb", "msmarco", "autorag", "multihop-rag", "leaderboard", "llama-index",

@@ -29,7 +29,7 @@ from steelyard.errors import (
 )
 from steelyard.io.files import write_file
 from steelyard.measures.grammar import Measure
-from steelyard.options import POLICIES, resolve
+from steelyard.options import POLICIES, help_text, resolve
 from steelyard.statistics.corrections import check_correction
 from steelyard.wording import counted
 
@@ -99,7 +99,10 @@ class Gate(BaseModel):
 if TYPE_CHECKING:
     _Policies = BaseModel
 else:
-    _Policies = create_model("_Policies", **dict.fromkeys(POLICIES, (str | None, None)))
+    _Policies = create_model(
+        "_Policies",
+        **{name: (str | None, Field(None, description=help_text(name))) for name in POLICIES},
+    )
 
 
 class Bench(_Policies):
@@ -107,23 +110,54 @@ class Bench(_Policies):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, frozen=True)
 
-    dataset: Any
-    retrievers: list[Any] = Field(min_length=1)
-    chunkers: list[Any] = Field(default=[])
-    evidence: Any = None
-    overlap: Literal["any", "majority", "whole"] = "any"
-    measures: list[str] = Field(default=[])
-    depth: int = Field(100, ge=1)
-    dialect: str = "steelyard"
-    at: list[int] | None = None
-    composite: str | dict[str, float] | None = None
-    baseline: str | None = None
-    test: str = "t"
-    correction: str = "holm"
-    by: str | None = None
-    gate: Gate = Gate(rules=[], allow_failed=0)
-    warmup: int = Field(3, ge=0)
-    seed: int = 0
+    dataset: Any = Field(
+        description="`demo`, `ir_datasets:ID`, a path relative to bench.yaml, or `{path: ..., options}` with the options "
+        "of `Dataset.read`."
+    )
+    retrievers: list[Any] = Field(
+        min_length=1,
+        description="A list: a name, `name: {settings}`, `python: module:attribute`, or `run: FILE`. A setting that is a "
+        "list is a sweep.",
+    )
+    chunkers: list[Any] = Field(
+        default=[], description="Cut the documents into chunks, and run every retriever on every chunking."
+    )
+    evidence: Any = Field(
+        None,
+        description="Which chunks are relevant: a file, or `{path: FILE}` with options; the dataset then needs no qrels. "
+        "Without it, every chunk of a relevant document is relevant.",
+    )
+    overlap: Literal["any", "majority", "whole"] = Field(
+        "any", description="How much of a span a chunk must contain: `any`, `majority` or `whole`."
+    )
+    measures: list[str] = Field(
+        default=[],
+        description="As in `[nDCG@10, R@20]`; the first ranks the runs. Optional if the dialect has measures of its own.",
+    )
+    depth: int = Field(100, ge=1, description="Number of documents that every retriever returns per query.")
+    dialect: str = Field("steelyard", description="Whose definitions of the measures are used.")
+    at: list[int] | None = Field(None, description="Cutoffs, with one row per run and cutoff: `[1, 3]`.")
+    composite: str | dict[str, float] | None = Field(
+        None, description="A weighted score to rank by: `default`, or measures with weights."
+    )
+    baseline: str | None = Field(
+        None, description="The run that every other run is compared with. Without it, all pairs are compared."
+    )
+    test: str = Field("t", description="The significance test of differences.")
+    correction: str = Field(
+        "holm", description="The correction for several tests: `none`, `bonferroni`, `holm` or `bh`."
+    )
+    by: str | None = Field(
+        None, description="Slice the results by a column of the queries, or by `complexity`."
+    )
+    gate: Gate = Field(
+        Gate(rules=[], allow_failed=0),
+        description="What `steelyard gate` checks for every run: a list of rules, or `{rules: [...], allow_failed: N}`.",
+    )
+    warmup: int = Field(
+        3, ge=0, description="Number of queries that every retriever runs before its time is measured."
+    )
+    seed: int = Field(0, description="The seed of intervals and tests.")
 
     @field_validator("gate", mode="before")
     @classmethod

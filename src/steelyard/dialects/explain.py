@@ -10,7 +10,7 @@ from steelyard.dialects import dialect as dialect_of
 from steelyard.measures.grammar import Measure, as_text, parse
 from steelyard.measures.registry import Definition
 
-_CLAUSE = re.compile(r"(\w+)(?:=([^:]+|\{.*?\}))?: (.*)", re.DOTALL)
+_CLAUSE = re.compile(r"(\w+)(?:=(\{.*?\}|[^:]+))?: (.*)", re.DOTALL)
 
 
 class Explanation(str):

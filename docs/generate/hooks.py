@@ -1,0 +1,97 @@
+"""Hooks of mkdocs: generated parts of pages, and llms.txt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from docs.generate import atlas, notebooks, reference
+
+MARKER = re.compile(r"^<!-- generated: ([\w-]+)(?: ([^>]*?))? -->$", re.MULTILINE)
+
+PARTS: dict[str, Callable[[], str]] = {
+    "atlas-demo": atlas.atlas_demo,
+    "atlas-example": atlas.atlas_example,
+    "bench-keys": reference.bench_keys,
+    "command-line": reference.command_line,
+    "dialect-names": reference.dialect_names,
+    "dialects": reference.dialect_list,
+    "formats": reference.formats,
+    "measure-definitions": reference.measure_definitions,
+    "measures": reference.measures,
+    "notes": reference.notes,
+    "policies": reference.policies,
+    "retrievers": reference.retrievers,
+    "verbs": reference.verbs,
+}
+"""Parts by name. `api NAME, ...` and `notebook NAME` have arguments."""
+
+SUMMARY = (
+    "Steelyard evaluates retrievers: ranking measures by any tool's definition, significance tests, benchmarks, "
+    "report pages, CI gates and judging. Python package and command line; every page below is also in the "
+    "repository's docs folder as Markdown."
+)
+
+
+def part(name: str, arguments: str = "") -> str:
+    """The text of a generated part."""
+    if name == "api":
+        return reference.api(re.split(r",\s*", arguments))
+    if name == "notebook":
+        return notebooks.notebook(arguments)
+    return PARTS[name]()
+
+
+def filled(markdown: str) -> str:
+    """A page with its generated parts."""
+    return MARKER.sub(lambda found: part(found[1], found[2] or ""), markdown)
+
+
+def first_sentence(markdown: str) -> str:
+    """The first sentence of a page, without links."""
+    for paragraph in re.split(r"\n\s*\n", markdown):
+        if paragraph[:1].isalpha() or paragraph[:1] in "`'*[":
+            text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
+            return re.split(r"(?<=[.:?])\s", text, maxsplit=1)[0].rstrip(":.") + "."
+    return ""
+
+
+_SENTENCES: dict[str, str] = {}
+_NAV: list[Any] = []
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """mkdocs: fill in the generated parts of a page."""
+    _SENTENCES[page.file.src_uri] = first_sentence(markdown)
+    return filled(markdown)
+
+
+def on_nav(nav: Any, **_: Any) -> None:
+    """mkdocs: keep the navigation for llms.txt."""
+    _NAV[:] = nav.items
+
+
+def on_post_build(config: Any) -> None:
+    """mkdocs: write llms.txt, the pages by section, each with its first sentence."""
+    Path(config.site_dir, "llms.txt").write_text(llms(config.site_name, _NAV), "utf-8")
+
+
+def llms(title: str, items: list[Any]) -> str:
+    """llms.txt: what the project is, and its pages."""
+    lines = [f"# {title}", "", f"> {SUMMARY}", ""]
+    alone = [item for item in items if item.is_page]
+    sections = [("Start", alone), *((item.title, _pages(item)) for item in items if not item.is_page)]
+    for name, pages in sections:
+        lines += [f"## {name}", ""]
+        for page in pages:
+            sentence = _SENTENCES.get(page.file.src_uri, "")
+            lines.append(f"- [{page.title}]({page.url})" + (f": {sentence}" if sentence else ""))
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _pages(section: Any) -> list[Any]:
+    """The pages of a section and of the sections in it."""
+    return [page for child in section.children for page in ([child] if child.is_page else _pages(child))]
