@@ -207,7 +207,8 @@ def test_progress_lines_in_a_pipe(folder, capsys, monkeypatch):
     command([*written(folder, "right", "shaky"), "--fresh"])
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("[0:0")]
     steps = [line.partition("] ")[2].partition(":")[0] for line in lines]
-    assert steps.index("indexing shaky") < steps.index("running right") < steps.index("running shaky")
+    indexed = steps.index("indexing 4 documents with shaky")
+    assert indexed < steps.index("running right and shaky, queries") < steps.index("evaluating")
 
 
 def test_long_work_reports_what_it_does_and_the_elapsed_time(monkeypatch, capsys):

@@ -177,6 +177,7 @@ def test_the_summary_fits(runs: int, name: str, width: int) -> None:
     from steelyard.report.tables import plain
 
     lines = [*short.verdict, *plain(short.table).splitlines(), *short.left_out, *short.warnings]
+    assert [line for line in result.summary(width).splitlines() if line] == lines
     assert max(map(len, lines)) <= width
     assert 1 <= len(short.verdict) <= 2
     assert all(short.verdict)

@@ -16,6 +16,7 @@ from steelyard.bench.specs import Spec
 from steelyard.errors import SteelyardError
 from steelyard.retrievers.adapters.targets import list_hint
 from steelyard.retrievers.base import Retriever
+from steelyard.wording import counted, listed
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with the current step, how much of it is done, and its total."""
@@ -44,7 +45,7 @@ class Job:
 def index_all(jobs: Sequence[Job], progress: Progress) -> None:
     """Index the documents with every retriever, one after another; measure time, size and peak memory."""
     for number, job in enumerate(jobs):
-        progress(f"indexing {job.spec.label}", number, len(jobs))
+        progress(f"indexing {counted(len(job.corpus), 'document')} with {job.spec.label}", number, len(jobs))
         with PeakMemory() as memory:
             start = perf_counter()
             try:
@@ -76,8 +77,9 @@ def retrieve_all(
         if job.failure is not None:
             job.answers.errors |= dict.fromkeys(job.open_queries(list(queries)), job.failure)
     jobs = [job for job in jobs if job.failure is None]
+    step = f"running {listed([job.spec.label for job in jobs], 3)}, queries" if jobs else ""
     for job in jobs:
-        progress(f"running {job.spec.label}", 0, len(queries))
+        progress(step, 0, len(queries))
         for text in texts[:warmup]:
             _retrieve(job, text, depth)
     open_queries = {id(job): set(job.open_queries(list(queries))) for job in jobs}
@@ -86,7 +88,7 @@ def retrieve_all(
             turn = number % len(jobs) if jobs else 0
             for job in [*jobs[turn:], *jobs[:turn]]:
                 if query in open_queries[id(job)]:
-                    progress(f"running {job.spec.label}", number, len(queries))
+                    progress(step, number, len(queries))
                     _answer(job, query, text, depth, session)
     finally:
         for job in jobs:

@@ -430,6 +430,12 @@ class Comparison:
         """The JSON of `compare`; p-values are unrounded."""
         return json.dumps(self.to_dict(movers), indent=1, ensure_ascii=False)
 
+    def summary(self, width: int = 80) -> str:
+        """The comparison in short, as the command line prints it: the verdict, one table and warnings."""
+        from steelyard.report.summary import summary_text
+
+        return summary_text(self, width)
+
     def to_text(self, movers: int = 0, texts: Mapping[str, object] | None = None) -> str:
         """The verdict, the tables and the notes as plain text; `movers` and `texts` as in `to_markdown`."""
         from steelyard.report.comparison import comparison_text

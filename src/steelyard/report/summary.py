@@ -65,6 +65,13 @@ def summary(comparison: Comparison, width: int = WIDTH, notes: Iterable[Note] = 
     )
 
 
+def summary_text(comparison: Comparison, width: int = WIDTH) -> str:
+    """The comparison in short as text."""
+    short = summary(comparison, width)
+    table = [*plain(short.table).splitlines(), *short.left_out]
+    return "\n".join([*short.verdict, "", *table, *(["", *short.warnings] if short.warnings else [])])
+
+
 # The verdict
 
 
