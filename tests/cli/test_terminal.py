@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import steelyard as sy
-from steelyard.cli import VERBS
 from steelyard.notes import note
 from steelyard.report.summary import cut, shortened_name, summary, warning_lines
 
@@ -110,7 +109,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [80, pytest.param(120, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_output_fits_the_terminal(folder: Path, name: str, width: int) -> None:
     arguments, most = COMMANDS[name]
@@ -141,13 +140,6 @@ def test_colours_of_verdicts_and_warnings(folder: Path) -> None:
     assert any(line.startswith("\x1b[33m! ") for line in lines)
     lines, _ = captured(["compare", "qrels.tsv", *runs("dense", "graph-flow")], 80, folder, colour=True)
     assert lines[0].startswith("\x1b[33m")
-
-
-@pytest.mark.parametrize("verb", sorted(VERBS))
-def test_help_fits_80_columns(verb: str, folder: Path) -> None:
-    lines, code = captured([verb, "--help"], 80, folder)
-    assert code == 0
-    assert [line for line in lines if len(line) > 80] == []
 
 
 # The summary
