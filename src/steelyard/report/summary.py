@@ -205,6 +205,8 @@ def summary_table(comparison: Comparison, width: int) -> tuple[Table, list[str]]
     left = [column.key for column in others if column not in chosen and column not in constant]
     if left:
         lines.append(cut(f"Also measured: {', '.join(left)} (--all)", width))
+    if comparison.predicted_by:
+        lines.append(cut(f"Estimated with judgments predicted by {comparison.predicted_by}", width))
     if comparison.tested_pairs:
         lines.append(cut(_legend(comparison), width))
     return made(chosen, *least), lines
@@ -294,7 +296,8 @@ def _difference_cells(
             cells.append("")
             continue
         pair, sign = each
-        text = "" if pair.difference != pair.difference else f"{sign * pair.difference * scale:+.{digits}f}"
+        difference = sign * pair.difference * scale
+        text = "" if difference != difference else _signed(difference, digits)
         if intervals and pair.low == pair.low:
             ends = sorted((sign * pair.low * scale, sign * pair.high * scale))
             text += f" [{', '.join(_bare(end, digits) for end in ends)}]"
@@ -305,9 +308,14 @@ def _difference_cells(
     return cells
 
 
+def _signed(value: float, digits: int) -> str:
+    """A signed number; what is rounded to 0 has no minus."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+
 def _bare(value: float, digits: int) -> str:
     """A signed number without the 0 before its point."""
-    text = f"{value:+.{digits}f}"
+    text = _signed(value, digits)
     return text.replace("0.", ".", 1) if abs(value) < 1 and text[1] == "0" else text
 
 
