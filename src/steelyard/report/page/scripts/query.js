@@ -1,7 +1,7 @@
 // One query: the failures of each run, the lists side by side, and the relevant documents that were missed.
 
-import { chosenPair, failureWords, measureNamed } from "./data.js";
-import { append, byId, make } from "./dom.js";
+import { chosenPair, failureWords, foundText, measureNamed } from "./data.js";
+import { append, byId, make, nameOf } from "./dom.js";
 import { LABELS, documentAt, labelled, listsOf, missing } from "./lists.js";
 import { drawMoves } from "./moves.js";
 import { savePool, unjudgedOf } from "./pool.js";
@@ -76,9 +76,9 @@ function fill(dialog, data, state, store, query, element) {
   else {
     append(body, [
       errorsOf(data, entry),
+      missed(data, entry, shown),
       toJudge(data, query, element),
       sideBySide(data, entry, shown, terms(text), data.cutoff),
-      missed(data, entry, shown),
     ]);
   }
 }
@@ -100,7 +100,7 @@ function toJudge(data, query, element) {
 
 function leftOut(data) {
   return data.judged
-    ? "The lists of this query were left out to limit the size of the page; `steelyard report RESULT --all` includes every list."
+    ? `The lists of this query were left out to limit the size of the page${data.whole ? `; \`${data.whole}\` includes every list` : ""}.`
     : "This page was made from scores alone: it has no lists.";
 }
 
@@ -119,7 +119,7 @@ function shownRuns(data, state, query) {
   const measure = measureNamed(data, state.measure);
   const [run, against] = chosenPair(data, state);
   const pair = [against, run].filter((each) => each >= 0);
-  const rest = data.runs.map((_, each) => each).filter((each) => !pair.includes(each));
+  const rest = data.order.filter((each) => !pair.includes(each));
   rest.sort((a, b) => data.worth(measure, b, query) - data.worth(measure, a, query) || a - b);
   const most = matchMedia("(max-width: 45rem)").matches ? 2 : SIDE_BY_SIDE;
   return [...new Set([...pair, ...rest])].slice(0, most);
@@ -128,7 +128,8 @@ function shownRuns(data, state, query) {
 function overview(data, state, store, query, shown) {
   const head = ["List", "Run", "Outcome", ...data.measures.map((measure) => measure.label)];
   const best = data.measures.map((_, measure) => bestOf(data.runs.map((__, run) => data.worth(measure, run, query))));
-  const rows = data.runs.map((name, run) => {
+  const rows = data.order.map((run) => {
+    const name = data.runs[run];
     const box = make("input", { type: "checkbox", "aria-label": `show the list of ${visible(name)}` });
     box.checked = shown.includes(run);
     box.addEventListener("change", () => {
@@ -141,7 +142,7 @@ function overview(data, state, store, query, shown) {
       "tr",
       {},
       make("td", {}, box),
-      make("th", { scope: "row" }, make("bdi", {}, visible(name))),
+      make("th", { scope: "row" }, nameOf(visible(name))),
       make("td", {}, failureTags(data, run, query)),
       data.measures.map((_, measure) =>
         make(
@@ -169,7 +170,10 @@ function bestOf(values) {
 export function failureTags(data, run, query) {
   const words = failureWords(data, run, query);
   if (!data.judged) return [];
-  if (!words.length) return [make("span", { class: "tag found" }, "✓ all found")];
+  if (!words.length) {
+    const all = data.found(run, query) === data.relevant(run, query);
+    return [make("span", { class: "tag found" }, all ? "✓ all found" : `✓ ${foundText(data, run, query)}`)];
+  }
   return words.map(([kind, text]) => make("span", { class: `tag ${kind}` }, text));
 }
 
@@ -189,7 +193,7 @@ function sideBySide(data, entry, shown, queryTerms, cutoff) {
   const lists = shown.map((run) => labelled(entry, run));
   const places = lists.map((list) => new Map((list ?? []).map((item) => [item.doc, item.rank]).reverse()));
   const columns = shown.map((run, at) => {
-    const name = make("h3", {}, make("bdi", {}, visible(data.runs[run])));
+    const name = make("h3", {}, nameOf(visible(data.runs[run])));
     const list = lists[at];
     if (!list) return make("section", { class: "list" }, name, make("p", { class: "absent" }, "No document was retrieved."));
     const before = at > 0 ? { places: places[at - 1], name: data.runs[shown[at - 1]] } : null;
