@@ -90,7 +90,7 @@ def test_the_page_loads_nothing_from_elsewhere(comparison, tmp_path):
     comparison.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert not re.search(r"<(?:link|img|iframe|source|object|embed)\b", page.split('id="vega"')[0])
-    assert not re.search(r"\ssrc=", page.split('<script type="module">')[0])
+    assert not re.search(r"\ssrc=", page.split('<script type="module" async>')[0])
     assert "default-src 'none'" in page
     assert "unsafe-eval" not in page.split("<style>")[0]
 
@@ -100,7 +100,7 @@ def test_the_scripts_are_those_that_the_policy_allows(comparison, tmp_path):
     page = (tmp_path / "page.html").read_text()
     allowed = re.search(r"script-src ([^;]*);", page)[1].split()
     for pattern in (
-        r'<script type="module">(.*?)</script>',
+        r'<script type="module" async>(.*?)</script>',
         r'<script type="text/plain" id="vega">(.*?)</script>',
     ):
         script = re.search(pattern, page, re.DOTALL)[1]

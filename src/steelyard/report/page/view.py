@@ -118,11 +118,13 @@ def _with_short_names(comparison: Comparison) -> Verdict:
     """The verdict with short names."""
     verdict = comparison.verdict
     short = short_names((*comparison.runs, *comparison.unmeasured), SHORT)
-    lists = [[short[run] for run in runs] for runs in (verdict.tied, verdict.undecided, verdict.unmeasured)]
+    tied, undecided, unmeasured = (
+        [short[run] for run in runs] for runs in (verdict.tied, verdict.undecided, verdict.unmeasured)
+    )
     lead = verdict.lead
     if lead is not None:
         lead = replace(lead, leaders=tuple(short[run] for run in lead.leaders), second=short[lead.second])
-    return Verdict(verdict.headline, (), *lists, lead)
+    return Verdict(verdict.headline, (), tied, undecided, unmeasured, lead)
 
 
 def _steps(subject: Subject) -> list[dict[str, Any]]:

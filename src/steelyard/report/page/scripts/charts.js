@@ -1,6 +1,6 @@
 // The charts: drawn with the bundled Vega when they come into view, and again when the theme changes.
 
-import { append, byId, make, option } from "./dom.js";
+import { append, byId, make, option, whenParsed } from "./dom.js";
 import { pickedRuns } from "./picker.js";
 import { csvOf, saveAddress, saveFile } from "./save.js";
 import { visible } from "./text.js";
@@ -192,11 +192,12 @@ function label(figure, stage) {
   });
 }
 
-function loadVega() {
+async function loadVega() {
+  await new Promise(whenParsed);
   const script = document.createElement("script");
   script.textContent = byId("vega").textContent;
   document.head.append(script);
-  return Promise.resolve(globalThis.vegaEmbed);
+  return globalThis.vegaEmbed;
 }
 
 const LIGHT = {

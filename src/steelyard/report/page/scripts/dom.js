@@ -64,6 +64,12 @@ export function option(value, text, selected) {
   return element;
 }
 
+// Do something when the whole page is there: it starts before its lists and the script of the charts are.
+export function whenParsed(work) {
+  if (document.readyState === "loading") addEventListener("DOMContentLoaded", work, { once: true });
+  else work();
+}
+
 export function byId(id) {
   return document.getElementById(id);
 }

@@ -2,7 +2,7 @@
 
 import { setUpCharts } from "./charts.js";
 import { unpack } from "./data.js";
-import { byId, setSharedEnds } from "./dom.js";
+import { byId, setSharedEnds, whenParsed } from "./dom.js";
 import { setUpLeaderboard } from "./leaderboard.js";
 import { setUpOpeners } from "./openers.js";
 import { setUpPickers } from "./picker.js";
@@ -32,7 +32,9 @@ export function start() {
       section.querySelector("h2").focus({ preventScroll: true });
     });
   }
-  document.documentElement.dataset.ready = "yes";
+  const ready = () => (document.documentElement.dataset.ready = "yes");
+  if (store.get().query) whenParsed(ready);
+  else ready();
 }
 
 start();

@@ -1,6 +1,6 @@
 // What opens queries: steps, cells of the failures, and pairs of runs in the matrix of differences.
 
-import { append, byId, make, nameOf } from "./dom.js";
+import { append, byId, make, nameOf, whenParsed } from "./dom.js";
 import { savePool, unjudgedOf } from "./pool.js";
 import { DEFAULTS } from "./state.js";
 import { visible } from "./text.js";
@@ -33,11 +33,12 @@ export function openQueries(store, view) {
 function setUpStepPool(data, button, view) {
   const pair = [view.run, view.against].map((name) => data.runs.indexOf(name));
   button.hidden = !data.listed.size;
-  button.addEventListener("click", () => {
-    const all = unjudgedOf(data, byId("lists-data"), [...data.listed], pair) ?? [];
+  const save = () => {
+    const all = unjudgedOf(data, [...data.listed], pair) ?? [];
     const documents = all.filter((each) => each.places.length === 1).slice(0, Number(button.dataset.pool));
     if (documents.length) savePool(data, documents, "pool", pair);
-  });
+  };
+  button.addEventListener("click", () => whenParsed(save));
 }
 
 function showPair(data, store, button) {

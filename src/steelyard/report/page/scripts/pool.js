@@ -5,10 +5,10 @@ import { saveFile } from "./save.js";
 
 // The unjudged documents of some queries within the cutoff of some runs, in the order of a depth pool: by best
 // rank; of equal ones, those of more runs and of smaller mean rank first. Null where runs differ in their chunks.
-export function unjudgedOf(data, element, queries, runs = data.runs.map((_, run) => run)) {
+export function unjudgedOf(data, queries, runs = data.runs.map((_, run) => run)) {
   const found = [];
   for (const query of queries) {
-    const entry = listsOf(element, query);
+    const entry = listsOf(query);
     if (entry === null) continue;
     if (entry.judged.some(([, , , ranks]) => ranks.includes(null))) return null;
     const ranks = new Map();

@@ -1,7 +1,7 @@
 // The table of queries: search, filters, order and pages.
 
 import { chosenPair, measureNamed } from "./data.js";
-import { append, byId, make, nameOf, option, shortNameOf } from "./dom.js";
+import { append, byId, make, nameOf, option, shortNameOf, whenParsed } from "./dom.js";
 import { pickedRuns } from "./picker.js";
 import { savePool, unjudgedOf } from "./pool.js";
 import { failureTags } from "./query.js";
@@ -45,8 +45,8 @@ export function setUpQueries(data, store) {
 function setUpPool(data, order) {
   const button = byId("pool");
   button.hidden = !data.judged || !data.listed.size;
-  button.addEventListener("click", () => {
-    const documents = unjudgedOf(data, byId("lists-data"), [...order()].sort((a, b) => a - b));
+  const save = () => {
+    const documents = unjudgedOf(data, [...order()].sort((a, b) => a - b));
     const said = byId("queries-said");
     if (documents === null) said.textContent = "The runs have different chunks: judge with steelyard evidence.";
     else if (!documents.length) said.textContent = `Every document in the first ${data.cutoff} of the runs is judged.`;
@@ -55,7 +55,8 @@ function setUpPool(data, order) {
       const queries = new Set(documents.map((each) => each.query)).size;
       said.textContent = `Pool of ${counted(documents.length, "document", "documents")} of ${counted(queries, "query", "queries")} saved. Judge it with steelyard judge.`;
     }
-  });
+  };
+  button.addEventListener("click", () => whenParsed(save));
 }
 
 // The selected queries as CSV: id, text, kinds, outcome of the run, and the values of the measure.

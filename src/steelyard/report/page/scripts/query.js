@@ -1,7 +1,7 @@
 // One query: the failures of each run, the lists side by side, and the relevant documents that were missed.
 
 import { chosenPair, failureWords, foundText, measureNamed } from "./data.js";
-import { append, byId, make, nameOf } from "./dom.js";
+import { append, byId, make, nameOf, whenParsed } from "./dom.js";
 import { LABELS, documentAt, labelled, listsOf, missing } from "./lists.js";
 import { drawMoves } from "./moves.js";
 import { savePool, unjudgedOf } from "./pool.js";
@@ -13,7 +13,6 @@ const FIRST_SHOWN = 10;
 
 export function setUpQuery(data, store, order) {
   const dialog = byId("query");
-  const element = byId("lists-data");
   const open = (query, step) => store.set({ query: data.queries[query], lists: "" }, step);
   const render = (state) => {
     const query = data.place.get(state.query);
@@ -21,7 +20,7 @@ export function setUpQuery(data, store, order) {
       if (dialog.open) dialog.close();
       return;
     }
-    fill(dialog, data, state, store, query, element);
+    fill(dialog, data, state, store, query);
     const listed = order();
     const at = listed.indexOf(query);
     for (const [id, next] of [
@@ -47,9 +46,9 @@ export function setUpQuery(data, store, order) {
   });
   new ResizeObserver(() => redraw(dialog)).observe(byId("query-body"));
   store.watch((state, before) => {
-    if (["query", "lists", "measure", "run", "against"].some((name) => state[name] !== before[name])) render(state);
+    if (["query", "lists", "measure", "run", "against"].some((name) => state[name] !== before[name])) whenParsed(() => render(store.get()));
   });
-  render(store.get());
+  if (store.get().query) whenParsed(() => render(store.get()));
   return open;
 }
 
@@ -58,7 +57,7 @@ function redraw(dialog) {
   if (stage) drawMoves(stage, stage.querySelector("svg"));
 }
 
-function fill(dialog, data, state, store, query, element) {
+function fill(dialog, data, state, store, query) {
   const text = data.texts[query];
   const shownText = visible(text || data.queries[query]);
   const title = byId("query-title");
@@ -71,20 +70,20 @@ function fill(dialog, data, state, store, query, element) {
   body.replaceChildren();
   const shown = shownRuns(data, state, query);
   append(body, [overview(data, state, store, query, shown)]);
-  const entry = listsOf(element, query);
+  const entry = listsOf(query);
   if (entry === null) append(body, [make("p", { class: "absent" }, leftOut(data))]);
   else {
     append(body, [
       errorsOf(data, entry),
       missed(data, entry, shown),
-      toJudge(data, query, element),
+      toJudge(data, query),
       sideBySide(data, entry, shown, terms(text), data.cutoff),
     ]);
   }
 }
 
-function toJudge(data, query, element) {
-  const documents = data.judged && unjudgedOf(data, element, [query]);
+function toJudge(data, query) {
+  const documents = data.judged && unjudgedOf(data, [query]);
   if (!documents?.length) return null;
   const unjudged = counted(documents.length, "unjudged document", "unjudged documents");
   const save = () => savePool(data, documents, `pool-${data.queries[query]}`);
