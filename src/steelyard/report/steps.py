@@ -150,7 +150,10 @@ def _judge(comparison: Comparison, rows: list[LeaderboardRow]) -> Step | None:
     undecided = [
         pair
         for pair in comparison.tested_pairs
-        if pair.verdict == "undecided" and pair.measure == measure and pair.unjudged
+        if pair.verdict == "undecided"
+        and (pair.measure, pair.k) == (measure, rows[0].k)
+        and pair.unjudged
+        and {pair.run, pair.baseline} <= {row.run for row in rows}
     ]
     if undecided:
         run, other = undecided[0].run, undecided[0].baseline
