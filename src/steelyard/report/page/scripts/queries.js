@@ -99,6 +99,7 @@ function setUpControls(data, store) {
     select.closest("label").hidden = choices.length < 2;
   }
   const filters = byId("filters");
+  let [counts, countedFor] = [{}, null];
   for (const [name, text] of Object.entries(FILTERS)) {
     if (!data.judged && !["all", "missed", "nobody", "one", "lost"].includes(name)) continue;
     if (data.runs.length < 2 && ["nobody", "one", "lost"].includes(name)) continue;
@@ -114,7 +115,9 @@ function setUpControls(data, store) {
       byId("run").value = data.runs[run];
       if (against >= 0) byId("against").value = data.runs[against];
       byId("slice").value = sliceOf(data, state.slice)[0] === null ? "" : state.slice;
-      const counts = filterCounts(data, state);
+      const scope = [state.find, state.slice, state.measure, run, against].join("\n");
+      if (scope !== countedFor) counts = filterCounts(data, state);
+      countedFor = scope;
       byId("filters-of").replaceChildren("Filters for ", nameOf(visible(data.runs[run])));
       for (const button of filters.children) {
         const name = button.dataset.filter;
