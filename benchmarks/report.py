@@ -117,7 +117,7 @@ def _once(browser: Any, page: Path) -> dict[str, float]:
         "chart drawn",
         lambda: (
             tab.evaluate("document.getElementById('charts').scrollIntoView()"),
-            tab.wait_for_selector("#chart-means svg"),
+            tab.wait_for_selector("#chart-differences svg"),
         ),
     )
     context.close()

@@ -22,6 +22,10 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 """From the most to the least serious. `error`: the numbers mean nothing. `warning`: they may mislead."""
 
 
+_RUNS = ("run", "other", "leader", "baseline")
+"""Values of notes that are names of runs."""
+
+
 @dataclass(frozen=True, repr=False)
 class Note:
     """A code, and the values that its text needs, as (name, value) pairs.
@@ -47,6 +51,13 @@ class Note:
 
     def __repr__(self) -> str:
         return f"Note({self.code!r}: {self})"
+
+    def renamed(self, names: Mapping[str, str]) -> Note:
+        """The note with other names for runs."""
+        return Note(
+            self.code,
+            tuple((k, names.get(v, v) if k in _RUNS and isinstance(v, str) else v) for k, v in self.values),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As in JSON: the code, the severity, the text and the values."""
@@ -494,6 +505,56 @@ def _judged_unevenly(run: str, baseline: str, measure: str, shares: tuple[float,
         f"{shares[0]:.0%} of the documents that {run} has above the cutoff of {measure} are judged, and {shares[1]:.0%} of "
         f"those of {baseline}; the verdict is the same with estimated grades"
     )
+
+
+# What to do next
+
+
+@_wording("step-faster", "info")
+def _step_faster(run: str, leader: str, ratio: float, seconds: tuple[float, float], measure: str) -> str:
+    times = f"{seconds[0] * 1e3:.3g} and {seconds[1] * 1e3:.3g} ms per query"
+    return f"consider {run}: it is tied with {leader} on {measure} and {ratio:.2g} times faster ({times})"
+
+
+@_wording("step-use", "info")
+def _step_use(run: str, measure: str) -> str:
+    return f"use {run}: it is significantly better than every other run on {measure}"
+
+
+@_wording("step-slice", "info")
+def _step_slice(
+    run: str, other: str, column: str, value: str, queries: int, difference: float, measure: str
+) -> str:
+    return (
+        f"look at the {counted(queries, 'query', 'queries')} with {column} {value}, where {run} loses most to {other} "
+        f"({difference:.4f} on {measure})"
+    )
+
+
+@_wording("step-judge", "info")
+def _step_judge(run: str, other: str, count: int, most: int, depth: int, undecided: bool) -> str:
+    which = (
+        f"the {counted(count, 'unjudged document')}"
+        if count <= most
+        else f"{most} of the {count:,} unjudged documents"
+    )
+    why = "the outcome depends on them" if undecided else "they can change which of the two is better"
+    return f"judge {which} that only one of {run} and {other} has in its first {depth}: {why}"
+
+
+@_wording("step-more-queries", "info")
+def _step_more_queries(run: str, other: str, queries: int, needed: int, difference: float) -> str:
+    about = float(f"{needed:.2g}")
+    about = about if about > queries else needed
+    return (
+        f"add queries to decide {run} vs {other}: about {about:,.0f} are needed for a true difference of "
+        f"{difference:.4f}, and there are {queries:,}"
+    )
+
+
+@_wording("step-all-miss", "info")
+def _step_all_miss(count: int, measure: str) -> str:
+    return f"look at the {counted(count, 'query', 'queries')} on which every run scores 0 on {measure}"
 
 
 # Comparison

@@ -42,6 +42,18 @@ def listed(names: Sequence[str], most: int | None = None) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def shortened_name(name: str, most: int) -> str:
+    """A name without its middle where it is long.
+
+    >>> shortened_name("bm25-stemmed-with-title", 12)
+    'bm25-s…title'
+    """
+    if len(name) <= most:
+        return name
+    tail = (most - 1) // 2
+    return f"{name[: most - 1 - tail]}…{name[len(name) - tail :]}"
+
+
 def notes_by_names(notes: Mapping[str, Iterable[Entry]]) -> dict[tuple[str, ...], list[Entry]]:
     """The notes of each name, grouped by the names that have them.
 

@@ -22,6 +22,7 @@ def test_no_serious_finding(page, opened, view):
     address, options = VIEWS[view]
     with opened(page, address, **options, reduced_motion="reduce", bypass_csp=True) as tab:
         if not address.startswith("#query"):
+            tab.locator("#more-charts summary").click()
             for figure in tab.locator("figure.chart").all():
                 figure.scroll_into_view_if_needed()
                 figure.locator("svg[role=img]").wait_for()

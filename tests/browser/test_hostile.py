@@ -154,6 +154,7 @@ def test_documents_and_errors_in_an_opened_query(attacked, opened):
 
 def test_hostile_names_in_the_charts(attacked, opened):
     with opened(attacked.folder / "report.html") as tab:
+        tab.locator("#more-charts summary").click()
         for figure in tab.locator("figure.chart").all():
             figure.scroll_into_view_if_needed()
             figure.locator("svg[role=img]").wait_for()

@@ -17,6 +17,7 @@ import steelyard as sy
 from needs import import_peer
 from steelyard.comparison.compare import compare_scores
 from steelyard.comparison.movers import ranked_rows
+from steelyard.comparison.pairs import corrected_interval
 from steelyard.errors import InputError
 from steelyard.notes import sentence
 from steelyard.report.page import page as page_module
@@ -89,7 +90,7 @@ def test_the_page_loads_nothing_from_elsewhere(comparison, tmp_path):
     comparison.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert not re.search(r"<(?:link|img|iframe|source|object|embed)\b", page.split('id="vega"')[0])
-    assert not re.search(r"\ssrc=", page.split('<script type="module">')[0])
+    assert not re.search(r"\ssrc=", page.split('<script type="module" async>')[0])
     assert "default-src 'none'" in page
     assert "unsafe-eval" not in page.split("<style>")[0]
 
@@ -99,7 +100,7 @@ def test_the_scripts_are_those_that_the_policy_allows(comparison, tmp_path):
     page = (tmp_path / "page.html").read_text()
     allowed = re.search(r"script-src ([^;]*);", page)[1].split()
     for pattern in (
-        r'<script type="module">(.*?)</script>',
+        r'<script type="module" async>(.*?)</script>',
         r'<script type="text/plain" id="vega">(.*?)</script>',
     ):
         script = re.search(pattern, page, re.DOTALL)[1]
@@ -196,7 +197,7 @@ def test_a_page_has_a_size_limit_and_states_what_it_leaves_out(tmp_path, monkeyp
     assert int(said[1]) == len(listed)
     assert 0 < len(listed) < 60
     assert sorted(map(int, embedded(page, "lists-data")["queries"])) == listed
-    assert "--all" in page
+    assert "`comparison.to_html(path, everything=True)` includes everything." in page
     compared.to_html(tmp_path / "all.html", dataset, everything=True)
     whole = (tmp_path / "all.html").read_text()
     assert len(embedded(whole, "summary-data")["listed"]) == 60
@@ -298,24 +299,41 @@ def test_the_page_shows_the_sort_key_of_every_run(tmp_path):
     assert "by document id, descending</dd>" in page(scored)
 
 
-def test_the_page_shows_where_interval_and_p_disagree_below_the_differences(tmp_path):
+def borderline(test="t", shift=2.4):
+    """Three runs whose bootstrap interval of the difference from the baseline excludes 0 while the corrected p is above 0.05."""
     noise = np.random.default_rng(3).normal(size=40)
-    border = 0.5 + 0.1 * ((noise - noise.mean()) / noise.std(ddof=1) + 2.4 / 40**0.5)
+    border = 0.5 + 0.1 * ((noise - noise.mean()) / noise.std(ddof=1) + shift / 40**0.5)
     values = {"base": [0.5] * 40, "border": border, "other": 1 - border, "again": border}
     rows = [
         {"run": run, "query_id": f"q{number}", "RR": float(value)}
         for run, row in values.items()
         for number, value in enumerate(row)
     ]
-    found = compare_scores(pl.DataFrame(rows), baseline="base")
+    return compare_scores(pl.DataFrame(rows), baseline="base", test=test)
+
+
+def test_the_intervals_of_the_page_agree_with_the_corrected_p(tmp_path):
+    found = borderline()
+    assert any(note.code == "interval-and-p-disagree" for note in found.notes)
+    found.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Interval and p-value disagree" not in page
+    assert "95% interval (holm)" in page
+    assert '<td class="verdict">not significant</td>' in page
+    column = found.score_tables[0].columns[0]
+    for pair in found.every_pair:
+        low, high = corrected_interval(pair, column, found.plan)
+        assert (low > 0 or high < 0) == (pair.p_adjusted < 0.05)
+
+
+def test_tests_of_ranks_have_the_interval_of_the_mean_and_the_page_shows_where_they_disagree(tmp_path):
+    found = borderline("wilcoxon", 2.1)
     found.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     (note,) = (sentence(note) for note in found.notes if note.code == "interval-and-p-disagree")
-    assert note.startswith("Interval and p-value disagree for 3 pairs")
     assert page.count(note) == 1
     start = page.index("<summary>Differences from <bdi>base</bdi></summary>")
     assert start < page.index(note) < page.index("</details>", start)
-    assert '<td class="verdict">not significant</td>' in page
 
 
 def test_charts_show_long_names_without_their_shared_parts():
@@ -347,3 +365,16 @@ def test_the_page_shows_judged_shares_and_bounds(tmp_path):
     assert '<button type="button">Judged</button>' in page
     assert "0.2500 to 0.7500" in page
     assert "Judged: the share of judged documents above the cutoff of <bdi>P@4</bdi>" in page
+
+
+def test_a_page_from_the_command_line_gives_advice_for_the_command_line(tmp_path):
+    (tmp_path / "qrels.trec").write_text("q1 0 a 1\nq2 0 b 1\n")
+    for name, other in (("one", "b"), ("two", "c")):
+        (tmp_path / f"{name}.run").write_text(f"q1 Q0 a 1 2.0 {name}\nq2 Q0 {other} 1 2.0 {name}\n")
+    inputs = [str(tmp_path / name) for name in ("qrels.trec", "one.run", "two.run")]
+    command = ["compare", *inputs, "-m", "RR", "--report", str(tmp_path / "page.html")]
+    subprocess.run([sys.executable, "-m", "steelyard", *command], check=True, capture_output=True)
+    page = (tmp_path / "page.html").read_text()
+    assert "`--dataset DIR` shows their texts." in page
+    assert f'<pre class="command">steelyard {" ".join(command)}</pre>' in page
+    assert "comparison.to_html" not in page

@@ -20,7 +20,7 @@ from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
 from steelyard.notes import Note, note, note_from_dict, sentence
 from steelyard.qrels import Qrels
-from steelyard.report.page.subject import Subject
+from steelyard.report.page.subject import RANDOM, Subject
 from steelyard.run import Run
 from steelyard.version import __version__
 from steelyard.wording import counted, worded
@@ -326,6 +326,8 @@ def subject_of(
             ("Evaluated by", f"Steelyard {record['steelyard']}"),
         ],
         command=f"steelyard report {shlex.quote(str(folder))} -o report.html",
+        whole=f"steelyard report {shlex.quote(str(folder))} -o report.html --all",
+        controls=tuple(str(row["run"]) for row in rows if row["settings"].get("retriever") == RANDOM),
         absent=tuple(map(sentence, notes)),
     )
 

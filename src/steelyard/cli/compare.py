@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -250,7 +252,11 @@ def compare(
     texts = None if queries is None or not movers else _query_texts(queries)
     print_comparison(result, format, output, movers, texts, show_all=show_all, show_notes=show_notes)
     if report is not None:
-        result.to_html(report, known)
+        from steelyard.report.page import write_page
+        from steelyard.report.page.subject import comparison_subject
+
+        command = shlex.join(["steelyard", *sys.argv[1:]])
+        write_page(comparison_subject(result, known, command), report)
     if report is not None or _is_short(format, output):
         where = "" if report is None else page_line(report, None)
         print_message(last_line(where, show_all, show_notes) if _is_short(format, output) else where)

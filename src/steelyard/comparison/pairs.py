@@ -180,6 +180,58 @@ def adjusted_p_matrix(table: ScoreTable, plan: ComparisonPlan, pairs: Sequence[P
     return matrix
 
 
+def every_pair(
+    table: ScoreTable, plan: ComparisonPlan, pairs: Sequence[Pair], order: Sequence[int]
+) -> list[Pair]:
+    """Every two runs on the first measure, the higher-ranked first; those that were tested as they are.
+
+    With a baseline, the other pairs are a family of their own, as in `adjusted_p_matrix`.
+    """
+    column = table.columns[0]
+    known = {
+        frozenset((pair.run, pair.baseline)): pair
+        for pair in pairs
+        if (pair.measure, pair.k) == (column.key, table.k)
+    }
+    tests = [_Test(table, column, i, j) for i, j in combinations(order, 2)]
+    others = [each for each in tests if each.names not in known]
+    if others:
+        p_values, adjusted, reasons = _p_values(others, plan)
+        intervals = mean_intervals(np.array([each.tested_gap for each in others]), seed=plan.seed)
+        known |= {
+            each.names: _pair(each, (float(p), float(q)), interval, reason, plan)
+            for each, p, q, interval, reason in zip(
+                others, p_values, adjusted, intervals, reasons, strict=True
+            )
+        }
+    return [known[each.names] for each in tests]
+
+
+RANK_TESTS = ("wilcoxon", "sign")
+"""Tests that are not of the mean difference."""
+
+
+def corrected_interval(pair: Pair, column: Column, plan: ComparisonPlan) -> tuple[float, float]:
+    """The interval of a difference at the level of its corrected test: it excludes 0 exactly if p_adjusted < alpha.
+
+    The level is 1 - alpha * p / p_adjusted, and the half-width is |difference| * t(level) / t(p), with quantiles t of
+    Student's distribution. For the paired t test this is Student's interval. For tests of ranks and signs, which are
+    not of the mean, and for geometric means it is the interval of the pair alone.
+    """
+    if plan.test in RANK_TESTS or column.geometric or not column.averaged:
+        return pair.low, pair.high
+    if not 0.0 < pair.p < 1.0 or pair.difference == 0.0 or pair.queries < 2:
+        return pair.low, pair.high
+    from scipy.special import stdtrit
+
+    level = plan.alpha * pair.p / pair.p_adjusted
+    observed, needed = (float(-stdtrit(pair.queries - 1, p / 2)) for p in (pair.p, level))
+    if not 0.0 < observed < math.inf:
+        return pair.low, pair.high
+    reach = abs(pair.difference) * needed / observed
+    return pair.difference - reach, pair.difference + reach
+
+
 @dataclass(frozen=True)
 class _Test:
     """Two runs to be tested on a measure."""

@@ -29,7 +29,7 @@ from steelyard.comparison.leaderboard import (
     verdict_of,
 )
 from steelyard.comparison.movers import Mover, RankedLists, RunMovers, movers, movers_by_run
-from steelyard.comparison.pairs import Pair, disagreement_notes, pairs_of, untested_notes
+from steelyard.comparison.pairs import Pair, disagreement_notes, every_pair, pairs_of, untested_notes
 from steelyard.comparison.scores import ScoreTable, label, shared_query_notes
 from steelyard.comparison.slices import Slice, reversal_notes, slices_of
 from steelyard.comparison.testing import ComparisonPlan
@@ -329,6 +329,25 @@ class Comparison:
         return verdict_of(
             table, rows, self.plan, self.tested_pairs, bool(self.predicted_by), list(self.unmeasured)
         )
+
+    @cached_property
+    def every_pair(self) -> list[Pair]:
+        """Every two runs on the measure that ranks them, at the first cutoff, the higher-ranked first.
+
+        Also those that were not asked for, as in the groups; but not where values are predicted.
+        """
+        table = self.score_tables[0]
+        if self.predicted_by:
+            return [pair for pair in self.tested_pairs if (pair.measure, pair.k) == (self.keys[0], table.k)]
+        order = [table.runs.index(row.run) for row in self.leaderboard_rows if row.k == table.k]
+        return every_pair(table, self.plan, self.tested_pairs, order)
+
+    @property
+    def leading_pair(self) -> Pair | None:
+        """The leader and the first run that differs from it, which the verdict is about; None where there is none."""
+        top = self.leaderboard_rows[0].run
+        pairs = [pair for pair in self.every_pair if top in (pair.run, pair.baseline)]
+        return next((pair for pair in pairs if pair.verdict != "equal"), None)
 
     def stability(self, draws: int = 10_000) -> Stability | None:
         """How often the order changes when the composite's weights are drawn around the given ones."""

@@ -10,7 +10,7 @@ from steelyard.comparison.result import CACHED
 from steelyard.notes import Note, by_severity, in_short
 from steelyard.report.rows import FAILED, is_time, run_label, scale_of, shown_judged
 from steelyard.report.tables import Cell, Table, plain
-from steelyard.wording import counted, notes_by_names
+from steelyard.wording import counted, notes_by_names, shortened_name
 
 if TYPE_CHECKING:
     from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
@@ -123,18 +123,6 @@ def _shorteners(names: Sequence[str]) -> Iterable[Callable[[str], str]]:
     """Ways to write names: as they are, then shorter and shorter."""
     for most in range(max(SHORTEST_NAME, *map(len, names)), SHORTEST_NAME - 1, -1):
         yield lambda name, most=most: shortened_name(name, most)  # type: ignore[misc]
-
-
-def shortened_name(name: str, most: int) -> str:
-    """A name without its middle where it is long.
-
-    >>> shortened_name("bm25-stemmed-with-title", 12)
-    'bm25-s…title'
-    """
-    if len(name) <= most:
-        return name
-    tail = (most - 1) // 2
-    return f"{name[: most - 1 - tail]}…{name[len(name) - tail :]}"
 
 
 def _fitting(texts: Iterable[str], width: int) -> str:

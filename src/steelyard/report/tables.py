@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TypeAlias
 
+from steelyard.wording import shortened_name
+
 Cell: TypeAlias = str | int | float | None
 
 SHORTEST_SHARED = 8
@@ -163,6 +165,30 @@ def shared_ends(names: Collection[str]) -> tuple[str, str]:
         return "", ""
     head = _shared_prefix(names)
     return head, _shared_prefix({name[len(head) :][::-1] for name in names})[::-1]
+
+
+LONG_NAME = 24
+"""Names with more characters than this are shortened where there is little room."""
+
+
+def long_ends(names: Collection[str]) -> tuple[str, str]:
+    """The prefix and the suffix that all long names share."""
+    return shared_ends([name for name in names if len(name) > LONG_NAME])
+
+
+def short_names(names: Collection[str], most: int = 32) -> dict[str, str]:
+    """Long names without the prefix and suffix that they share, and without their middles.
+
+    >>> list(short_names(["lab/2024/runs/bm25-stemmed", "lab/2024/runs/dense-stemmed", "random"]).values())
+    ['…bm25…', '…dense…', 'random']
+    """
+    head, tail = long_ends(names)
+    return {
+        name: name
+        if len(name) <= LONG_NAME
+        else f"{'…' if head else ''}{shortened_name(name[len(head) : len(name) - len(tail)], most)}{'…' if tail else ''}"
+        for name in names
+    }
 
 
 def _shared_prefix(names: Collection[str]) -> str:

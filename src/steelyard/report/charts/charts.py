@@ -7,7 +7,8 @@ can change the measure without a new chart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from steelyard.report.charts import data
 from steelyard.report.charts.data import Row
 from steelyard.report.page.queries import RunFailures
 from steelyard.report.page.subject import Subject
-from steelyard.report.tables import shared_ends
+from steelyard.report.tables import shared_ends, short_names
 
 RAMP = ["#eaf3f1", "#a9d3cc", "#5aa9a0", "#1f7a72", "#0b4f4a"]
 """From low to high. A dark page has its own, so charts name the range instead of the colours."""
@@ -35,13 +36,13 @@ INKS = {"inkLow": "#000000", "inkHigh": "#ffffff", "inkAt": 0.72}
 """Text colours on cells with low and high values, and the value where they change; a dark page has its own."""
 
 CATEGORIES = [
-    *("#0072b2", "#d55e00", "#00805a", "#b0468f", "#8a6d00"),
-    *("#5b4bb7", "#c0392b", "#3d7ea6", "#6a7b0f", "#7a5c46"),
+    *("#0b655f", "#85857f", "#0072b2", "#d55e00", "#b0468f", "#8a6d00"),
+    *("#5b4bb7", "#c0392b", "#3d7ea6", "#6a7b0f", "#7a5c46", "#00805a"),
 ]
-"""Colours of runs, distinguishable with any colour vision, each legible on white."""
+"""Colours of runs: that of the leader, that of the baseline, and the others. Each is legible on white."""
 
-CONFIG = {"range": {"category": CATEGORIES, "ramp": RAMP, "ordinal": list(LEVELS.values())}}
-"""The ranges that charts name, for a white background."""
+LEADER, BASELINE = 0, 1
+"""The places of the two in `CATEGORIES`."""
 
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
 
@@ -56,7 +57,8 @@ class Chart:
     """A figure: its name and title, a text on how to read it, and its Vega-Lite specification.
 
     `measures` are the values of the parameter `measure`, `columns` those of `column`; empty where the chart has no
-    such parameter. `height` is that of the drawing, in pixels.
+    such parameter. `height` is that of the drawing, in pixels. `colours` are the places of the runs' colours in
+    `CATEGORIES`. `first`: the page shows it without being asked.
     """
 
     name: str
@@ -66,32 +68,88 @@ class Chart:
     height: int
     measures: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    colours: tuple[int, ...] = ()
+    first: bool = False
+
+
+FIRST = ("differences", "cutoffs", "trade", "slices")
+"""The charts that a page shows first; the others are folded."""
+
+
+def colours_of(subject: Subject) -> tuple[int, ...]:
+    """The place of every run's colour in `CATEGORIES`, the same in every chart: runs in the order of the charts."""
+    rest = count()
+    baseline = subject.comparison.plan.baseline
+    return tuple(
+        LEADER if place == 0 else BASELINE if run == baseline else 2 + next(rest) % (len(CATEGORIES) - 2)
+        for place, run in enumerate(subject.candidates)
+    )
 
 
 def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
     """Every chart that there is data for."""
-    comparison = subject.comparison
+    comparison, names = subject.comparison, subject.candidates
     columns = [data.chart_label(name) for name in subject.slice_columns]
-    runs = [data.chart_label(run) for run in comparison.runs]
+    runs = [data.chart_label(run) for run in names]
+    chosen = [failures[comparison.runs.index(run)] for run in names] if failures else []
+    reference = comparison.plan.baseline or names[0]
+
+    def kept(rows: list[Row]) -> list[Row]:
+        return data.labelled(
+            [row for row in rows if row["run"] in names and row.get("vs", row["run"]) in names]
+        )
+
+    shown = {run: data.chart_label(name) for run, name in short_names(names, LONG_NAME).items()}
     paired = len(runs) > 1
     drawn = [
-        _bars(data.labelled(data.bar_rows(comparison)), runs, comparison.plan.baseline is not None),
-        _curves(data.labelled(data.curve_rows(comparison, failures)) if failures else [], runs),
-        _distribution(data.labelled(data.distribution_rows(comparison)), runs),
-        _trade(data.labelled(data.trade_rows(subject)), runs),
-        _slices(data.labelled(data.slice_rows(subject)), columns, runs),
-        _diversity(data.labelled(data.diversity_rows(comparison, failures)) if failures else [], runs),
-        _p_values(data.labelled(data.p_rows(comparison)) if paired else [], runs, comparison.plan.baseline),
-        _overlap(data.labelled(data.overlap_rows(comparison)) if paired else [], runs),
+        _differences(kept(data.difference_rows(comparison, reference)), runs, shown[reference]),
+        _curves(data.labelled(data.curve_rows(comparison, names, chosen)) if failures else [], runs),
+        _trade(data.labelled(data.trade_rows(subject, shown)), runs),
+        _slices(data.labelled(data.slice_rows(subject, names)), columns, runs),
+        _bars(kept(data.bar_rows(comparison)), runs, comparison.plan.baseline is not None),
+        _distribution(kept(data.distribution_rows(comparison)), runs),
+        _diversity(data.labelled(data.diversity_rows(comparison, names, chosen)) if failures else [], runs),
+        _p_values(kept(data.p_rows(comparison)) if paired else [], runs, comparison.plan.baseline),
+        _overlap(data.labelled(data.overlap_rows(comparison, names)) if paired else [], runs),
     ]
-    return [chart for chart in drawn if chart is not None]
+    colours = colours_of(subject)
+    return [
+        replace(chart, colours=colours, first=chart.name in FIRST) for chart in drawn if chart is not None
+    ]
+
+
+def _differences(rows: list[Row], runs: Sequence[str], reference: str) -> Chart | None:
+    if not rows:
+        return None
+    base = _measured().encode(y=_runs_down("run", runs))
+    strong = alt.datum.outcome == "significant"
+    tips = _tips("run", "vs", "difference", "low", "high", "p", "outcome")
+    line = base.mark_rule(strokeWidth=3).encode(
+        x=alt.X("low:Q", title=f"difference from {reference}"),
+        x2="high:Q",
+        color=_colour(runs, legend=False),
+        opacity=alt.condition(strong, alt.value(1), alt.value(0.45)),
+        tooltip=tips,
+    )
+    points = base.mark_point(size=90, strokeWidth=2, opacity=1).encode(
+        x="difference:Q",
+        color=_colour(runs, legend=False),
+        fill=alt.condition(strong, _colour(runs, legend=False), alt.value("transparent")),
+        tooltip=tips,
+    )
+    zero = _all().mark_rule(strokeDash=[5, 4]).encode(x=alt.datum(0))
+    about = (
+        f"Every run minus {reference}, with the interval of the corrected test: a filled point is a significant "
+        "difference, and its line does not cross 0."
+    )
+    height = max(LINE_HEIGHT, (len(runs) - 1) * ROW_HEIGHT + 50)
+    return _chosen("differences", "Differences", about, alt.layer(zero, line, points), rows, height=height)
 
 
 def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart | None:
     if not rows:
         return None
-    order = alt.EncodingSortField(field="place", op="min", order="ascending")
-    base = _measured().encode(y=_runs_down("run", runs, order))
+    base = _measured().encode(y=_runs_down("run", runs))
     value = alt.X("value:Q", title=None)
     layers: list[Any] = [
         base.mark_bar(height={"band": 0.62}, cornerRadiusEnd=2).encode(
@@ -196,7 +254,7 @@ def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         x=alt.X(
             "milliseconds:Q",
             title="milliseconds per query (mean, log scale)",
-            scale=alt.Scale(type="log", padding=24),
+            scale=alt.Scale(type="log", padding=40),
             axis=alt.Axis(tickCount=5),
         ),
         y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, padding=18)),
@@ -214,11 +272,7 @@ def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         ),
         tooltip=_tips("run", "value", "milliseconds", "front"),
     )
-    names = (
-        base.transform_filter(alt.datum.front == "on the front")
-        .mark_text(align="left", dx=4, dy=-13)
-        .encode(text="run:N")
-    )
+    names = base.transform_filter(alt.datum.front == "on the front").mark_text(dy=-13).encode(text="label:N")
     about = "Up and to the left is better. No other run is both better and faster than those on the Pareto front (diamonds)."
     return _chosen("trade", "Quality and latency", about, alt.layer(front, points, names), rows)
 
@@ -240,7 +294,9 @@ def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Cha
         color=alt.Color("shade:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1])),
         tooltip=_tips("run", "slice", "value", "queries"),
     )
-    text = base.mark_text(fontSize=11).encode(text="text:N", color=_ink("datum.shade > inkAt"))
+    text = base.mark_text(fontSize=11).encode(
+        text="text:N", color=_ink("datum.shade > inkAt"), opacity=_where_it_fits(48)
+    )
     tallest = max(len({row["slice"] for row in rows if row["column"] == name}) for name in columns)
     about = "Means by kind of query (number of queries in brackets); the stronger the colour the better, and ● is the best of each kind."
     return _chosen(
@@ -269,7 +325,7 @@ def _p_values(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Cha
             text="!isValid(datum.p) ? '' : datum.p < 0.001 ? '<.001' : format(datum.p, '.3f')"
         )
         .mark_text(fontSize=11)
-        .encode(text="text:N", color=_ink(strong))
+        .encode(text="text:N", color=_ink(strong), opacity=_where_it_fits(36))
     )
     family = "all pairs of the measure"
     if baseline is not None:
@@ -289,7 +345,9 @@ def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart | None:
         tooltip=_tips("run", "vs", "share"),
     )
     text = base.mark_text(fontSize=11).encode(
-        text=alt.Text("share:Q", format=".0%"), color=_ink("datum.share > inkAt")
+        text=alt.Text("share:Q", format=".0%"),
+        color=_ink("datum.share > inkAt"),
+        opacity=_where_it_fits(34),
     )
     height = _square(runs)
     about = f"The share of their first {data.OVERLAP_DEPTH} documents that two runs have in common. Runs with a low overlap may be worth fusing."
@@ -342,9 +400,9 @@ def _spec(chart: Any, rows: list[Row], height: int) -> dict[str, Any]:
     return spec
 
 
-def _runs_down(field: str, runs: Sequence[str], sort: Any = None) -> alt.Y:
+def _runs_down(field: str, runs: Sequence[str]) -> alt.Y:
     axis = alt.Axis(labelLimit=190, labelExpr=_label(runs), ticks=False, domain=False)
-    return alt.Y(f"{field}:N", title=None, sort=list(runs) if sort is None else sort, axis=axis)
+    return alt.Y(f"{field}:N", title=None, sort=list(runs), axis=axis)
 
 
 def _runs_across(field: str, runs: Sequence[str]) -> alt.X:
@@ -361,6 +419,8 @@ def _label(runs: Sequence[str]) -> Any:
     head, tail = shared_ends(runs)
     before, after = (len(part.encode("utf-16-le", "replace")) // 2 for part in (head, tail))
     middle = f"slice(datum.label, {before}, length(datum.label) - {after})"
+    if max(map(len, runs)) - len(head) - len(tail) > LONG_NAME:
+        middle = f"(length({middle}) > {LONG_NAME} ? slice({middle}, 0, 11) + '…' + slice({middle}, -10) : {middle})"
     return f"{repr('…') if head else repr('')} + {middle} + {repr('…') if tail else repr('')}"
 
 
@@ -391,9 +451,14 @@ def _ink(strong: str) -> Any:
     return alt.condition(strong, alt.value(alt.expr("inkHigh")), alt.value(alt.expr("inkLow")))
 
 
+def _where_it_fits(width: int) -> Any:
+    """Text of a cell is shown if the cell has this many pixels."""
+    return alt.condition(f"bandwidth('x') >= {width}", alt.value(1), alt.value(0))
+
+
 def _tips(*fields: str) -> list[alt.Tooltip]:
     numbers = ("value", "low", "high", "left", "right", "difference")
-    kinds = {"run": "N", "vs": "N", "slice": "N", "stars": "N", "front": "N"}
+    kinds = {"run": "N", "vs": "N", "slice": "N", "stars": "N", "front": "N", "outcome": "N"}
     formats = {"share": ".1%", "p": ".3g", "milliseconds": ".3~g", **dict.fromkeys(numbers, ".4~f")}
     return [
         alt.Tooltip(f"{name}:{kinds.get(name, 'Q')}", format=formats.get(name, alt.Undefined))
@@ -407,7 +472,6 @@ SCALE = 2
 _CONFIG: dict[str, Any] = {
     "background": "#ffffff",
     "font": "Helvetica, Arial, sans-serif",
-    **CONFIG,
     "view": {"stroke": None},
     "axis": {"gridColor": "#e6e6e2", "domainColor": "#8a8a84", "tickColor": "#8a8a84", "labelFontSize": 12},
     "legend": {"labelFontSize": 12},
@@ -430,7 +494,10 @@ def save_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
     for chart in charts:
         shown = chart.measures[0] if chart.measures else ""
         title = {"text": f"{chart.title}: {shown}" if shown else chart.title, "subtitle": chart.about}
-        spec = {**chart.spec, "width": WIDTH, "title": title, "config": _CONFIG, "padding": 16}
+        category = [CATEGORIES[colour] for colour in chart.colours]
+        ranges = {"category": category, "ramp": RAMP, "ordinal": list(LEVELS.values())}
+        spec = {**chart.spec, "width": WIDTH, "title": title, "padding": 16}
+        spec["config"] = {**_CONFIG, "range": ranges}
         drawings = {"svg": vl_convert.vegalite_to_svg(spec).encode()}
         drawings["png"] = vl_convert.vegalite_to_png(spec, scale=SCALE)
         for kind, content in drawings.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, permutations
 from typing import Any, TypeAlias
 
@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.leaderboard import LeaderboardRow
 from steelyard.comparison.movers import ranked_rows
-from steelyard.comparison.pairs import adjusted_p_matrix
+from steelyard.comparison.pairs import adjusted_p_matrix, corrected_interval
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import Column
 from steelyard.comparison.slices import in_order, slice_labels
@@ -86,31 +86,64 @@ def bar_rows(comparison: Comparison) -> list[Row]:
     return rows
 
 
-def curve_rows(comparison: Comparison, failures: Sequence[RunFailures]) -> list[Row]:
+def difference_rows(comparison: Comparison, reference: str) -> list[Row]:
+    """The difference of every run from one run on every measure, with the interval of the corrected test."""
+    rows = []
+    for shown in shown_measures(comparison):
+        for pair in comparison.tested_pairs:
+            if pair.label != shown.label or reference not in (pair.run, pair.baseline):
+                continue
+            low, high = corrected_interval(pair, shown.column, comparison.plan)
+            other, sign = (pair.run, 1.0) if pair.baseline == reference else (pair.baseline, -1.0)
+            ends = sorted((sign * low, sign * high))
+            rows.append(
+                {
+                    "measure": shown.label,
+                    "run": other,
+                    "vs": reference,
+                    "difference": _finite(sign * pair.difference),
+                    "low": _finite(ends[0]),
+                    "high": _finite(ends[1]),
+                    "p": None if pair.p_adjusted != pair.p_adjusted else pair.p_adjusted,
+                    "outcome": pair.verdict if pair.verdict in UNDECIDED else "significant",
+                }
+            )
+    return rows
+
+
+UNDECIDED = ("not significant", "undecided", "equal", "not tested")
+"""Verdicts that are no significant difference."""
+
+
+def curve_rows(comparison: Comparison, runs: Sequence[str], failures: Sequence[RunFailures]) -> list[Row]:
     """Each measure that takes a cutoff at every cutoff up to the longest list, with a band of the mean."""
     rows = []
     for shown in shown_measures(comparison):
         measure = shown.column.measure
         if measure is None or measure.definition.cutoff == "none" or measure.definition.cutoff_kind != "rank":
             continue
-        rows += _by_cutoff(comparison, failures, measure, shown.label)
+        rows += _by_cutoff(comparison, runs, failures, measure, shown.label)
     return rows
 
 
-def diversity_rows(comparison: Comparison, failures: Sequence[RunFailures]) -> list[Row]:
+def diversity_rows(comparison: Comparison, runs: Sequence[str], failures: Sequence[RunFailures]) -> list[Row]:
     """The number of different targets among the first k documents, by k."""
-    return _by_cutoff(comparison, failures, parse("Diversity"), "Diversity")
+    return _by_cutoff(comparison, runs, failures, parse("Diversity"), "Diversity")
 
 
 def _by_cutoff(
-    comparison: Comparison, failures: Sequence[RunFailures], measure: Measure, label: str
+    comparison: Comparison,
+    runs: Sequence[str],
+    failures: Sequence[RunFailures],
+    measure: Measure,
+    label: str,
 ) -> list[Row]:
     depth = max((int(each.alignment.retrieved.max(initial=0)) for each in failures), default=0)
     rows = []
     for k in CUTOFFS:
         if k > max(depth, 1) and k > (measure.cutoff or 1):
             break
-        for run, each in zip(comparison.runs, failures, strict=True):
+        for run, each in zip(runs, failures, strict=True):
             try:
                 values = _values(measure @ k, each, comparison)
             except MeasureError:
@@ -169,10 +202,10 @@ def distribution_rows(comparison: Comparison) -> list[Row]:
     return rows
 
 
-def trade_rows(subject: Subject) -> list[Row]:
-    """Each run's mean and its time per query, and whether it is on the Pareto front: no run is better and faster."""
+def trade_rows(subject: Subject, runs: Mapping[str, str]) -> list[Row]:
+    """Each run, with the label that it has in the chart: its mean and its time per query, and whether it is on the Pareto front: no run is better and faster."""
     comparison, seconds = subject.comparison, subject.seconds
-    timed = [run for run in comparison.runs if run in seconds]
+    timed = [run for run in runs if run in seconds]
     rows: list[Row] = []
     for shown in shown_measures(comparison):
         if is_time(shown.column):
@@ -190,6 +223,7 @@ def trade_rows(subject: Subject) -> list[Row]:
                 {
                     "measure": shown.label,
                     "run": run,
+                    "label": runs[run],
                     "value": _finite(means[run]),
                     "milliseconds": _rounded(seconds[run] * 1e3),
                     "front": "dominated" if dominated else "on the front",
@@ -198,7 +232,7 @@ def trade_rows(subject: Subject) -> list[Row]:
     return rows if len(timed) > 1 else []
 
 
-def slice_rows(subject: Subject) -> list[Row]:
+def slice_rows(subject: Subject, runs: Sequence[str]) -> list[Row]:
     """Each run's mean on the queries with one value of a column; `shade` runs from 0, worst, to 1, best."""
     comparison = subject.comparison
     rows: list[Row] = []
@@ -208,8 +242,8 @@ def slice_rows(subject: Subject) -> list[Row]:
             part: list[Row] = []
             for value in in_order(labels.tolist()):
                 inside = labels == value
-                for run, values in zip(comparison.runs, shown.values, strict=True):
-                    mean = shown.column.mean(values[inside])
+                for run in runs:
+                    mean = shown.column.mean(shown.values[comparison.runs.index(run)][inside])
                     part.append(
                         {
                             "measure": shown.label,
@@ -280,7 +314,7 @@ def _level(p: float) -> str:
     return "< 0.001" if p < 0.001 else "< 0.01" if p < 0.01 else "< 0.05" if p < 0.05 else "0.05 or more"
 
 
-def overlap_rows(comparison: Comparison) -> list[Row]:
+def overlap_rows(comparison: Comparison, runs: Sequence[str]) -> list[Row]:
     """The share of their first ten documents that two runs have in common, on average over the queries of both."""
     import polars as pl
 
@@ -288,23 +322,31 @@ def overlap_rows(comparison: Comparison) -> list[Row]:
     options = comparison.options
     if source is None or source.chunked or options is None:
         return []
-    tops = []
-    for name in comparison.runs:
-        rows = ranked_rows(source.run(name), options.ordering).filter(pl.col("rank") <= OVERLAP_DEPTH)
-        tops.append(rows.select("query_id", "doc_id").unique())
-    sizes = [top.group_by("query_id").len("size") for top in tops]
-    overlaps = []
-    for i, j in combinations(range(len(tops)), 2):
-        shared = tops[i].join(tops[j], on=["query_id", "doc_id"]).group_by("query_id").len("shared")
-        both = sizes[i].join(sizes[j], on="query_id", suffix="_other").join(shared, on="query_id", how="left")
-        share = (
-            both.sort("query_id")
-            .select((pl.col("shared").fill_null(0) / pl.max_horizontal("size", "size_other")).mean())
-            .item()
+    tops = pl.concat(
+        ranked_rows(source.run(name), options.ordering)
+        .filter(pl.col("rank") <= OVERLAP_DEPTH)
+        .select(
+            run=pl.lit(number, pl.Int64),
+            query=pl.col("query_id").hash(),
+            both=pl.struct("query_id", "doc_id").hash(),
         )
-        for run, other in ((i, j), (j, i)):
-            row = {"run": comparison.runs[run], "vs": comparison.runs[other]}
-            overlaps.append({**row, "share": None if share is None else _rounded(share)})
+        for number, name in enumerate(runs)
+    )
+    queries, query = np.unique(tops["query"].to_numpy(), return_inverse=True)
+    documents, document = np.unique(tops["both"].to_numpy(), return_inverse=True)
+    listed = np.zeros((len(runs), len(documents)), dtype=bool)
+    listed[tops["run"].to_numpy(), document] = True
+    query_of = np.zeros(len(documents), dtype=np.int64)
+    query_of[document] = query
+    sizes = np.stack([np.bincount(query_of[own], minlength=len(queries)) for own in listed])
+    overlaps = []
+    for i, j in combinations(range(len(runs)), 2):
+        shared = np.bincount(query_of[listed[i] & listed[j]], minlength=len(queries))
+        both = (sizes[i] > 0) & (sizes[j] > 0)
+        shares = shared[both] / np.maximum(sizes[i], sizes[j])[both]
+        share = _rounded(float(shares.mean())) if len(shares) else None
+        for one, other in ((i, j), (j, i)):
+            overlaps.append({"run": runs[one], "vs": runs[other], "share": share})
     return overlaps
 
 

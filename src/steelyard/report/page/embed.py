@@ -5,13 +5,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from steelyard.io.files import write_file
 
 if TYPE_CHECKING:
     import jinja2
@@ -24,12 +30,15 @@ SCRIPTS = (
     "weights.js",
     "selection.js",
     "theme.js",
+    "picker.js",
+    "save.js",
     "leaderboard.js",
     "lists.js",
     "pool.js",
     "moves.js",
     "query.js",
     "queries.js",
+    "openers.js",
     "charts.js",
     "main.js",
 )
@@ -100,11 +109,24 @@ def script_hash(script: str) -> str:
 
 @cache
 def vega_script() -> str:
-    """The script that draws the charts: Vega, Vega-Lite and Vega-Embed, as vl-convert bundles them."""
+    """The script that draws the charts: Vega, Vega-Lite and Vega-Embed, as vl-convert bundles them.
+
+    Bundling takes seconds, so the bundle of a version of vl-convert is kept in the cache folder of the user.
+    """
     import vl_convert
 
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    kept = Path(home) / "steelyard" / f"vega-{version('vl-convert-python')}.js"
+    try:
+        return kept.read_bytes().decode()
+    except (OSError, UnicodeDecodeError):
+        pass
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return re.sub(r"</(?=script)", r"<\\/", bundle.replace("\r\n", "\n"), flags=re.IGNORECASE)
+    script = re.sub(r"</(?=script)", r"<\\/", bundle.replace("\r\n", "\n"), flags=re.IGNORECASE)
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_file(kept, script.encode())
+    return script
 
 
 @cache

@@ -66,12 +66,13 @@ def page_html(subject: Subject, *, everything: bool = False) -> str:
     order = interesting_order(_first_values(subject), failures)
     kept = _kept(subject, order, everything)
     numbers = {place: number for number, place in enumerate(kept.places)}
-    charts = [_embedded(chart) for chart in charts_of(subject, failures)]
+    charts = [_embedded(chart, subject) for chart in charts_of(subject, failures)]
     script, vega = page_script(), vega_script() if charts else ""
-    summary = summary_of(subject, failures, kept)
+    view = view_of(subject, failures, kept)
+    summary = {**summary_of(subject, failures, kept), "pairs": (view["matrix"] or {}).pop("pairs", [])}
     parts = {
         "version": __version__,
-        "view": view_of(subject),
+        "view": view,
         "charts": charts,
         "depth": DEPTH if subject.comparison.source is not None else None,
         "allowed": Markup(" ".join(map(script_hash, (script, *([vega] if vega else []))))),
@@ -144,19 +145,31 @@ def _left_out(subject: Subject, kept: Kept, lists: Lists) -> list[str]:
             f"{counted(lists.cut_texts, 'document is cut to its', 'documents are cut to their')} first "
             f"{TEXT_LIMIT:,} characters."
         )
-    if lines:
-        lines.append("`steelyard report RESULT --all` includes everything.")
+    if lines and subject.whole:
+        lines.append(f"`{subject.whole}` includes everything.")
     return lines
 
 
-def _embedded(chart: Chart) -> dict[str, Any]:
+def _embedded(chart: Chart, subject: Subject) -> dict[str, Any]:
     from markupsafe import Markup
 
-    data = {"title": chart.title, "spec": chart.spec, "measures": chart.measures, "columns": chart.columns}
+    from steelyard.report.charts.data import chart_label
+
+    data = {
+        "name": chart.name,
+        "title": chart.title,
+        "spec": chart.spec,
+        "measures": chart.measures,
+        "columns": chart.columns,
+        "colours": chart.colours,
+        "runs": list(map(chart_label, subject.candidates)),
+        "numbers": [subject.comparison.runs.index(run) for run in subject.candidates],
+    }
     return {
         "name": chart.name,
         "title": chart.title,
         "about": chart.about,
         "height": chart.height,
+        "first": chart.first,
         "json": Markup(embedded_json(data)),
     }

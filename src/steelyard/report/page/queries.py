@@ -17,6 +17,7 @@ from steelyard.comparison.slices import slice_labels
 from steelyard.report.page.embed import embedded_json, packed
 from steelyard.report.page.subject import Subject
 from steelyard.report.rows import ShownMeasure, is_time, shown_measures
+from steelyard.report.tables import long_ends
 from steelyard.run import Run
 from steelyard.statistics.arrays import student_quantile
 
@@ -28,11 +29,15 @@ DEFAULT_CUTOFF = 10
 
 @dataclass(frozen=True)
 class RunFailures:
-    """A run joined with its qrels: its failures by query, and the rank of its first relevant document (0: none)."""
+    """A run joined with its qrels, by query: its failures, the rank of its first relevant document (0: none), the
+    number of relevant documents within the cutoff, and the number of all relevant documents.
+    """
 
     alignment: Alignment
     failures: Ints
     first: Ints
+    found: Ints
+    relevant: Ints
 
 
 def run_failures(comparison: Comparison) -> list[RunFailures]:
@@ -58,7 +63,7 @@ def failures_of(a: Alignment, cutoff: int) -> RunFailures:
     """The failures of one run.
 
     Unanswered: the list is empty. Missed: no relevant document in the whole list. Low: the first one is below the
-    cutoff. Partly: some relevant documents are not within the cutoff. Distracted: a distractor is above the first
+    cutoff. Partly: fewer relevant documents are within the cutoff than could be. Distracted: a distractor is above the first
     relevant document. Repeated: a document is repeated within the cutoff. Unjudged: the first document has no
     judgment. Nothing: no document is relevant.
     """
@@ -79,10 +84,13 @@ def failures_of(a: Alignment, cutoff: int) -> RunFailures:
         | REPEATED * repeated
         | UNJUDGED * (~judged_top & ~empty)
         | NOTHING * nothing
-        | PARTLY * ((retrieved > 0) & (retrieved < total))
+        | PARTLY * ((retrieved > 0) & (retrieved < np.minimum(total, cutoff)))
     )
     rank = np.where(np.isfinite(first), first, 0)
-    return RunFailures(a, failures.astype(np.int64), np.minimum(rank, 65535).astype(np.int64))
+    first_rank, found, relevant_total = (
+        np.minimum(each, 65535).astype(np.int64) for each in (rank, retrieved, total)
+    )
+    return RunFailures(a, failures.astype(np.int64), first_rank, found, relevant_total)
 
 
 DEPTH = 20
@@ -345,6 +353,9 @@ def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) ->
     return {
         "title": subject.title,
         "runs": list(comparison.runs),
+        "order": [comparison.runs.index(run) for run in page_order(comparison)],
+        "shared": list(map(len, long_ends(comparison.runs))),
+        "whole": subject.whole,
         "baseline": -1
         if comparison.plan.baseline is None
         else comparison.runs.index(comparison.plan.baseline),
@@ -379,13 +390,35 @@ def _values(measures: Sequence[ShownMeasure], places: Ints) -> Floats:
 def _packed_failures(failures: Sequence[RunFailures], names: Sequence[str]) -> dict[str, Any]:
     """Each run's failures and first relevant rank by query; None where only scores are known."""
     if not failures:
-        return {"failures": None, "first": None}
-    place = {query: number for number, query in enumerate(failures[0].alignment.queries)}
-    chosen = np.array([place[name] for name in names], dtype=np.int64)
+        return {"failures": None, "first": None, "found": None, "relevant": None}
+    chosen = places_of(failures, names)
+    relevant = np.stack([each.relevant[chosen] for each in failures])
+    if (relevant == relevant[:1]).all():
+        relevant = relevant[:1]
     return {
         "failures": packed(np.stack([each.failures[chosen] for each in failures]), "u1"),
         "first": packed(np.stack([each.first[chosen] for each in failures]), "u2"),
+        "found": _narrow(np.stack([each.found[chosen] for each in failures])),
+        "relevant": _narrow(relevant),
     }
+
+
+def _narrow(counts: Ints) -> list[Any]:
+    """Counts packed in as few bytes as they need: bytes per count, and the packed counts."""
+    width = 1 if counts.max(initial=0) < 256 else 2
+    return [width, packed(counts, f"u{width}")]
+
+
+def places_of(failures: Sequence[RunFailures], names: Sequence[str]) -> Ints:
+    """The positions of queries in the failures."""
+    place = {query: number for number, query in enumerate(failures[0].alignment.queries)}
+    return np.array([place[name] for name in names], dtype=np.int64)
+
+
+def page_order(comparison: Comparison) -> list[str]:
+    """The runs in the one order that every part of a page has: best first, at the first cutoff."""
+    first = comparison.score_tables[0].k
+    return [row.run for row in comparison.leaderboard_rows if row.k == first]
 
 
 def _slices(subject: Subject, names: Sequence[str]) -> list[dict[str, Any]]:

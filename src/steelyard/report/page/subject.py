@@ -14,6 +14,9 @@ from steelyard.wording import counted
 if TYPE_CHECKING:
     from steelyard.datasets import Dataset
 
+RANDOM = "random"
+"""The name of the control run in a comparison of runs whose retrievers are unknown."""
+
 SLICE_VALUES = 12
 """Columns with more distinct values than this are not used as slices."""
 
@@ -24,7 +27,9 @@ class Subject:
 
     queries: texts by id. columns: further columns of the queries. documents: title and text by id. costs: one mapping
     per run. errors: the error of a run by query. made: settings and fingerprint of each run. facts: pairs of name and
-    value (dataset, machine). command: reproduces the page. absent: sentences on what is missing, and why.
+    value (dataset, machine). command: reproduces the page. whole: writes the page without a size limit. absent:
+    sentences on what is missing, and why. controls: runs that show what no skill gives, such as `random`; they are in
+    no chart, and never the best.
     """
 
     comparison: Comparison
@@ -37,7 +42,18 @@ class Subject:
     made: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     facts: Sequence[tuple[str, str]] = ()
     command: str = ""
+    whole: str = ""
+    controls: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+
+    @cached_property
+    def candidates(self) -> tuple[str, ...]:
+        """The runs best first, without the controls; with them where fewer than two would be left."""
+        first = self.comparison.score_tables[0].k
+        order = [row.run for row in self.comparison.leaderboard_rows if row.k == first]
+        baseline = self.comparison.plan.baseline
+        others = tuple(run for run in order if run not in self.controls or run == baseline)
+        return others if len(others) > 1 else tuple(order)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -60,8 +76,11 @@ class Subject:
         return columns
 
 
-def comparison_subject(comparison: Comparison, dataset: Dataset | None = None) -> Subject:
-    """The subject of the page of a comparison; the texts are those of the dataset."""
+def comparison_subject(comparison: Comparison, dataset: Dataset | None = None, command: str = "") -> Subject:
+    """The subject of the page of a comparison; the texts are those of the dataset.
+
+    command: the command line that made the comparison, where it was made by one; the page then gives advice for it.
+    """
     source = comparison.source
     queries: Mapping[str, str] = {}
     columns: Mapping[str, Mapping[str, Any]] = {}
@@ -78,7 +97,7 @@ def comparison_subject(comparison: Comparison, dataset: Dataset | None = None) -
     else:
         absent.append(
             "This page was made without a dataset: queries and documents are shown by their ids. "
-            "`comparison.to_html(path, dataset)` shows their texts."
+            f"{'`--dataset DIR`' if command else '`comparison.to_html(path, dataset)`'} shows their texts."
         )
     costs = []
     made: dict[str, tuple[str, str]] = {}
@@ -100,7 +119,9 @@ def comparison_subject(comparison: Comparison, dataset: Dataset | None = None) -
         costs=costs,
         made=made,
         facts=facts,
-        command='comparison.to_html("report.html")',
+        command=command or 'comparison.to_html("report.html")',
+        whole="" if command else "comparison.to_html(path, everything=True)",
+        controls=tuple(run for run in comparison.runs if run == RANDOM),
         absent=tuple(absent),
     )
 

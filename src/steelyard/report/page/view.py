@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
-from steelyard.comparison.leaderboard import LeaderboardRow
-from steelyard.comparison.pairs import Pair
+import numpy as np
+
+from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
+from steelyard.comparison.pairs import RANK_TESTS, Pair, corrected_interval, disagreement_notes
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.dialects.explain import explain
-from steelyard.notes import Note, sentence
+from steelyard.notes import in_short, sentence
+from steelyard.report.page.embed import embedded_json
+from steelyard.report.page.queries import (
+    DISTRACTED,
+    LOW,
+    MISSED,
+    NOTHING,
+    PARTLY,
+    REPEATED,
+    UNANSWERED,
+    UNJUDGED,
+    Kept,
+    RunFailures,
+    low_cutoff,
+    page_order,
+    places_of,
+)
 from steelyard.report.page.subject import Subject
 from steelyard.report.rows import (
     is_time,
@@ -21,28 +41,42 @@ from steelyard.report.rows import (
     starred_p,
     title,
 )
+from steelyard.report.steps import next_steps
+from steelyard.report.summary import all_notes, verdict_lines
+from steelyard.report.tables import LONG_NAME, long_ends, short_names
 from steelyard.statistics import FAMILY_TESTS, shown_p
-from steelyard.wording import SHOWN_NAMES, listed, worded
+from steelyard.wording import counted, listed, worded
 
 FAR = 3
 """A run is far from the best if its distance is more than this many times the widest interval."""
 
 
-def view_of(subject: Subject) -> dict[str, Any]:
+LINE, SHORT = 120, 24
+"""Characters of a line of the verdict, and of a name in it."""
+
+NAMED = 3
+"""Names in a list of the verdict: it names two of more and counts the others."""
+
+
+def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> dict[str, Any]:
     """Everything that the template shows, except the data of the scripts and the charts."""
     comparison = subject.comparison
     pairs = _pairs(comparison)
-
-    def is_disagreement(each: Note) -> bool:
-        return each.code == "interval-and-p-disagree"
-
+    verdict = verdict_lines(_with_short_names(comparison), LINE)
     return {
         "title": subject.title,
-        "verdict": (comparison.verdict.headline, comparison.verdict.detail),
+        "long": LONG_NAME,
+        "shared": tuple(map(len, long_ends(comparison.runs))),
+        "verdict": (verdict[0], verdict[1] if len(verdict) > 1 else ""),
+        "steps": _steps(subject),
+        "warnings": warnings(comparison),
+        "failures": _failures(subject, failures, kept),
+        "matrix": _matrix(comparison),
+        "uncharted": listed([run for run in comparison.runs if run not in subject.candidates] or [""]),
         "lead": lead(comparison),
         "numbers": numbers(subject),
         "columns": [_head(comparison, column) for column in comparison.score_tables[0].columns],
-        "boards": [_rows(comparison, scores) for scores in comparison.score_tables],
+        "boards": [_rows(subject, scores) for scores in comparison.score_tables],
         "judged": bool(shown_judged(comparison)),
         "unmeasured": [
             (run, reason, comparison.failed.get(run, "")) for run, reason in comparison.unmeasured.items()
@@ -52,14 +86,19 @@ def view_of(subject: Subject) -> dict[str, Any]:
         "stability": " ".join(stability_lines(comparison)),
         "pairs": pairs,
         "ranking": comparison.keys[0] if len(pairs) < len(comparison.tested_pairs) else "",
-        "disagreement": [sentence(each) for each in comparison.notes if is_disagreement(each)],
+        "disagreement": _disagreement(comparison),
+        "interval_heading": interval_heading(comparison),
         "tested_by": comparison.tested_by,
         "intervals_by": comparison.intervals_by,
         "plan": comparison.plan,
         "p_heading": p_heading(comparison),
         "corrected": _corrected(comparison),
         "costs": _costs(subject),
-        "notes": [sentence(each) for each in comparison.notes if not is_disagreement(each)],
+        "notes": [
+            sentence(each)
+            for each in comparison.notes
+            if each.severity == "info" and each.code != "interval-and-p-disagree"
+        ],
         "absent": subject.absent,
         "definitions": definitions(comparison),
         "dialect": comparison.dialect,
@@ -75,31 +114,200 @@ def view_of(subject: Subject) -> dict[str, Any]:
     }
 
 
+def _with_short_names(comparison: Comparison) -> Verdict:
+    """The verdict with short names."""
+    verdict = comparison.verdict
+    short = short_names((*comparison.runs, *comparison.unmeasured), SHORT)
+    tied, undecided, unmeasured = (
+        [short[run] for run in runs] for runs in (verdict.tied, verdict.undecided, verdict.unmeasured)
+    )
+    lead = verdict.lead
+    if lead is not None:
+        lead = replace(lead, leaders=tuple(short[run] for run in lead.leaders), second=short[lead.second])
+    return Verdict(verdict.headline, (), tied, undecided, unmeasured, lead)
+
+
+def _steps(subject: Subject) -> list[dict[str, Any]]:
+    """What to do next: the text, and the state of the page that shows the queries."""
+    comparison = subject.comparison
+    short = short_names(comparison.runs)
+    controls = tuple(set(comparison.runs) - set(subject.candidates))
+    steps = next_steps(comparison, subject.seconds or None, subject.slice_columns, controls)
+    return [
+        {
+            "text": sentence(step.note.renamed(short)),
+            "view": embedded_json({name: step.view[name] for name in step.view if name != "pool"}),
+            "opens": bool(step.view) and "pool" not in step.view,
+            "pool": step.view.get("pool", ""),
+        }
+        for step in steps
+    ]
+
+
+def warnings(comparison: Comparison) -> list[dict[str, str]]:
+    """The notes that are not mere information, the most serious first: severity, a text for one line, and all of it.
+
+    Of notes with the same code about several runs, the first is given, with the number of the others.
+    """
+    serious = [(about, each) for about, each in all_notes(comparison) if each.severity != "info"]
+    others = Counter(each.code for about, each in serious if about)
+    lines: dict[str, dict[str, str]] = {}
+    for about, each in serious:
+        more = f" ({counted(others[each.code] - 1, 'similar warning')})" if others[each.code] > 1 else ""
+        line = {
+            "severity": each.severity,
+            "short": f"{about}: {in_short(each)}{more}" if about else in_short(each),
+            "text": sentence(each),
+        }
+        lines.setdefault(each.code if about else str(each), line)
+    return list(lines.values())
+
+
+KINDS = (
+    ("missed", "Missed", MISSED | UNANSWERED, "no relevant document in the whole list"),
+    ("low", "Ranked low", LOW, "the first relevant document is below the cutoff"),
+    ("partly", "Found in part", PARTLY, "some relevant documents are not within the cutoff"),
+    (
+        "distracted",
+        "Distractor above relevant",
+        DISTRACTED,
+        "a document that misleads is above the first relevant one",
+    ),
+    ("unjudged", "Unjudged at rank 1", UNJUDGED, "the first document has no judgment"),
+    ("repeated", "Duplicates", REPEATED, "a document is repeated within the cutoff"),
+    ("empty", "Empty list", UNANSWERED, "nothing was retrieved"),
+)
+"""The kinds of failure: name of the filter, title, bits, meaning."""
+
+
+def _failures(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> dict[str, Any] | None:
+    """The number of queries on which each run fails, by kind; kinds that do not occur are left out."""
+    if not failures:
+        return None
+    comparison = subject.comparison
+    places = places_of(failures, [comparison.score_tables[0].queries[place] for place in kept.places])
+    counts = {
+        run: [
+            int(np.count_nonzero((own.failures[places] & bits) * ((own.failures[places] & NOTHING) == 0)))
+            for _, _, bits, _ in KINDS
+        ]
+        for run, own in zip(comparison.runs, failures, strict=True)
+    }
+    shown = [place for place in range(len(KINDS)) if any(row[place] for row in counts.values())]
+    if not shown:
+        return None
+    return {
+        "kinds": [KINDS[place] for place in shown],
+        "rows": [
+            {
+                "run": run,
+                "cells": [
+                    (KINDS[place][0], counts[run][place], round(counts[run][place] / max(1, len(places)), 3))
+                    for place in shown
+                ],
+            }
+            for run in page_order(comparison)
+        ],
+        "cutoff": low_cutoff(comparison),
+    }
+
+
+def _matrix(comparison: Comparison) -> dict[str, Any] | None:
+    """Every two runs on the measure that ranks them: rows of cells, and the details of every pair."""
+    pairs = comparison.every_pair
+    if not pairs or len(comparison.runs) < 3:
+        return None
+    column = comparison.score_tables[0].columns[0]
+    order = page_order(comparison)
+    numbers = {frozenset((pair.run, pair.baseline)): number for number, pair in enumerate(pairs)}
+
+    def cell(run: str, other: str) -> dict[str, Any] | None:
+        number = numbers.get(frozenset((run, other)))
+        if number is None:
+            return None
+        pair = pairs[number]
+        sign = 1 if pair.run == run else -1
+        difference = sign * pair.difference * scale_of(column)
+        good = (difference > 0) == (column.better != "less")
+        kinds = {"undecided": "undecided", "not significant": "same", "equal": "same", "not tested": "same"}
+        return {
+            "number": number,
+            "text": "0.000" if abs(difference) < 5e-4 else f"{difference:+.3f}",
+            "kind": kinds.get(pair.verdict, "gain" if good else "loss"),
+            "stars": "?" if pair.verdict == "undecided" else pair.stars if "*" in pair.stars else "",
+        }
+
+    return {
+        "runs": order,
+        "rows": [[cell(run, other) if run != other else None for other in order] for run in order],
+        "pairs": [_details(comparison, column, pair) for pair in pairs],
+    }
+
+
+def _details(comparison: Comparison, column: Column, pair: Pair) -> dict[str, Any]:
+    """One pair, as the page shows it when a cell of the matrix is clicked."""
+    cells = _pair(comparison, column, pair)
+    return {
+        "run": comparison.runs.index(pair.run),
+        "against": comparison.runs.index(pair.baseline),
+        "facts": [
+            [f"Difference on {cells['measure']}", cells["difference"]],
+            [interval_heading(comparison), cells["interval"]],
+            [p_heading(comparison), f"{cells['p']}: {cells['verdict']}"],
+            ["Won / tied / lost", cells["tally"]],
+            ["Cohen's d", cells["effect"]],
+        ],
+        "power": cells["power"],
+    }
+
+
+def interval_heading(comparison: Comparison) -> str:
+    """The heading of the intervals of differences, with their correction."""
+    plan = comparison.plan
+    level = f"{1 - plan.alpha:.0%} interval"
+    alone = plan.test in RANK_TESTS or plan.corrected_by == "none" or len(comparison.runs) < 3
+    return level if alone else f"{level} ({plan.corrected_by})"
+
+
+def _disagreement(comparison: Comparison) -> list[str]:
+    """The note on pairs whose interval, as the page shows it, and p-value disagree."""
+    columns = {
+        (column.key, scores.k): column for scores in comparison.score_tables for column in scores.columns
+    }
+    drawn = []
+    for pair in comparison.tested_pairs:
+        low, high = corrected_interval(pair, columns[pair.measure, pair.k], comparison.plan)
+        drawn.append(replace(pair, low=low, high=high))
+    return [sentence(each) for each in disagreement_notes(drawn, comparison.plan)]
+
+
 def lead(comparison: Comparison) -> list[tuple[str, str]]:
-    """The leader compared with the baseline or the second run: pairs of name and value."""
+    """The two runs that the verdict is about: pairs of name and value."""
     top = comparison.leaderboard_rows[0].run
-    first = comparison.score_tables[0].columns[0]
-    pairs = [pair for pair in comparison.tested_pairs if pair.measure == first.key]
-    pair = next((pair for pair in pairs if top in (pair.run, pair.baseline)), None)
+    column = comparison.score_tables[0].columns[0]
+    pair = comparison.leading_pair
     if pair is None:
         return []
-    tied = [run for run in comparison.verdict.tied if run != top]
+    short = short_names(comparison.runs)
+    tied = [short[run] for run in comparison.verdict.tied if run != top]
+    cells = _pair(comparison, column, pair)
+    names = f"{short[pair.run]} vs {short[pair.baseline]}"
     facts = [
-        (f"{pair.run} vs {pair.baseline}", f"{pair.difference:+.4f}"),
-        ("95% interval", "–" if pair.low != pair.low else f"{pair.low:+.4f} to {pair.high:+.4f}"),
-        (p_heading(comparison), f"{starred_p(pair)}, {pair.shown_verdict}"),
-        ("Won, tied, lost", f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"),
-        ("Tied with the leader", listed(tied, SHOWN_NAMES) if tied else "no run"),
+        (names, cells["difference"]),
+        (interval_heading(comparison), cells["interval"]),
+        (p_heading(comparison), f"{cells['p']}, {cells['verdict']}"),
+        ("Won, tied, lost", cells["tally"]),
+        ("Tied with the leader", listed(tied, NAMED) if tied else "no run"),
     ]
     undecided = [
-        each.baseline if each.run == top else each.run
-        for each in pairs
+        short[each.baseline if each.run == top else each.run]
+        for each in comparison.every_pair
         if each.verdict == "undecided" and top in (each.run, each.baseline)
     ]
     if undecided:
-        facts.append(("Undecided (unjudged documents)", listed(undecided, SHOWN_NAMES)))
+        facts.append(("Undecided (unjudged documents)", listed(undecided, NAMED)))
     if pair.needed and not pair.p_adjusted < comparison.plan.alpha:
-        facts.append(("Queries needed", f"about {pair.needed:,}"))
+        facts.append((f"Queries needed for {names}", f"about {float(f'{pair.needed:.2g}'):,.0f}"))
     return facts
 
 
@@ -137,8 +345,9 @@ def _letters(rows: Sequence[LeaderboardRow]) -> set[str]:
     return set("".join(row.group for row in rows))
 
 
-def _rows(comparison: Comparison, scores: ScoreTable) -> list[dict[str, Any]]:
-    """The rows of one score table, best first."""
+def _rows(subject: Subject, scores: ScoreTable) -> list[dict[str, Any]]:
+    """The rows of one score table, best first. Runs of one band are not separated by the groups."""
+    comparison = subject.comparison
     rows = [row for row in comparison.leaderboard_rows if row.k == scores.k]
     base = comparison.plan.baseline
     tested = {
@@ -147,7 +356,9 @@ def _rows(comparison: Comparison, scores: ScoreTable) -> list[dict[str, Any]]:
         if pair.baseline == base and pair.k == scores.k
     }
     spans = {column.key: _span(rows, column) for column in scores.columns}
-    best = {column.key: _best(rows, column) for column in scores.columns}
+    best = {column.key: _best(rows, column, subject.candidates) for column in scores.columns}
+    opens = [place for place in range(1, len(rows)) if not _letters(rows[:place]) & _letters(rows[place:])]
+    tied = comparison.verdict.tied if scores is comparison.score_tables[0] else ()
     judged = shown_judged(comparison)
     return [
         {
@@ -155,9 +366,14 @@ def _rows(comparison: Comparison, scores: ScoreTable) -> list[dict[str, Any]]:
             "number": comparison.runs.index(row.run),
             "k": row.k,
             "rank": row.rank,
-            "ranks": "" if row.rank_low == row.rank_high else f"{row.rank_low}–{row.rank_high}",
+            "ranks": str(row.rank_low)
+            if row.rank_low == row.rank_high
+            else f"{row.rank_low} to {row.rank_high}",
             "group": row.group,
-            "opens": place > 0 and not _letters(rows[:place]) & _letters(rows[place:]),
+            "opens": place in opens,
+            "band": sum(each <= place for each in opens) % 2,
+            "tied": len(tied) > 1 and row.run in tied,
+            "control": row.run not in subject.candidates,
             "baseline": row.run == base,
             "failed": comparison.failed.get(row.run, ""),
             "cached": row.run in comparison.cached_times,
@@ -168,7 +384,9 @@ def _rows(comparison: Comparison, scores: ScoreTable) -> list[dict[str, Any]]:
                     if row.means[column.key] != row.means[column.key]
                     else repr(row.means[column.key]),
                     "text": shown(column, row.means[column.key]),
-                    "best": len(rows) > 1 and row.means[column.key] == best[column.key],
+                    "best": len(rows) > 1
+                    and row.run in subject.candidates
+                    and row.means[column.key] == best[column.key],
                     "composite": column.key == COMPOSITE,
                     "bar": _bar(row, column, spans[column.key]),
                     "change": _change(tested.get((row.run, column.key)), column),
@@ -180,7 +398,11 @@ def _rows(comparison: Comparison, scores: ScoreTable) -> list[dict[str, Any]]:
     ]
 
 
-def _best(rows: Sequence[LeaderboardRow], column: Column) -> float | None:
+def _best(
+    rows: Sequence[LeaderboardRow], column: Column, candidates: Collection[str] | None = None
+) -> float | None:
+    """The best mean; only of some runs where they are given."""
+    rows = [row for row in rows if candidates is None or row.run in candidates]
     known = [row.means[column.key] for row in rows if row.means[column.key] == row.means[column.key]]
     if not known:
         return None
@@ -261,7 +483,7 @@ def _pairs(comparison: Comparison) -> list[dict[str, Any]]:
     """The pairs by measure: all for two runs or with a baseline, otherwise those of the measure that ranks the runs."""
     every = comparison.plan.baseline is not None or len(comparison.runs) < 3
     return [
-        _pair(column, pair)
+        _pair(comparison, column, pair)
         for scores in comparison.score_tables
         for column in (scores.columns if every else scores.columns[:1])
         for pair in comparison.tested_pairs
@@ -269,9 +491,10 @@ def _pairs(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def _pair(column: Column, pair: Pair) -> dict[str, Any]:
+def _pair(comparison: Comparison, column: Column, pair: Pair) -> dict[str, Any]:
     scale = scale_of(column)
-    interval = "–" if pair.low != pair.low else f"{pair.low * scale:+.4f} to {pair.high * scale:+.4f}"
+    low, high = corrected_interval(pair, column, comparison.plan)
+    interval = "–" if low != low else f"{low * scale:+.4f} to {high * scale:+.4f}"
     return {
         "measure": pair.label if scale == 1 else f"{pair.label} ms",
         "run": pair.run,

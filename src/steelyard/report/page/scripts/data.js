@@ -18,12 +18,18 @@ export function bytes(packed) {
   return made.buffer;
 }
 
+function counts(packed) {
+  if (packed === null) return null;
+  return packed[0] === 1 ? new Uint8Array(bytes(packed[1])) : new Uint16Array(bytes(packed[1]));
+}
+
 export function unpack(summary) {
   const size = summary.queries.length;
   const runs = summary.runs.length;
   const values = new Float32Array(bytes(summary.values));
   const failures = summary.failures === null ? null : new Uint8Array(bytes(summary.failures));
   const first = summary.first === null ? null : new Uint16Array(bytes(summary.first));
+  const [found, relevant] = [counts(summary.found), counts(summary.relevant)];
   const place = new Map(summary.queries.map((query, number) => [query, number]));
   const haystack = summary.queries.map((query, number) => `${query}\n${summary.texts[number]}`.toLowerCase());
   return {
@@ -40,8 +46,14 @@ export function unpack(summary) {
     },
     failure: (run, query) => (failures === null ? 0 : failures[run * size + query]),
     firstRank: (run, query) => (first === null ? 0 : first[run * size + query]),
+    found: (run, query) => (found === null ? 0 : found[run * size + query]),
+    relevant: (run, query) => (relevant === null ? 0 : relevant[(run * size + query) % relevant.length]),
     judged: failures !== null,
   };
+}
+
+export function foundText(data, run, query) {
+  return `found ${data.found(run, query)} of ${data.relevant(run, query)} in the top ${data.cutoff}`;
 }
 
 // The failures of a run on a query: kind and text.
@@ -52,7 +64,7 @@ export function failureWords(data, run, query) {
   if (bits & FAILURES.unanswered) words.push(["nothing", "empty list"]);
   if (bits & FAILURES.missed) words.push(["missed", "missed"]);
   if (bits & FAILURES.low) words.push(["low", `ranked low (first relevant at ${rank})`]);
-  if (bits & FAILURES.partly) words.push(["partly", "found in part"]);
+  if (bits & FAILURES.partly) words.push(["partly", foundText(data, run, query)]);
   if (bits & FAILURES.distracted) words.push(["distracted", "distractor above relevant"]);
   if (bits & FAILURES.repeated) words.push(["repeated", "duplicate"]);
   if (bits & FAILURES.unjudged) words.push(["unjudged", "unjudged at rank 1"]);

@@ -25,10 +25,49 @@ export function drawn(tag, properties = {}) {
   return element;
 }
 
+const LONG_NAME = 24;
+let sharedEnds = [0, 0];
+
+// The number of characters at the start and at the end that all long names of runs share.
+export function setSharedEnds(ends) {
+  sharedEnds = ends;
+}
+
+// The name of a run; of a long one the shared ends are hidden, and its middle is cut where it does not fit.
+export function nameOf(text) {
+  if (text.length <= LONG_NAME) return make("bdi", { class: "name" }, text);
+  const [head, tail] = sharedEnds;
+  const middle = text.slice(head, text.length - tail);
+  return make(
+    "bdi",
+    { class: "name", title: text },
+    head > 0 && make("span", { class: "shared" }, text.slice(0, head)),
+    make("span", { class: "start" }, middle.slice(0, -10)),
+    make("span", { class: "end" }, middle.slice(-10)),
+    tail > 0 && make("span", { class: "shared" }, text.slice(-tail)),
+  );
+}
+
+// The name of a run as plain text.
+export function shortNameOf(text, most = 32) {
+  if (text.length <= LONG_NAME) return text;
+  const [head, tail] = sharedEnds;
+  const middle = text.slice(head, text.length - tail);
+  const half = Math.floor((most - 1) / 2);
+  const cut = middle.length <= most ? middle : `${middle.slice(0, most - 1 - half)}…${middle.slice(-half)}`;
+  return `${head ? "…" : ""}${cut}${tail ? "…" : ""}`;
+}
+
 export function option(value, text, selected) {
   const element = make("option", { value }, text);
   element.selected = selected;
   return element;
+}
+
+// Do something when the whole page is there: it starts before its lists and the script of the charts are.
+export function whenParsed(work) {
+  if (document.readyState === "loading") addEventListener("DOMContentLoaded", work, { once: true });
+  else work();
 }
 
 export function byId(id) {

@@ -1,6 +1,7 @@
 // The leaderboard: sorted by any column, and ranked again when the weights change.
 
-import { append, byId, make } from "./dom.js";
+import { append, byId, make, shortNameOf } from "./dom.js";
+import { fillChooser } from "./picker.js";
 import { number, visible } from "./text.js";
 import { readWeights, unpackBoard, weigh } from "./weights.js";
 
@@ -12,6 +13,8 @@ export function setUpLeaderboard(data, store) {
     button.addEventListener("click", () => store.set({ by: nextOrder(store.get().by, button.closest("th")) }));
   }
   const sliders = boards.length ? setUpSliders(boards[0], store) : null;
+  const whatIf = setUpWhatIf(store);
+  setUpColumns(table, store);
   const render = (state) => {
     if (sliders) {
       const weights = readWeights(state.weights, boards[0].weights);
@@ -22,6 +25,7 @@ export function setUpLeaderboard(data, store) {
       const status = byId("weights-said");
       status.replaceChildren();
       append(status, verdict(data, boards[0], weights, changed));
+      whatIf(changed ? verdict(data, boards[0], weights, true) : null);
     }
     sortRows(table, state.by);
   };
@@ -29,6 +33,52 @@ export function setUpLeaderboard(data, store) {
     if (state.by !== before.by || state.weights !== before.weights) render(state);
   });
   if (store.get().by || store.get().weights) render(store.get());
+}
+
+// The state of the page with other weights: marked, with the verdict for these weights as its headline.
+function setUpWhatIf(store) {
+  const headline = document.querySelector("h1");
+  const [measured, title] = [[...headline.childNodes], document.title];
+  byId("what-if-reset").addEventListener("click", () => store.set({ weights: "" }));
+  return (parts) => {
+    byId("what-if").hidden = parts === null;
+    document.documentElement.toggleAttribute("data-what-if", parts !== null);
+    document.title = parts === null ? title : `What if: ${title}`;
+    headline.replaceChildren(...(parts === null ? measured : [make("span", { class: "tag" }, "What if"), " "]));
+    if (parts !== null) append(headline, parts);
+  };
+}
+
+// The columns of measures: the chosen ones, or as many as fit.
+function setUpColumns(table, store) {
+  const frame = table.parentElement;
+  const heads = [...table.tHead.rows[0].cells];
+  const places = heads.map((_, at) => at).filter((at) => heads[at].dataset.sort && !["rank", "run"].includes(heads[at].dataset.sort));
+  const chooser = byId("columns");
+  chooser.hidden = places.length < 2;
+  const tick = fillChooser(chooser, places.map((at) => [at, heads[at].innerText.trim()]), (chosen) => store.set({ columns: chosen.join(".") }));
+  const rows = [...table.rows].filter((row) => row.cells.length === heads.length);
+  const show = (shown) => {
+    for (const row of rows) for (const at of places) row.cells[at].hidden = !shown.includes(at);
+    tick(shown);
+  };
+  const fit = () => {
+    const named = store.get().columns.split(".").map(Number);
+    const chosen = places.filter((at) => store.get().columns !== "" && named.includes(at));
+    if (chosen.length) return show(chosen);
+    const shown = [...places];
+    show(shown);
+    while (shown.length > 1 && frame.scrollWidth > frame.clientWidth) {
+      shown.pop();
+      show(shown);
+    }
+  };
+  let width = 0;
+  new ResizeObserver(() => {
+    if (frame.clientWidth !== width) fit();
+    width = frame.clientWidth;
+  }).observe(frame);
+  store.watch((state, before) => state.columns !== before.columns && fit());
 }
 
 // The order after a click on a column: best first, then worst first.
@@ -121,7 +171,7 @@ function moveBar(bar, mean, half) {
 // The verdict for the current weights: which run leads, by how much, whether that is significant, and whether the leader changed.
 function verdict(data, board, weights, changed) {
   if (!changed) return ["These are the weights of the ranking. Move one to see how the ranking depends on it."];
-  const name = (run) => make("strong", {}, make("bdi", {}, visible(data.runs[run])));
+  const name = (run) => make("strong", {}, make("bdi", {}, shortNameOf(visible(data.runs[run]))));
   const now = weigh(board, weights);
   const given = weigh(board, board.weights).order[0];
   if (!now.lead) return [name(now.order[0]), ` scores ${number(now.means[now.order[0]])}.`];

@@ -1,9 +1,11 @@
 // The ranked lists of a query, parsed when first needed, each document with its label.
 
+import { byId } from "./dom.js";
+
 let embedded = null;
 
-export function listsOf(element, query) {
-  embedded ??= JSON.parse(element.textContent);
+export function listsOf(query) {
+  embedded ??= JSON.parse(byId("lists-data").textContent);
   return embedded.queries?.[query] ?? null;
 }
 

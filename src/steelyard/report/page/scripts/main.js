@@ -2,8 +2,10 @@
 
 import { setUpCharts } from "./charts.js";
 import { unpack } from "./data.js";
-import { byId } from "./dom.js";
+import { byId, setSharedEnds, whenParsed } from "./dom.js";
 import { setUpLeaderboard } from "./leaderboard.js";
+import { setUpOpeners } from "./openers.js";
+import { setUpPickers } from "./picker.js";
 import { setUpQueries } from "./queries.js";
 import { setUpQuery } from "./query.js";
 import { createStore } from "./state.js";
@@ -11,8 +13,11 @@ import { setUpTheme } from "./theme.js";
 
 export function start() {
   const data = unpack(JSON.parse(byId("summary-data").textContent));
+  setSharedEnds(data.shared);
   const store = createStore(location, history);
   setUpLeaderboard(data, store);
+  setUpPickers(data, store);
+  setUpOpeners(data, store);
   const order = setUpQueries(data, store);
   const redraw = setUpCharts(data, store);
   setUpTheme(byId("theme"), redraw);
@@ -27,7 +32,9 @@ export function start() {
       section.querySelector("h2").focus({ preventScroll: true });
     });
   }
-  document.documentElement.dataset.ready = "yes";
+  const ready = () => (document.documentElement.dataset.ready = "yes");
+  if (store.get().query) whenParsed(ready);
+  else ready();
 }
 
 start();

@@ -1,18 +1,18 @@
 // Pools: the unjudged documents of the lists, as the file that `steelyard judge` reads.
 
-import { make } from "./dom.js";
 import { documentAt, labelled, listsOf } from "./lists.js";
+import { saveFile } from "./save.js";
 
-// The unjudged documents of some queries within the cutoff of every run, in the order of a depth pool: by best
+// The unjudged documents of some queries within the cutoff of some runs, in the order of a depth pool: by best
 // rank; of equal ones, those of more runs and of smaller mean rank first. Null where runs differ in their chunks.
-export function unjudgedOf(data, element, queries) {
+export function unjudgedOf(data, queries, runs = data.runs.map((_, run) => run)) {
   const found = [];
   for (const query of queries) {
-    const entry = listsOf(element, query);
+    const entry = listsOf(query);
     if (entry === null) continue;
     if (entry.judged.some(([, , , ranks]) => ranks.includes(null))) return null;
     const ranks = new Map();
-    data.runs.forEach((_, run) => {
+    runs.forEach((run) => {
       for (const item of (labelled(entry, run) ?? []).slice(0, data.cutoff)) {
         if (item.kind !== "unjudged") continue;
         if (!ranks.has(item.doc)) ranks.set(item.doc, []);
@@ -39,14 +39,14 @@ function compareIds(a, b) {
   return second[at] === undefined ? 1 : first[at].codePointAt(0) - second[at].codePointAt(0);
 }
 
-export function savePool(data, documents, name) {
+export function savePool(data, documents, name, runs = data.runs.map((_, run) => run)) {
   const settings = {
     strategy: "depth",
     depth: data.cutoff,
     budget: null,
     measure: null,
     seed: 0,
-    runs: data.runs,
+    runs: runs.map((run) => data.runs[run]),
     queries: data.size,
     sampled_queries: null,
     strata: null,
@@ -62,7 +62,5 @@ export function savePool(data, documents, name) {
     strategy: "depth",
   }));
   const content = [{ pool: settings }, ...rows].map((each) => `${JSON.stringify(each)}\n`).join("");
-  const address = URL.createObjectURL(new Blob([content], { type: "application/x-ndjson" }));
-  make("a", { href: address, download: `${name.replace(/[^\p{L}\p{N}._-]+/gu, "-") || "pool"}.jsonl` }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 60000);
+  saveFile(`${name}.jsonl`, content, "application/x-ndjson");
 }

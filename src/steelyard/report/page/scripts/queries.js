@@ -1,10 +1,12 @@
 // The table of queries: search, filters, order and pages.
 
 import { chosenPair, measureNamed } from "./data.js";
-import { append, byId, make, option } from "./dom.js";
+import { append, byId, make, nameOf, option, shortNameOf, whenParsed } from "./dom.js";
+import { pickedRuns } from "./picker.js";
 import { savePool, unjudgedOf } from "./pool.js";
 import { failureTags } from "./query.js";
-import { FILTERS, choose, sliceOf, winner } from "./selection.js";
+import { csvOf, saveFile } from "./save.js";
+import { FILTERS, choose, filterCounts, sliceOf, winner } from "./selection.js";
 import { counted, inUnits, signed, visible } from "./text.js";
 
 const ROWS = 25;
@@ -22,7 +24,7 @@ export function setUpQueries(data, store) {
     showPages(store, page, pages, order.length, from);
     if (refocus) document.querySelector(refocus)?.focus();
   };
-  const parts = ["find", "filter", "slice", "measure", "run", "against", "sort", "rising", "page"];
+  const parts = ["find", "filter", "slice", "measure", "run", "against", "sort", "rising", "page", "runs"];
   store.watch((state, before) => {
     if (parts.some((name) => state[name] !== before[name])) {
       const sorted = state.sort !== before.sort || state.rising !== before.rising;
@@ -35,6 +37,7 @@ export function setUpQueries(data, store) {
   });
   render(store.get());
   setUpPool(data, () => order);
+  byId("queries-csv").addEventListener("click", () => saveQueries(data, store.get(), order));
   return () => order;
 }
 
@@ -42,8 +45,8 @@ export function setUpQueries(data, store) {
 function setUpPool(data, order) {
   const button = byId("pool");
   button.hidden = !data.judged || !data.listed.size;
-  button.addEventListener("click", () => {
-    const documents = unjudgedOf(data, byId("lists-data"), [...order()].sort((a, b) => a - b));
+  const save = () => {
+    const documents = unjudgedOf(data, [...order()].sort((a, b) => a - b));
     const said = byId("queries-said");
     if (documents === null) said.textContent = "The runs have different chunks: judge with steelyard evidence.";
     else if (!documents.length) said.textContent = `Every document in the first ${data.cutoff} of the runs is judged.`;
@@ -52,7 +55,24 @@ function setUpPool(data, order) {
       const queries = new Set(documents.map((each) => each.query)).size;
       said.textContent = `Pool of ${counted(documents.length, "document", "documents")} of ${counted(queries, "query", "queries")} saved. Judge it with steelyard judge.`;
     }
-  });
+  };
+  button.addEventListener("click", () => whenParsed(save));
+}
+
+// The selected queries as CSV: id, text, kinds, outcome of the run, and the values of the measure.
+function saveQueries(data, state, order) {
+  const measure = measureNamed(data, state.measure);
+  const [run] = chosenPair(data, state);
+  const { label } = data.measures[measure];
+  const head = ["query_id", "text", ...data.slices.map((each) => each.column), ...(data.judged ? [`outcome of ${data.runs[run]}`] : [])];
+  const rows = order.map((query) => [
+    data.queries[query],
+    data.texts[query],
+    ...data.slices.map((each) => each.values[each.codes[query]]),
+    ...(data.judged ? [failureTags(data, run, query).map((tag) => tag.textContent).join("; ")] : []),
+    ...data.order.map((each) => data.value(measure, each, query)),
+  ]);
+  saveFile("queries.csv", csvOf([[...head, ...data.order.map((each) => `${label} ${data.runs[each]}`)], ...rows]), "text/csv");
 }
 
 function setUpControls(data, store) {
@@ -65,8 +85,8 @@ function setUpControls(data, store) {
   });
   const selects = {
     measure: data.measures.map((each) => [each.label, each.label]),
-    run: data.runs.map((name) => [name, name]),
-    against: data.runs.map((name) => [name, name]),
+    run: data.order.map((run) => [data.runs[run], data.runs[run]]),
+    against: data.order.map((run) => [data.runs[run], data.runs[run]]),
     slice: [
       ["", "All kinds"],
       ...data.slices.flatMap((each) => each.values.map((value) => [`${each.column}:${value}`, `${each.column}: ${value}`])),
@@ -74,15 +94,16 @@ function setUpControls(data, store) {
   };
   for (const [id, choices] of Object.entries(selects)) {
     const select = byId(id);
-    append(select, choices.map(([value, text]) => option(value, visible(text), false)));
+    append(select, choices.map(([value, text]) => option(value, ["run", "against"].includes(id) ? shortNameOf(visible(text)) : visible(text), false)));
     select.addEventListener("change", () => back({ [id]: select.value }));
     select.closest("label").hidden = choices.length < 2;
   }
   const filters = byId("filters");
+  let [counts, countedFor] = [{}, null];
   for (const [name, text] of Object.entries(FILTERS)) {
-    if (!data.judged && ["unjudged", "distracted"].includes(name)) continue;
-    if (data.runs.length < 2 && ["one", "lost"].includes(name)) continue;
-    const button = make("button", { type: "button", "data-filter": name, "aria-pressed": "false" }, text);
+    if (!data.judged && !["all", "missed", "nobody", "one", "lost"].includes(name)) continue;
+    if (data.runs.length < 2 && ["nobody", "one", "lost"].includes(name)) continue;
+    const button = make("button", { type: "button", "data-filter": name, "aria-pressed": "false" }, make("span", {}, text), " ", make("span", { class: "count" }));
     button.addEventListener("click", () => back({ filter: name }));
     filters.append(button);
   }
@@ -94,12 +115,17 @@ function setUpControls(data, store) {
       byId("run").value = data.runs[run];
       if (against >= 0) byId("against").value = data.runs[against];
       byId("slice").value = sliceOf(data, state.slice)[0] === null ? "" : state.slice;
+      const scope = [state.find, state.slice, state.measure, run, against].join("\n");
+      if (scope !== countedFor) counts = filterCounts(data, state);
+      countedFor = scope;
+      byId("filters-of").replaceChildren("Filters for ", nameOf(visible(data.runs[run])));
       for (const button of filters.children) {
-        button.setAttribute("aria-pressed", String(button.dataset.filter === state.filter));
-        if (button.dataset.filter === "lost" && against >= 0) {
-          button.replaceChildren();
-          append(button, ["Lost vs ", make("bdi", {}, visible(data.runs[against]))]);
-        }
+        const name = button.dataset.filter;
+        const pressed = name === state.filter;
+        button.setAttribute("aria-pressed", String(pressed));
+        button.disabled = counts[name] === 0 && !pressed && name !== "all";
+        button.querySelector(".count").textContent = counts[name].toLocaleString("en");
+        if (name === "lost" && against >= 0) button.firstChild.replaceChildren("Lost vs ", make("bdi", {}, shortNameOf(visible(data.runs[against]))));
       }
     },
   };
@@ -109,11 +135,12 @@ function fillTable(data, state, store, shown) {
   const measure = measureNamed(data, state.measure);
   const [run, against] = chosenPair(data, state);
   const heads = [headOf("query", "Query", "", state, store)];
-  if (data.judged) heads.push(make("th", { scope: "col" }, "Outcome of ", make("bdi", {}, visible(data.runs[run]))));
+  if (data.judged) heads.push(make("th", { scope: "col" }, "Outcome of ", nameOf(visible(data.runs[run]))));
   if (against >= 0) heads.push(headOf("difference", "Difference", "number", state, store));
-  data.runs.forEach((name, at) => heads.push(headOf(`run:${at}`, name, "number", state, store)));
+  const picked = pickedRuns(data, state);
+  picked.forEach((each) => heads.push(headOf(`run:${each}`, data.runs[each], "number", state, store)));
   const top = topValue(data, measure, shown);
-  const rows = shown.map((query) => rowOf(data, query, measure, run, against, top));
+  const rows = shown.map((query) => rowOf(data, query, measure, run, against, top, picked));
   const table = byId("queries-table");
   table.tHead.replaceChildren(make("tr", {}, heads));
   table.tBodies[0].replaceChildren(...rows);
@@ -123,7 +150,7 @@ function headOf(name, text, kind, state, store) {
   const biggest = name === "difference" && state.sort === "change";
   const sorted = state.sort === name || biggest;
   const direction = biggest ? "other" : state.rising ? "ascending" : "descending";
-  const button = make("button", { type: "button", title: biggest ? "sorted by absolute value" : "sort" }, make("bdi", {}, visible(text)));
+  const button = make("button", { type: "button", title: biggest ? "sorted by absolute value" : "sort" }, nameOf(visible(text)));
   button.addEventListener("click", () =>
     store.set({ sort: name, rising: state.sort === name ? !state.rising : name === "query", page: 1 }),
   );
@@ -141,7 +168,7 @@ function topValue(data, measure, shown) {
   return top <= 1 && top > 0.2 ? 1 : top || 1;
 }
 
-function rowOf(data, query, measure, run, against, top) {
+function rowOf(data, query, measure, run, against, top, picked) {
   const text = data.texts[query];
   const opener = make(
     "button",
@@ -153,7 +180,7 @@ function rowOf(data, query, measure, run, against, top) {
   if (data.judged) cells.push(make("td", { class: "failures" }, failureTags(data, run, query)));
   if (against >= 0) cells.push(differenceCell(data, measure, run, against, query));
   const best = winner(data, measure, query);
-  data.runs.forEach((_, each) => {
+  picked.forEach((each) => {
     const value = data.value(measure, each, query);
     const cell = make("td", { class: each === best ? "number value best" : "number value" }, make("span", {}, inUnits(data.measures[measure], value, 3)));
     cell.style.setProperty("--part", String(Number.isNaN(value) ? 0 : Math.max(0, Math.min(1, value / top))));

@@ -1,7 +1,7 @@
 // One query: the failures of each run, the lists side by side, and the relevant documents that were missed.
 
-import { chosenPair, failureWords, measureNamed } from "./data.js";
-import { append, byId, make } from "./dom.js";
+import { chosenPair, failureWords, foundText, measureNamed } from "./data.js";
+import { append, byId, make, nameOf, whenParsed } from "./dom.js";
 import { LABELS, documentAt, labelled, listsOf, missing } from "./lists.js";
 import { drawMoves } from "./moves.js";
 import { savePool, unjudgedOf } from "./pool.js";
@@ -13,7 +13,6 @@ const FIRST_SHOWN = 10;
 
 export function setUpQuery(data, store, order) {
   const dialog = byId("query");
-  const element = byId("lists-data");
   const open = (query, step) => store.set({ query: data.queries[query], lists: "" }, step);
   const render = (state) => {
     const query = data.place.get(state.query);
@@ -21,7 +20,7 @@ export function setUpQuery(data, store, order) {
       if (dialog.open) dialog.close();
       return;
     }
-    fill(dialog, data, state, store, query, element);
+    fill(dialog, data, state, store, query);
     const listed = order();
     const at = listed.indexOf(query);
     for (const [id, next] of [
@@ -47,9 +46,9 @@ export function setUpQuery(data, store, order) {
   });
   new ResizeObserver(() => redraw(dialog)).observe(byId("query-body"));
   store.watch((state, before) => {
-    if (["query", "lists", "measure", "run", "against"].some((name) => state[name] !== before[name])) render(state);
+    if (["query", "lists", "measure", "run", "against"].some((name) => state[name] !== before[name])) whenParsed(() => render(store.get()));
   });
-  render(store.get());
+  if (store.get().query) whenParsed(() => render(store.get()));
   return open;
 }
 
@@ -58,7 +57,7 @@ function redraw(dialog) {
   if (stage) drawMoves(stage, stage.querySelector("svg"));
 }
 
-function fill(dialog, data, state, store, query, element) {
+function fill(dialog, data, state, store, query) {
   const text = data.texts[query];
   const shownText = visible(text || data.queries[query]);
   const title = byId("query-title");
@@ -71,20 +70,20 @@ function fill(dialog, data, state, store, query, element) {
   body.replaceChildren();
   const shown = shownRuns(data, state, query);
   append(body, [overview(data, state, store, query, shown)]);
-  const entry = listsOf(element, query);
+  const entry = listsOf(query);
   if (entry === null) append(body, [make("p", { class: "absent" }, leftOut(data))]);
   else {
     append(body, [
       errorsOf(data, entry),
-      toJudge(data, query, element),
-      sideBySide(data, entry, shown, terms(text), data.cutoff),
       missed(data, entry, shown),
+      toJudge(data, query),
+      sideBySide(data, entry, shown, terms(text), data.cutoff),
     ]);
   }
 }
 
-function toJudge(data, query, element) {
-  const documents = data.judged && unjudgedOf(data, element, [query]);
+function toJudge(data, query) {
+  const documents = data.judged && unjudgedOf(data, [query]);
   if (!documents?.length) return null;
   const unjudged = counted(documents.length, "unjudged document", "unjudged documents");
   const save = () => savePool(data, documents, `pool-${data.queries[query]}`);
@@ -100,7 +99,7 @@ function toJudge(data, query, element) {
 
 function leftOut(data) {
   return data.judged
-    ? "The lists of this query were left out to limit the size of the page; `steelyard report RESULT --all` includes every list."
+    ? `The lists of this query were left out to limit the size of the page${data.whole ? `; \`${data.whole}\` includes every list` : ""}.`
     : "This page was made from scores alone: it has no lists.";
 }
 
@@ -119,7 +118,7 @@ function shownRuns(data, state, query) {
   const measure = measureNamed(data, state.measure);
   const [run, against] = chosenPair(data, state);
   const pair = [against, run].filter((each) => each >= 0);
-  const rest = data.runs.map((_, each) => each).filter((each) => !pair.includes(each));
+  const rest = data.order.filter((each) => !pair.includes(each));
   rest.sort((a, b) => data.worth(measure, b, query) - data.worth(measure, a, query) || a - b);
   const most = matchMedia("(max-width: 45rem)").matches ? 2 : SIDE_BY_SIDE;
   return [...new Set([...pair, ...rest])].slice(0, most);
@@ -128,7 +127,8 @@ function shownRuns(data, state, query) {
 function overview(data, state, store, query, shown) {
   const head = ["List", "Run", "Outcome", ...data.measures.map((measure) => measure.label)];
   const best = data.measures.map((_, measure) => bestOf(data.runs.map((__, run) => data.worth(measure, run, query))));
-  const rows = data.runs.map((name, run) => {
+  const rows = data.order.map((run) => {
+    const name = data.runs[run];
     const box = make("input", { type: "checkbox", "aria-label": `show the list of ${visible(name)}` });
     box.checked = shown.includes(run);
     box.addEventListener("change", () => {
@@ -141,7 +141,7 @@ function overview(data, state, store, query, shown) {
       "tr",
       {},
       make("td", {}, box),
-      make("th", { scope: "row" }, make("bdi", {}, visible(name))),
+      make("th", { scope: "row" }, nameOf(visible(name))),
       make("td", {}, failureTags(data, run, query)),
       data.measures.map((_, measure) =>
         make(
@@ -169,7 +169,10 @@ function bestOf(values) {
 export function failureTags(data, run, query) {
   const words = failureWords(data, run, query);
   if (!data.judged) return [];
-  if (!words.length) return [make("span", { class: "tag found" }, "✓ all found")];
+  if (!words.length) {
+    const all = data.found(run, query) === data.relevant(run, query);
+    return [make("span", { class: "tag found" }, all ? "✓ all found" : `✓ ${foundText(data, run, query)}`)];
+  }
   return words.map(([kind, text]) => make("span", { class: `tag ${kind}` }, text));
 }
 
@@ -189,7 +192,7 @@ function sideBySide(data, entry, shown, queryTerms, cutoff) {
   const lists = shown.map((run) => labelled(entry, run));
   const places = lists.map((list) => new Map((list ?? []).map((item) => [item.doc, item.rank]).reverse()));
   const columns = shown.map((run, at) => {
-    const name = make("h3", {}, make("bdi", {}, visible(data.runs[run])));
+    const name = make("h3", {}, nameOf(visible(data.runs[run])));
     const list = lists[at];
     if (!list) return make("section", { class: "list" }, name, make("p", { class: "absent" }, "No document was retrieved."));
     const before = at > 0 ? { places: places[at - 1], name: data.runs[shown[at - 1]] } : null;

@@ -4,25 +4,46 @@ import { FAILURES, chosenPair, measureNamed } from "./data.js";
 
 export const FILTERS = {
   all: "All queries",
-  missed: "Missed by all",
-  one: "Won by one run",
-  lost: "Lost vs the other",
-  unjudged: "Unjudged at rank 1",
+  missed: "Missed",
+  low: "Ranked low",
+  partly: "Found in part",
   distracted: "Distractor above relevant",
+  unjudged: "Unjudged at rank 1",
+  repeated: "Duplicates",
+  empty: "Empty list",
+  nothing: "No relevant document",
+  nobody: "Zero for every run",
+  one: "Best alone",
+  lost: "Lost vs the other",
 };
+
+// The queries of the chosen kind that have the words of the search.
+function inScope(data, state) {
+  const words = state.find.toLowerCase();
+  const [column, code] = sliceOf(data, state.slice);
+  const found = [];
+  for (let query = 0; query < data.size; query += 1) {
+    if (column !== null && column.codes[query] !== code) continue;
+    if (!words || data.haystack[query].includes(words)) found.push(query);
+  }
+  return found;
+}
+
+// The number of queries that every filter selects, for the chosen run.
+export function filterCounts(data, state) {
+  const scope = inScope(data, state);
+  const filters = filtersOf(data, measureNamed(data, state.measure), ...chosenPair(data, state));
+  return Object.fromEntries(
+    Object.keys(FILTERS).map((name) => [name, filters[name] ? scope.reduce((sum, query) => sum + (filters[name](query) ? 1 : 0), 0) : scope.length]),
+  );
+}
 
 export function choose(data, state) {
   const measure = measureNamed(data, state.measure);
   const [run, against] = chosenPair(data, state);
-  const words = state.find.toLowerCase();
-  const [column, code] = sliceOf(data, state.slice);
-  const passes = filterOf(data, state.filter, measure, run, against);
-  const chosen = [];
-  for (let query = 0; query < data.size; query += 1) {
-    if (column !== null && column.codes[query] !== code) continue;
-    if (words && !data.haystack[query].includes(words)) continue;
-    if (passes(query)) chosen.push(query);
-  }
+  const filters = filtersOf(data, measure, run, against);
+  const passes = Object.hasOwn(filters, state.filter) ? filters[state.filter] : () => true;
+  const chosen = inScope(data, state).filter(passes);
   const key = orderOf(data, state.sort, measure, run, against);
   const keys = new Map(chosen.map((query) => [query, key(query)]));
   const turn = state.rising ? 1 : -1;
@@ -56,21 +77,24 @@ export function winner(data, measure, query) {
   return who;
 }
 
-function filterOf(data, name, measure, run, against) {
-  const every = (test) => data.runs.every((_, each) => test(each));
-  const some = (bit) => (query) => data.runs.some((_, each) => data.failure(each, query) & bit);
-  const filters = {
-    missed: (query) =>
-      data.judged
-        ? every((each) => data.failure(each, query) & (FAILURES.missed | FAILURES.unanswered)) &&
-          !(data.failure(0, query) & FAILURES.nothing)
-        : every((each) => !(data.value(measure, each, query) > 0)),
-    one: (query) => data.runs.length > 1 && winner(data, measure, query) >= 0,
+// The filters, for one run; queries without a relevant document are no failures.
+function filtersOf(data, measure, run, against) {
+  const failed = (bits) => (query) => (data.failure(run, query) & bits) !== 0 && !(data.failure(run, query) & FAILURES.nothing);
+  const scoresNothing = (query) =>
+    !(data.failure(run, query) & FAILURES.nothing) && data.runs.every((_, each) => data.value(measure, each, query) <= 0);
+  return {
+    missed: data.judged ? failed(FAILURES.missed | FAILURES.unanswered) : (query) => data.value(measure, run, query) <= 0,
+    low: failed(FAILURES.low),
+    partly: failed(FAILURES.partly),
+    distracted: failed(FAILURES.distracted),
+    unjudged: failed(FAILURES.unjudged),
+    repeated: failed(FAILURES.repeated),
+    empty: failed(FAILURES.unanswered),
+    nothing: (query) => (data.failure(run, query) & FAILURES.nothing) !== 0,
+    nobody: scoresNothing,
+    one: (query) => data.runs.length > 1 && winner(data, measure, query) === run,
     lost: (query) => against >= 0 && data.worth(measure, run, query) < data.worth(measure, against, query),
-    unjudged: some(FAILURES.unjudged),
-    distracted: some(FAILURES.distracted),
   };
-  return filters[name] ?? (() => true);
 }
 
 function orderOf(data, sort, measure, run, against) {

@@ -14,6 +14,8 @@ export const DEFAULTS = Object.freeze({
   lists: "",
   weights: "",
   by: "",
+  columns: "",
+  runs: "",
 });
 
 export function readState(hash) {

@@ -3,6 +3,7 @@
 const KEY = "steelyard-theme";
 
 export function isDark() {
+  if (matchMedia("print").matches) return false;
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }

@@ -1,0 +1,89 @@
+"""What next: steps that follow from the numbers of a comparison."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+import steelyard as sy
+from steelyard.comparison.compare import compare_scores
+from steelyard.report.steps import next_steps
+
+QUERIES = [f"q{number}" for number in range(40)]
+
+
+def compared(values, **options):
+    """A comparison of values by run."""
+    rows = [
+        {"run": run, "query_id": query, "RR": float(value)}
+        for run, own in values.items()
+        for query, value in zip(QUERIES, own, strict=True)
+    ]
+    return compare_scores(pl.DataFrame(rows), **options)
+
+
+def noise(seed):
+    return np.random.default_rng(seed).uniform(0.3, 0.7, len(QUERIES))
+
+
+def codes(steps):
+    return [step.note.code for step in steps]
+
+
+def test_a_tied_run_that_is_faster_is_named_with_both_times():
+    found = compared({"slow": noise(1) + 0.01, "fast": noise(2)})
+    leader = found.leaderboard_rows[0].run
+    other = ({"slow", "fast"} - {leader}).pop()
+    steps = next_steps(found, {leader: 0.008, other: 0.001})
+    assert str(steps[0]) == (
+        f"Consider {other}: it is tied with {leader} on RR and 8 times faster (1 and 8 ms per query)."
+    )
+    assert steps[0].view == {"run": other, "against": leader}
+    assert "step-faster" not in codes(next_steps(found, {leader: 0.001, other: 0.001}))
+
+
+def test_a_leader_that_is_better_than_every_run_is_recommended():
+    base = noise(1)
+    steps = next_steps(compared({"good": base + 0.2, "poor": base, "worse": base - 0.2}))
+    assert str(steps[0]) == "Use good: it is significantly better than every other run on RR."
+
+
+def test_the_slice_where_the_baseline_loses_most():
+    base = noise(1)
+    gain = np.where(np.arange(len(QUERIES)) < 10, 0.25, 0.01)
+    found = compared({"base": base, "new": base + gain}, baseline="base")
+    kinds = {"kind": {query: "hard" if number < 10 else "easy" for number, query in enumerate(QUERIES)}}
+    (step,) = (step for step in next_steps(found, columns=kinds) if step.note.code == "step-slice")
+    assert str(step) == "Look at the 10 queries with kind hard, where base loses most to new (0.2500 on RR)."
+    assert step.view == {"run": "base", "against": "new", "slice": "kind:hard", "filter": "lost"}
+
+
+def test_the_number_of_queries_needed_names_the_pair():
+    found = compared({"one": noise(1), "other": noise(2)})
+    pair = found.leading_pair
+    (step,) = (step for step in next_steps(found) if step.note.code == "step-more-queries")
+    assert step.note["needed"] == pair.needed
+    assert f"decide {pair.run} vs {pair.baseline}: about " in str(step)
+
+
+def test_unjudged_documents_that_only_one_of_two_runs_has_are_counted():
+    qrels = {query: {"a": 1, "b": 0} for query in QUERIES}
+    runs = {
+        "one": {
+            query: ["b", "a", "x", "both"] if n % 2 else ["a", "x", "both"] for n, query in enumerate(QUERIES)
+        },
+        "two": {
+            query: ["a", "b", "both"] if n % 2 else ["b", "a", "both"] for n, query in enumerate(QUERIES)
+        },
+        "random": {query: ["z"] for query in QUERIES},
+    }
+    found = sy.compare(qrels, runs, ["nDCG@10"])
+    steps = {step.note.code: step for step in next_steps(found, controls=("random",))}
+    assert steps["step-judge"].note["count"] == len(QUERIES), "only x: both runs have the other one"
+    assert steps["step-judge"].view["pool"] == "40"
+    assert all("random" not in str(step) for step in steps.values())
+
+
+def test_at_most_four_steps():
+    for seed in range(5):
+        assert len(next_steps(compared({f"run-{n}": noise(seed * 7 + n) for n in range(4)}))) <= 4
