@@ -516,9 +516,19 @@ def _step_faster(run: str, leader: str, ratio: float, seconds: tuple[float, floa
     return f"consider {run}: it is tied with {leader} on {measure} and {ratio:.2g} times faster ({times})"
 
 
+@_short("step-faster")
+def _step_faster_short(run: str, leader: str, ratio: float, **_: Any) -> str:
+    return f"consider {run}: tied with {leader} and {ratio:.2g} times faster"
+
+
 @_wording("step-use", "info")
 def _step_use(run: str, measure: str) -> str:
     return f"use {run}: it is significantly better than every other run on {measure}"
+
+
+@_short("step-use")
+def _step_use_short(run: str, measure: str) -> str:
+    return f"use {run}: significantly better than every other run"
 
 
 @_wording("step-slice", "info")
@@ -529,6 +539,11 @@ def _step_slice(
         f"look at the {counted(queries, 'query', 'queries')} with {column} {value}, where {run} loses most to {other} "
         f"({difference:.4f} on {measure})"
     )
+
+
+@_short("step-slice")
+def _step_slice_short(run: str, column: str, value: str, queries: int, **_: Any) -> str:
+    return f"look at the {counted(queries, 'query', 'queries')} with {column} {value}, where {run} loses most"
 
 
 @_wording("step-judge", "info")
@@ -542,6 +557,11 @@ def _step_judge(run: str, other: str, count: int, most: int, depth: int, undecid
     return f"judge {which} that only one of {run} and {other} has in its first {depth}: {why}"
 
 
+@_short("step-judge")
+def _step_judge_short(run: str, other: str, count: int, most: int, **_: Any) -> str:
+    return f"judge {min(count, most):,} unjudged documents of {run} and {other} (steelyard pool)"
+
+
 @_wording("step-more-queries", "info")
 def _step_more_queries(run: str, other: str, queries: int, needed: int, difference: float) -> str:
     about = float(f"{needed:.2g}")
@@ -550,6 +570,11 @@ def _step_more_queries(run: str, other: str, queries: int, needed: int, differen
         f"add queries to decide {run} vs {other}: about {about:,.0f} are needed for a true difference of "
         f"{difference:.4f}, and there are {queries:,}"
     )
+
+
+@_short("step-more-queries")
+def _step_more_queries_short(run: str, other: str, needed: int, **_: Any) -> str:
+    return f"add queries: about {float(f'{needed:.2g}'):,.0f} are needed to decide {run} vs {other}"
 
 
 @_wording("step-all-miss", "info")

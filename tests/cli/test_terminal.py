@@ -130,6 +130,7 @@ def test_the_first_demo_says_what_was_found_in_thirty_lines(folder: Path) -> Non
     assert lines[1] == "Tied for first: swarm-rerank, dense, graph-flow, hybrid"
     assert lines[3].split()[:3] == ["#", "run", "composite"]
     assert "! 8 queries have no relevant document and score 0" in lines
+    assert any(line.startswith("Next: consider dense: tied with swarm-rerank and ") for line in lines)
     assert lines[-1] == "Report: steelyard-demo/report.html    More: --all, --notes"
 
 
@@ -168,7 +169,8 @@ def test_the_summary_fits(runs: int, name: str, width: int) -> None:
     short = summary(result, width)
     from steelyard.report.tables import plain
 
-    lines = [*short.verdict, *plain(short.table).splitlines(), *short.left_out, *short.warnings]
+    lines = [*short.verdict, *plain(short.table).splitlines(), *short.left_out]
+    lines += [*short.warnings, *short.next_steps]
     assert [line for line in result.summary(width).splitlines() if line] == lines
     assert max(map(len, lines)) <= width
     assert 1 <= len(short.verdict) <= 2

@@ -320,6 +320,7 @@ def print_comparison(
         else:
             for line in short.warnings:
                 print_message(line, "yellow")
+            print_messages(short.next_steps)
         if movers:
             print("\n" + "\n".join(movers_lines(result, movers, texts)), flush=True)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -48,8 +50,9 @@ def next_steps(
     seconds: Mapping[str, float] | None = None,
     columns: Mapping[str, Mapping[str, object]] | None = None,
     controls: tuple[str, ...] = (),
+    most: int = MOST,
 ) -> list[Step]:
-    """Up to four steps, the most useful first.
+    """The first steps, the most useful first.
 
     seconds: the mean time per query of each run; default, that of a measure of time. columns: columns of the queries
     to slice by, where the comparison has no slices. controls: runs that are no candidates, such as `random`.
@@ -59,14 +62,15 @@ def next_steps(
     if not rows:
         return []
     times = _times(comparison) if seconds is None else dict(seconds)
-    found = [
-        _leader(comparison, rows, times),
-        _slice(comparison, rows, columns or {}),
-        _judge(comparison, rows),
-        _more_queries(comparison, rows),
-        _all_miss(comparison),
-    ]
-    return [step for step in found if step is not None][:MOST]
+    finders: tuple[Callable[[], Step | None], ...] = (
+        partial(_leader, comparison, rows, times),
+        partial(_slice, comparison, rows, columns or {}),
+        partial(_judge, comparison, rows),
+        partial(_more_queries, comparison, rows),
+        partial(_all_miss, comparison),
+    )
+    found = (find() for find in finders)
+    return list(islice((step for step in found if step is not None), most))
 
 
 def _times(comparison: Comparison) -> dict[str, float]:

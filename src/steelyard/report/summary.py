@@ -27,6 +27,9 @@ MOST_ROWS = 20
 MOST_WARNINGS = 3
 """Warnings that are shown; --notes shows the others."""
 
+MOST_STEPS = 2
+"""Things to do next that are shown; the page shows more."""
+
 SHORTEST_NAME = 10
 """Characters to which the name of a run is shortened at most."""
 
@@ -35,9 +38,9 @@ GAP = 2
 
 @dataclass(frozen=True)
 class Summary:
-    """A comparison in short: the lines of the verdict, the table, what it leaves out, and warnings, one line each.
+    """A comparison in short: the lines of the verdict, the table, what it leaves out, warnings, and what to do next.
 
-    `more` says whether --all would show more tables or columns; `notes` is the number of notes.
+    Each line of text fits the width. `significant`: whether the leader's lead is; None where nothing leads.
     """
 
     verdict: tuple[str, ...]
@@ -45,23 +48,20 @@ class Summary:
     table: Table
     left_out: tuple[str, ...]
     warnings: tuple[str, ...]
-    more: bool
-    notes: int
+    next_steps: tuple[str, ...]
 
 
 def summary(comparison: Comparison, width: int = WIDTH, notes: Iterable[Note] = ()) -> Summary:
     """The comparison in short, no line wider than `width`. `notes` are shown with its own."""
     verdict = comparison.verdict
     table, left_out = summary_table(comparison, width)
-    found = all_notes(comparison, notes)
     return Summary(
         verdict=tuple(verdict_lines(verdict, width)),
         significant=None if verdict.lead is None else verdict.lead.significant,
         table=table,
         left_out=tuple(left_out),
-        warnings=tuple(warning_lines(found, width)),
-        more=bool(comparison.tested_pairs or comparison.slices or left_out),
-        notes=len(found),
+        warnings=tuple(warning_lines(all_notes(comparison, notes), width)),
+        next_steps=tuple(_step_lines(comparison, width)),
     )
 
 
@@ -69,7 +69,21 @@ def summary_text(comparison: Comparison, width: int = WIDTH) -> str:
     """The comparison in short as text."""
     short = summary(comparison, width)
     table = [*plain(short.table).splitlines(), *short.left_out]
-    return "\n".join([*short.verdict, "", *table, *(["", *short.warnings] if short.warnings else [])])
+    last = [*short.warnings, *short.next_steps]
+    return "\n".join([*short.verdict, "", *table, *(["", *last] if last else [])])
+
+
+def _step_lines(comparison: Comparison, width: int) -> list[str]:
+    """The first things to do next, one line each."""
+    from steelyard.report.page.subject import comparison_subject
+    from steelyard.report.steps import next_steps
+
+    controls = tuple(set(comparison.runs) - set(comparison_subject(comparison).candidates))
+    steps = next_steps(comparison, controls=controls, most=MOST_STEPS)
+    heads = ["Next: ", *[" " * len("Next: ")] * (MOST_STEPS - 1)]
+    return [
+        head + cut(in_short(step.note), width - len(head)) for head, step in zip(heads, steps, strict=False)
+    ]
 
 
 # The verdict
