@@ -28,6 +28,8 @@ PAGES = ("README.md", "docs/how-to/*.md")
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _BLOCK = re.compile(r"^(?:`([\w./-]+)`[^\n]*\n\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PROGRESS = re.compile(r"^\[\d+:\d\d\] .*\n", re.MULTILINE)
+"""Lines that long work prints on a slow machine."""
 _EXIT_CODE = re.compile(r"#\s*exit code (\d+)$")
 
 
@@ -88,7 +90,7 @@ def _printed(text: str, folder: Path) -> str:
     )
     if done.returncode != (int(stated[1]) if stated else 0):
         raise SystemExit(f"$ {text}\nexit code {done.returncode}\n{done.stdout}")
-    return done.stdout
+    return _PROGRESS.sub("", done.stdout)
 
 
 def main() -> int:

@@ -579,7 +579,8 @@ def _step_more_queries_short(run: str, other: str, needed: int, **_: Any) -> str
 
 @_wording("step-all-miss", "info")
 def _step_all_miss(count: int, measure: str) -> str:
-    return f"look at the {counted(count, 'query', 'queries')} on which every run scores 0 on {measure}"
+    which = "the query" if count == 1 else f"the {count:,} queries"
+    return f"look at {which} on which every run scores 0 on {measure}"
 
 
 # Comparison

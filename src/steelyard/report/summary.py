@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from steelyard.comparison.pairs import corrected_interval
 from steelyard.comparison.result import CACHED
 from steelyard.notes import Note, by_severity, in_short
 from steelyard.report.rows import FAILED, is_time, run_label, scale_of, shown_judged
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from steelyard.comparison.pairs import Pair
     from steelyard.comparison.result import Comparison
     from steelyard.comparison.scores import Column
+    from steelyard.comparison.testing import ComparisonPlan
 
 WIDTH = 80
 """Columns of a terminal whose width is not known."""
@@ -218,7 +220,7 @@ def _legend(comparison: Comparison) -> str:
     """What brackets and stars mean."""
     plan = comparison.plan
     corrected = "" if plan.corrected_by == "none" else f", {plan.corrected_by}"
-    return f"[95% interval]; * p < 0.05, ** p < 0.01, *** p < 0.001 ({plan.test}{corrected})"
+    return f"[{1 - plan.alpha:.0%} interval]; * p < 0.05, ** p < 0.01, *** p < 0.001 ({plan.test} test{corrected})"
 
 
 def _shown_rows(comparison: Comparison) -> tuple[list[LeaderboardRow], int]:
@@ -243,7 +245,7 @@ def _fixed_columns(
     add(f"{first.key} ms" if is_time(first) else first.key, _values(rows, first))
     if comparison.tested_pairs:
         name, pairs = _differences(comparison, rows, first)
-        add(name, _difference_cells(pairs, first, True), _difference_cells(pairs, first, False))
+        add(name, *(_difference_cells(pairs, first, comparison.plan, whole) for whole in (True, False)))
     judged = shown_judged(comparison)
     if judged:
         add("judged", [judged.get((row.run, row.k), ("", ""))[0] for row in rows])
@@ -286,9 +288,9 @@ def _differences(
 
 
 def _difference_cells(
-    pairs: Sequence[tuple[Pair, int] | None], column: Column, intervals: bool
+    pairs: Sequence[tuple[Pair, int] | None], column: Column, plan: ComparisonPlan, intervals: bool
 ) -> list[Cell]:
-    """The difference, its interval and the stars of its test, aligned."""
+    """The difference, its interval at the level of the corrected test, and the stars of that test."""
     scale = scale_of(column)
     known = [abs(each[0].difference * scale) for each in pairs if each is not None]
     digits = 4 if any(0 < each < 0.0005 for each in known) else 3
@@ -300,8 +302,9 @@ def _difference_cells(
         pair, sign = each
         difference = sign * pair.difference * scale
         text = "" if difference != difference else _signed(difference, digits)
-        if intervals and pair.low == pair.low:
-            ends = sorted((sign * pair.low * scale, sign * pair.high * scale))
+        low, high = corrected_interval(pair, column, plan)
+        if intervals and low == low:
+            ends = sorted((sign * low * scale, sign * high * scale))
             text += f" [{', '.join(_bare(end, digits) for end in ends)}]"
         outcome = pair.verdict if pair.verdict in ("undecided", "not tested") else ""
         outcome = outcome or (pair.stars if "*" in pair.stars else "")
