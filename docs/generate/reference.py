@@ -336,7 +336,8 @@ def _sample_value(name: str, hint: Any) -> Any:
     if name in SAMPLES and (given is None or fits):
         return given
     if several:
-        return (1, 2) if int in typing.get_args(hint) else ("q1", "q2")
+        numbers = {int: (1, 2), float: (0.25, 0.75)}
+        return next((numbers[kind] for kind in typing.get_args(hint) if kind in numbers), ("q1", "q2"))
     return {int: 3, float: 0.5, bool: False}.get(hint, name.upper())
 
 

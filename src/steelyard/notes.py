@@ -489,8 +489,8 @@ def _relevant_documents_only() -> str:
 @_wording("documents-chosen", "info")
 def _documents_chosen() -> str:
     return (
-        "the judged documents were chosen rather than taken from the first ranks of a run; every other document counts "
-        "as not relevant"
+        "the judged documents look chosen rather than pooled from the first ranks of runs, so differences are not checked "
+        "for unjudged documents: every other document counts as not relevant"
     )
 
 
@@ -512,7 +512,7 @@ def _judged_unevenly(run: str, baseline: str, measure: str, shares: tuple[float,
 
 @_wording("step-faster", "info")
 def _step_faster(run: str, leader: str, ratio: float, seconds: tuple[float, float], measure: str) -> str:
-    times = f"{seconds[0] * 1e3:.3g} and {seconds[1] * 1e3:.3g} ms per query"
+    times = f"{seconds[0] * 1e3:.3g} vs {seconds[1] * 1e3:.3g} ms per query"
     return f"consider {run}: it is tied with {leader} on {measure} and {ratio:.2g} times faster ({times})"
 
 
@@ -528,7 +528,7 @@ def _step_use(run: str, measure: str) -> str:
 
 @_short("step-use")
 def _step_use_short(run: str, measure: str) -> str:
-    return f"use {run}: significantly better than every other run"
+    return f"use {run}: significantly better than every other run on {measure}"
 
 
 @_wording("step-slice", "info")

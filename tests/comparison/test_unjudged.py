@@ -26,6 +26,7 @@ from steelyard.comparison.unjudged import (
     verdict,
 )
 from steelyard.options import Options
+from steelyard.report.page.queries import Kept, run_failures
 from steelyard.report.page.subject import comparison_subject
 from steelyard.report.page.view import view_of
 
@@ -372,6 +373,12 @@ def partly_judged(grade=0):
     return qrels, runs
 
 
+def view_of_page(result):
+    """What the page shows of a comparison."""
+    kept = Kept(tuple(range(len(result.score_tables[0].queries))), everything=True)
+    return view_of(comparison_subject(result), run_failures(result), kept)
+
+
 def test_the_judged_share_and_the_bounds_are_shown_below_100_percent():
     qrels, runs = partly_judged()
     result = sy.compare(qrels, runs, ["P@4", "P@1"])
@@ -391,7 +398,7 @@ def test_the_judged_share_and_the_bounds_are_shown_below_100_percent():
     row = next(row for row in result.to_dict()["leaderboard"] if row["run"] == "partly")
     assert (row["judged"], row["bounds"]) == ({"P@4": 0.5, "P@1": 1.0}, {"P@4": pytest.approx([0.25, 0.75])})
     assert "P@4 judged" in result.to_csv()
-    view = view_of(comparison_subject(result))
+    view = view_of_page(result)
     assert view["judged"]
     assert {row["run"]: row["judged"] for row in view["boards"][0]}["partly"] == ("50%", "0.2500 to 0.7500")
     first = sy.compare(qrels, runs, ["P@1", "P@4"])
@@ -407,4 +414,4 @@ def test_the_judged_share_is_not_shown_where_it_says_nothing():
         assert result.judged == {}
         assert "bounds" not in result.to_text()
         assert not [name for name in result.leaderboard.columns if "judged" in name]
-        assert not view_of(comparison_subject(result))["judged"]
+        assert not view_of_page(result)["judged"]

@@ -36,7 +36,7 @@ def test_a_tied_run_that_is_faster_is_named_with_both_times():
     other = ({"slow", "fast"} - {leader}).pop()
     steps = next_steps(found, {leader: 0.008, other: 0.001})
     assert str(steps[0]) == (
-        f"Consider {other}: it is tied with {leader} on RR and 8 times faster (1 and 8 ms per query)."
+        f"Consider {other}: it is tied with {leader} on RR and 8 times faster (1 vs 8 ms per query)."
     )
     assert steps[0].view == {"run": other, "against": leader}
     assert "step-faster" not in codes(next_steps(found, {leader: 0.001, other: 0.001}))
@@ -55,15 +55,19 @@ def test_the_slice_where_the_baseline_loses_most():
     kinds = {"kind": {query: "hard" if number < 10 else "easy" for number, query in enumerate(QUERIES)}}
     (step,) = (step for step in next_steps(found, columns=kinds) if step.note.code == "step-slice")
     assert str(step) == "Look at the 10 queries with kind hard, where base loses most to new (0.2500 on RR)."
-    assert step.view == {"run": "base", "against": "new", "slice": "kind:hard", "filter": "lost"}
+    assert step.view == {"run": "base", "against": "new", "slice": "kind:hard"}
 
 
 def test_the_number_of_queries_needed_names_the_pair():
-    found = compared({"one": noise(1), "other": noise(2)})
+    found = compared({"one": noise(1) + 0.04, "other": noise(2)})
     pair = found.leading_pair
+    assert pair.queries < pair.needed <= 10 * pair.queries
     (step,) = (step for step in next_steps(found) if step.note.code == "step-more-queries")
     assert step.note["needed"] == pair.needed
     assert f"decide {pair.run} vs {pair.baseline}: about " in str(step)
+    hopeless = compared({"one": noise(1), "other": noise(2)})
+    assert hopeless.leading_pair.needed > 10_000
+    assert "step-more-queries" not in codes(next_steps(hopeless))
 
 
 def test_unjudged_documents_that_only_one_of_two_runs_has_are_counted():

@@ -9,6 +9,7 @@ were made from the run that the difference favours (`provenance`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -441,6 +442,7 @@ def with_conventions(
     if len(claims) > MOST_CHECKED:
         checked = {id(pair) for pair in claims if {leader, plan.baseline} & {pair.run, pair.baseline}}
     place = {query: number for number, query in enumerate(judged.qrels.judged.query_ids)}
+    tests = Counter((pair.measure, pair.k) for pair in pairs)
     made = []
     for pair in pairs:
         table = next(table for table in tables if table.k == pair.k)
@@ -455,8 +457,7 @@ def with_conventions(
             True
         )
         conventions = judged.conventions(found, pair.run, pair.baseline, kept, id(pair) in checked)
-        times = sum((each.measure, each.k) == (pair.measure, pair.k) for each in pairs)
-        verdict = _verdict(pair, conventions, plan, judged, times)
+        verdict = _verdict(pair, conventions, plan, judged, tests[pair.measure, pair.k])
         equivalent = pair.equivalent if _shows_equivalence(pair, verdict, conventions, judged) else None
         if verdict == "undecided":
             pair = replace(pair, stars="", sentence=UNDECIDED)

@@ -367,6 +367,8 @@ def _elsewhere(comparison: Comparison, short: bool) -> list[str]:
 def _groups(comparison: Comparison, shown: bool) -> str:
     """The meaning of the letters of groups and, where no column shows them, the letters of every run."""
     meaning = f"Groups: runs that share a letter are not significantly different on {comparison.keys[0]}"
+    if comparison.plan.baseline is not None and len(comparison.runs) > 2:
+        meaning += "; pairs without the baseline are corrected together, apart from those with it"
     if shown:
         return f"{meaning}."
     k = comparison.score_tables[0].k

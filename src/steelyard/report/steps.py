@@ -27,6 +27,9 @@ FASTER = 1.5
 BUDGET = 40
 """Documents that a step suggests to judge."""
 
+MOST_TIMES = 10
+"""More queries are suggested if at most this many times the present number are needed."""
+
 FEWEST = 5
 """A slice with fewer queries than this is not suggested."""
 
@@ -123,7 +126,7 @@ def _slice(
         return None
     lost, column, value, rival, queries = worst
     told = {"run": loser, "other": rival, "column": column, "value": value, "queries": queries}
-    view = {"run": loser, "against": rival, "slice": f"{column}:{value}", "filter": "lost"}
+    view = {"run": loser, "against": rival, "slice": f"{column}:{value}"}
     return Step(note("step-slice", **told, difference=lost, measure=comparison.keys[0]), view)
 
 
@@ -207,7 +210,7 @@ def _more_queries(comparison: Comparison, rows: list[LeaderboardRow]) -> Step | 
         pair is None
         or pair.verdict != "not significant"
         or pair.needed is None
-        or pair.needed <= pair.queries
+        or not pair.queries < pair.needed <= MOST_TIMES * pair.queries
     ):
         return None
     return Step(

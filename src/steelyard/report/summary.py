@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from steelyard.comparison.pairs import corrected_interval
 from steelyard.comparison.result import CACHED
 from steelyard.notes import Note, by_severity, in_short
 from steelyard.report.rows import FAILED, is_time, run_label, scale_of, shown_judged
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from steelyard.comparison.pairs import Pair
     from steelyard.comparison.result import Comparison
     from steelyard.comparison.scores import Column
-    from steelyard.comparison.testing import ComparisonPlan
 
 WIDTH = 80
 """Columns of a terminal whose width is not known."""
@@ -105,12 +103,12 @@ def _headlines(verdict: Verdict) -> Iterable[str]:
         return
     for short in _shorteners([*lead.leaders, lead.second]):
         names = [short(name) for name in lead.leaders]
-        leads = f"{names[0]} leads" if len(names) == 1 else f"{_joined(names, 2)} (equal) lead"
-        leads = f"{leads} {short(lead.second)}"
+        leaders = names[0] if len(names) == 1 else f"{_joined(names, 2)} (equal)"
+        leads = f"{'leads' if len(names) == 1 else 'lead'} {short(lead.second)} by {lead.difference:.4f}"
         for outcome in lead.outcomes[1:] or lead.outcomes:
-            yield f"{leads} on {lead.measure} by {lead.difference:.4f} ({lead.score:.4f}): {outcome}"
+            yield f"{leaders} ({lead.score:.4f}) {leads} on {lead.measure}: {outcome}"
         for outcome in lead.outcomes[1:] or lead.outcomes:
-            yield f"{leads} by {lead.difference:.4f}: {outcome}"
+            yield f"{leaders} {leads}: {outcome}"
 
 
 def _details(verdict: Verdict) -> Iterable[str]:
@@ -209,6 +207,8 @@ def summary_table(comparison: Comparison, width: int) -> tuple[Table, list[str]]
     left = [column.key for column in others if column not in chosen and column not in constant]
     if left:
         lines.append(cut(f"Also measured: {', '.join(left)} (--all)", width))
+    if comparison.weights:
+        lines.append(cut(f"composite: {_weights(comparison)}", width))
     if comparison.predicted_by:
         lines.append(cut(f"Estimated with judgments predicted by {comparison.predicted_by}", width))
     if comparison.tested_pairs:
@@ -216,11 +216,24 @@ def summary_table(comparison: Comparison, width: int) -> tuple[Table, list[str]]
     return made(chosen, *least), lines
 
 
+def _weights(comparison: Comparison) -> str:
+    """The measures of the composite, by weight."""
+    components = comparison.components[0]
+    assert components is not None
+    assert comparison.weights is not None
+    total = sum(comparison.weights.values())
+    inverted = {column.key for column in components.columns if column.better == "less"}
+    by_weight = sorted(comparison.weights.items(), key=lambda each: -each[1])
+    return ", ".join(
+        f"{'1 - ' if name in inverted else ''}{name} {weight / total:.0%}" for name, weight in by_weight
+    )
+
+
 def _legend(comparison: Comparison) -> str:
     """What brackets and stars mean."""
     plan = comparison.plan
     corrected = "" if plan.corrected_by == "none" else f", {plan.corrected_by}"
-    return f"[{1 - plan.alpha:.0%} interval]; * p < 0.05, ** p < 0.01, *** p < 0.001 ({plan.test} test{corrected})"
+    return f"[95% interval of the pair]; * p < .05, ** p < .01, *** p < .001 ({plan.test} test{corrected})"
 
 
 def _shown_rows(comparison: Comparison) -> tuple[list[LeaderboardRow], int]:
@@ -245,7 +258,7 @@ def _fixed_columns(
     add(f"{first.key} ms" if is_time(first) else first.key, _values(rows, first))
     if comparison.tested_pairs:
         name, pairs = _differences(comparison, rows, first)
-        add(name, *(_difference_cells(pairs, first, comparison.plan, whole) for whole in (True, False)))
+        add(name, *(_difference_cells(pairs, first, whole) for whole in (True, False)))
     judged = shown_judged(comparison)
     if judged:
         add("judged", [judged.get((row.run, row.k), ("", ""))[0] for row in rows])
@@ -288,9 +301,9 @@ def _differences(
 
 
 def _difference_cells(
-    pairs: Sequence[tuple[Pair, int] | None], column: Column, plan: ComparisonPlan, intervals: bool
+    pairs: Sequence[tuple[Pair, int] | None], column: Column, intervals: bool
 ) -> list[Cell]:
-    """The difference, its interval at the level of the corrected test, and the stars of that test."""
+    """The difference, its interval and the stars of its test."""
     scale = scale_of(column)
     known = [abs(each[0].difference * scale) for each in pairs if each is not None]
     digits = 4 if any(0 < each < 0.0005 for each in known) else 3
@@ -302,9 +315,8 @@ def _difference_cells(
         pair, sign = each
         difference = sign * pair.difference * scale
         text = "" if difference != difference else _signed(difference, digits)
-        low, high = corrected_interval(pair, column, plan)
-        if intervals and low == low:
-            ends = sorted((sign * low * scale, sign * high * scale))
+        if intervals and pair.low == pair.low:
+            ends = sorted((sign * pair.low * scale, sign * pair.high * scale))
             text += f" [{', '.join(_bare(end, digits) for end in ends)}]"
         outcome = pair.verdict if pair.verdict in ("undecided", "not tested") else ""
         outcome = outcome or (pair.stars if "*" in pair.stars else "")

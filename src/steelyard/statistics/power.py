@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy.typing as npt
 
@@ -99,6 +100,7 @@ def power_of_t(effect: float, n: int, alpha: float = 0.05) -> float:
     return 1.0 - missed + wrong_way
 
 
+@cache
 def detectable_effect(n: int, power: float = 0.8, alpha: float = 0.05) -> float:
     """The smallest effect (Cohen's d) that n queries detect with the given power; inf for fewer than two.
 

@@ -80,7 +80,7 @@ def failures_of(a: Alignment, cutoff: int) -> RunFailures:
         UNANSWERED * empty
         | MISSED * (np.isinf(first) & ~empty & ~nothing)
         | LOW * (np.isfinite(first) & (first > cutoff))
-        | DISTRACTED * (a.first(distractor) < np.minimum(first, cutoff + 1))
+        | DISTRACTED * ((a.first(distractor) < np.minimum(first, cutoff + 1)) & ~nothing)
         | REPEATED * repeated
         | UNJUDGED * (~judged_top & ~empty)
         | NOTHING * nothing

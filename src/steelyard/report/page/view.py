@@ -289,7 +289,6 @@ def lead(comparison: Comparison) -> list[tuple[str, str]]:
     if pair is None:
         return []
     short = short_names(comparison.runs)
-    tied = [short[run] for run in comparison.verdict.tied if run != top]
     cells = _pair(comparison, column, pair)
     names = f"{short[pair.run]} vs {short[pair.baseline]}"
     facts = [
@@ -297,7 +296,6 @@ def lead(comparison: Comparison) -> list[tuple[str, str]]:
         (interval_heading(comparison), cells["interval"]),
         (p_heading(comparison), f"{cells['p']}, {cells['verdict']}"),
         ("Won, tied, lost", cells["tally"]),
-        ("Tied with the leader", listed(tied, NAMED) if tied else "no run"),
     ]
     undecided = [
         short[each.baseline if each.run == top else each.run]
@@ -337,6 +335,7 @@ def _head(comparison: Comparison, column: Column) -> dict[str, str]:
         "key": column.key,
         "title": title(column.key, comparison.dialect),
         "better": "less" if column.better == "less" else "more",
+        "time": "yes" if is_time(column) else "",
     }
 
 

@@ -68,8 +68,10 @@ function setUpColumns(table, store) {
     if (chosen.length) return show(chosen);
     const shown = [...places];
     show(shown);
+    // Times stay: the column before them is left out first.
+    const last = heads[places.at(-1)]?.dataset.time !== undefined && places.length > 2 ? -2 : -1;
     while (shown.length > 1 && frame.scrollWidth > frame.clientWidth) {
-      shown.pop();
+      shown.splice(shown.length > 2 ? last : -1, 1);
       show(shown);
     }
   };
@@ -177,12 +179,13 @@ function verdict(data, board, weights, changed) {
   if (!now.lead) return [name(now.order[0]), ` scores ${number(now.means[now.order[0]])}.`];
   const { first, second, gap, half } = now.lead;
   const outcome = gap > half ? "the difference is significant" : "the difference is not significant";
-  const leads = first === given ? [" still leads"] : [" now leads instead of ", name(given)];
+  const instead = first === given || second === given ? [] : [" instead of ", name(given)];
   return [
     name(first),
-    ...leads,
-    `, by ${number(gap)} over `,
+    first === given ? " still leads " : " now leads ",
     name(second),
+    ` by ${number(gap)}`,
+    ...instead,
     ` (95% interval ± ${number(half)}): ${outcome}.`,
   ];
 }
