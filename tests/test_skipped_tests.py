@@ -52,7 +52,7 @@ def session(
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")])
+@pytest.mark.parametrize("options", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)])
 def test_in_ci_an_unlisted_reason_fails_the_session(tmp_path, options):
     code, output = session(tmp_path, "this machine is too slow", *options, CI="true")
     assert code == pytest.ExitCode.TESTS_FAILED
@@ -62,7 +62,7 @@ def test_in_ci_an_unlisted_reason_fails_the_session(tmp_path, options):
     assert "only for: no browser, no Java, no ../shared" in output
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")])
+@pytest.mark.parametrize("options", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)])
 def test_in_ci_a_module_that_is_skipped_whole_counts(tmp_path, options):
     code, output = session(tmp_path, "no such package", *options, source=MODULE, CI="true")
     assert code != pytest.ExitCode.OK

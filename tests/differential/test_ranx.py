@@ -19,6 +19,9 @@ from random_runs import judgments, tie_free_run, tied_where_it_does_not_matter
 import steelyard as sy
 from needs import import_peer
 
+# ranx compiles its functions for half a minute.
+pytestmark = pytest.mark.slow
+
 SHARED = [
     *("precision@10", "recall@10", "f1@10", "hit_rate@10", "mrr@10", "map@10", "ndcg@10", "hits@10"),
     *("precision", "recall", "f1", "mrr", "map", "ndcg", "r-precision", "precision@1", "ndcg@1"),
