@@ -78,6 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines, code = captured(["demo"], 80, made)
     assert code == 0, lines
     (made / "first.txt").write_text("\n".join(lines), "utf-8")
+    (made / "bench.yaml").write_text("dataset: demo\nretrievers: [bm25-okapi, dense]\nmeasures: [nDCG@10]\n")
     (made / "qrels.tsv").write_text((DEMO / "data" / "qrels.tsv").read_text("utf-8"), "utf-8")
     return made
 
@@ -107,13 +108,28 @@ COMMANDS = {
     "explain": (["explain", "nDCG@10"], 60),
     "no-qrels": (["compare", "--no-qrels", *runs("dense", "hybrid")], 20),
     "error": (["compare", "qrels.tsv", "nothing.run"], 4),
+    "bench": (["bench", "bench.yaml"], 20),
+    "fuse": (["fuse", *runs("dense", "hybrid"), "-o", "fused.run"], 6),
+    "convert": (["convert", *runs("dense"), "dense.run"], 6),
+    "pool": (["pool", *runs("dense", "hybrid"), "-o", "pool.jsonl"], 8),
+    "report": (["report", "steelyard-demo", "-o", "page.html"], 2),
+    "measures": (["measures"], 250),
+    "dialects": (["dialects"], 80),
+    "retrievers": (["retrievers"], 80),
+    "init": (["init", "new"], 2),
 }
+LATER = {"fuse", "convert", "pool", "report", "measures", "dialects", "retrievers", "init"}
+"""Verbs whose captures are slow tests, at both widths."""
 
 
 @pytest.mark.parametrize("width", [80, pytest.param(120, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LATER)) for name in COMMANDS]
+)
 def test_every_output_fits_the_terminal(folder: Path, name: str, width: int) -> None:
     arguments, most = COMMANDS[name]
+    if name == "init":
+        arguments = ["init", f"new-{width}"]
     lines, code = captured(arguments, width, folder)
     assert code == {"gate-fails": 1, "error": 2}.get(name, 0), lines
     assert lines
