@@ -86,7 +86,8 @@ def _print_result(result: BenchResult, format: Format, show_all: bool, show_note
     page = f"The result is in {result.folder}."
     if result.evaluated is not None:
         page = page_line(result.folder / "report.html", result.folder)
-    print_message(last_line(page, show_all, show_notes) if format is Format.table else page)
+    short = format is Format.table and result.evaluated is not None
+    print_message(last_line(page, show_all, show_notes) if short else page)
     return _print_failures(result)
 
 
