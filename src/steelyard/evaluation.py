@@ -101,12 +101,17 @@ def judged_qrels(source: Any) -> Qrels:
     """The qrels; an error if they have no query, so that nothing can be measured."""
     qrels = Qrels.of(source)
     if not len(qrels.judged.query_ids):
-        raise InputError(
-            "no document has a grade, so nothing can be measured: the qrels are empty, or every judgment is "
-            "'cannot tell' (grade null). Judge documents first, as with `steelyard judge`.",
-            source if isinstance(source, (str, Path)) else None,
-        )
+        raise no_grades_error(source if isinstance(source, (str, Path)) else None)
     return qrels
+
+
+def no_grades_error(path: str | Path | None = None) -> InputError:
+    """The error for qrels without a grade."""
+    return InputError(
+        "no document has a grade, so nothing can be measured: the qrels are empty, or every judgment is "
+        "'cannot tell' (grade null). Judge documents first, as with `steelyard judge`.",
+        path,
+    )
 
 
 def prepare(

@@ -12,6 +12,7 @@ from spark_data import in_spark, judgments, run
 import steelyard as sy
 from needs import import_peer
 from steelyard.dialects import dialects
+from steelyard.errors import InputError
 from steelyard.measures.grammar import Measure, parse
 from steelyard.measures.registry import definitions
 from steelyard.options import resolve
@@ -160,9 +161,16 @@ def test_integer_ids_and_other_column_names(spark):
 
 
 def test_empty_frames(spark):
-    assert_same(spark, judgments(1).clear(), run(1).clear(), SOME)
     assert_same(spark, judgments(1), run(1).clear(), SOME)
-    assert_same(spark, judgments(1).clear(), run(1), SOME)
+    empty = judgments(1).clear()
+    for listed in (run(1).clear(), run(1)):
+        with pytest.raises(InputError) as here:
+            sy.evaluate(empty, listed, SOME)
+        there = steelyard.spark.evaluate(spark, in_spark(spark, empty), in_spark(spark, listed), SOME)
+        for compute in (there.to_scores, lambda there=there: there.means, lambda there=there: there.coverage):
+            with pytest.raises(InputError, match="no document has a grade") as error:
+                compute()
+            assert str(error.value) == str(here.value)
 
 
 def test_grades_below_1_and_unjudged_documents(spark):

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from steelyard import errors
 from steelyard.alignment.ranking import repeat_error
 from steelyard.coverage import Coverage, Levels, unknown_documents_note
-from steelyard.evaluation import missing_error
+from steelyard.evaluation import missing_error, no_grades_error
 from steelyard.measures.compute import summary
 from steelyard.measures.grammar import Measure
 from steelyard.notes import note
@@ -68,6 +68,8 @@ class SparkScores:
     def means(self) -> dict[str, float]:
         """Each measure over all queries: the mean, or the sum of a count; computed on the driver, in the order of the qrels."""
         values = _collect(self._values("place", *self._columns)).sort("place")
+        if not len(values):
+            raise no_grades_error()
         return {
             key: summary(measure, _floats(values[column]))
             for (key, measure), column in zip(self.measures.items(), self._columns, strict=True)
@@ -86,6 +88,8 @@ class SparkScores:
         """Counts of missing queries, unjudged and repeated documents, and ties, as in Scores.coverage."""
         tally = self._computed[1]
         counts = {name: tally.counts.get(name, 0) for name in _COUNTS}
+        if not counts["queries"]:
+            raise no_grades_error()
         notes = list(dict.fromkeys([*self.plan.qrels.notes, *self.plan.run.notes]))
         if counts["queries"] and not counts["answered"] and counts["without_judgments"]:
             notes.insert(
