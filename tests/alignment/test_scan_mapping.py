@@ -146,6 +146,7 @@ def test_repeat_error_names_the_first_repeat(reader: str) -> None:
         scan_dict(reader, run, JUDGED, Ordering(duplicates="error"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_long_lists_with_many_ties_and_hits(reader: str) -> None:
     rng = np.random.default_rng(5)

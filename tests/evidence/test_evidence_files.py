@@ -124,6 +124,7 @@ def test_autorag_spans_survive_another_chunking() -> None:
     assert found == judged(evidence, coarse)
 
 
+@pytest.mark.slow
 @needs_shared
 @pytest.mark.parametrize("overlap", ["any", "majority", "whole"])
 @pytest.mark.parametrize(("size", "step"), [(400, 400), (1000, 800), (3000, 3000)])

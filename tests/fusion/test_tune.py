@@ -88,6 +88,7 @@ def test_the_judgments_of_a_fold_do_not_influence_its_parameters():
         assert after.folds[number].held_out != fold.held_out
 
 
+@pytest.mark.slow
 def test_without_any_signal_the_tuned_on_score_is_optimistic():
     """Every setting is as good as chance, but the best of many has a higher score."""
     gaps, held = [], []
