@@ -14,16 +14,13 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar
 
-from steelyard.report.tables import Table, comma_separated, fitted, latex, markdown, plain
+from steelyard.report.tables import WIDTH, Table, comma_separated, fitted, latex, markdown, plain
 
 if TYPE_CHECKING:
     from steelyard.report.summary import Summary
 
 Item = TypeVar("Item")
 Progress: TypeAlias = Callable[[str, int, int], None]
-
-WIDTH = 80
-"""Columns where the width of the terminal is not known."""
 
 FIRST_SECONDS, QUIET_SECONDS = 5.0, 30.0
 """In a pipe, progress is printed from the first of these on, for every new step and after the second without a line."""

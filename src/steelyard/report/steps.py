@@ -125,9 +125,9 @@ def _slice(
     if worst is None:
         return None
     lost, column, value, rival, queries = worst
-    told = {"run": loser, "other": rival, "column": column, "value": value, "queries": queries}
+    values = {"run": loser, "other": rival, "column": column, "value": value, "queries": queries}
     view = {"run": loser, "against": rival, "slice": f"{column}:{value}"}
-    return Step(note("step-slice", **told, difference=lost, measure=comparison.keys[0]), view)
+    return Step(note("step-slice", **values, difference=lost, measure=comparison.keys[0]), view)
 
 
 def _slices(
@@ -172,9 +172,9 @@ def _judge(comparison: Comparison, rows: list[LeaderboardRow]) -> Step | None:
     count = _unjudged(comparison, run, other, depth)
     if not count:
         return None
-    told = {"run": run, "other": other, "count": count, "most": BUDGET, "depth": depth}
+    values = {"run": run, "other": other, "count": count, "most": BUDGET, "depth": depth}
     return Step(
-        note("step-judge", **told, undecided=bool(undecided)),
+        note("step-judge", **values, undecided=bool(undecided)),
         {"run": run, "against": other, "pool": str(min(count, BUDGET))},
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from steelyard.comparison.result import CACHED
 from steelyard.notes import Note, by_severity, in_short
 from steelyard.report.rows import FAILED, is_time, run_label, scale_of, shown_judged
-from steelyard.report.tables import Cell, Table, plain
+from steelyard.report.tables import WIDTH, Cell, Table, plain
 from steelyard.wording import counted, notes_by_names, shortened_name
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from steelyard.comparison.pairs import Pair
     from steelyard.comparison.result import Comparison
     from steelyard.comparison.scores import Column
-
-WIDTH = 80
-"""Columns of a terminal whose width is not known."""
 
 MOST_ROWS = 20
 """Runs that the table shows; --all shows the others."""
@@ -32,8 +29,6 @@ MOST_STEPS = 2
 
 SHORTEST_NAME = 10
 """Characters to which the name of a run is shortened at most."""
-
-GAP = 2
 
 
 @dataclass(frozen=True)

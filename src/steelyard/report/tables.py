@@ -18,6 +18,9 @@ SHORTEST_SHARED = 8
 PROSE = 30
 """A cell longer than this is prose, which may be wrapped."""
 
+WIDTH = 80
+"""Columns of a terminal whose width is not known."""
+
 PADDING = 2
 """Characters by which a column of a padded Markdown table is at least wider than its name."""
 
@@ -168,7 +171,7 @@ def shared_ends(names: Collection[str]) -> tuple[str, str]:
 
 
 LONG_NAME = 24
-"""Names with more characters than this are shortened where there is little room."""
+"""Names with more characters than this are shortened where space is limited."""
 
 
 def long_ends(names: Collection[str]) -> tuple[str, str]:
