@@ -7,6 +7,7 @@ from typing import Any
 
 from steelyard.checks import is_whole
 from steelyard.errors import InputError
+from steelyard.safe_text import has_lone_surrogate
 
 
 def text_ids(ids: Iterable[Any], what: str, where: str, unique: bool = False) -> list[str]:
@@ -17,6 +18,7 @@ def text_ids(ids: Iterable[Any], what: str, where: str, unique: bool = False) ->
     """
     listed = list(ids)
     if set(map(type, listed)) <= {str}:
+        _refuse_lone_surrogates(listed, what, where)
         return listed
     for value in listed:
         if not isinstance(value, str) and not is_whole(value):
@@ -24,10 +26,22 @@ def text_ids(ids: Iterable[Any], what: str, where: str, unique: bool = False) ->
                 f"{where}: {what} {value!r} is {kind_of(value)}; expected text (or a whole number)."
             )
     as_text = [str(value) for value in listed]
+    _refuse_lone_surrogates(as_text, what, where)
     if unique and len(set(as_text)) != len(as_text):
         twice = next(text for text in as_text if as_text.count(text) > 1)
         raise InputError(f"{where}: {what} {twice!r} occurs as text and as a number; keep one of them.")
     return as_text
+
+
+def _refuse_lone_surrogates(ids: list[str], what: str, where: str) -> None:
+    if all(map(str.isascii, ids)):
+        return
+    broken = next(filter(has_lone_surrogate, ids), None)
+    if broken is not None:
+        raise InputError(
+            f"{where}: {what} {broken!r} is not valid text: it has half of a character (a lone surrogate), "
+            "as a file that was decoded with the wrong encoding has."
+        )
 
 
 def kind_of(value: object) -> str:

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from steelyard.errors import SteelyardError
+from steelyard.retrievers.adapters.documents import read_lists
+from steelyard.retrievers.base import Ranked
 from steelyard.version import __version__
 
 _FILE_NAME = re.compile(r"[0-9a-f]{20}\.jsonl")
@@ -22,7 +25,7 @@ class Answers:
     retriever returned other ids.
     """
 
-    lists: dict[str, list[tuple[str, float | None]]] = field(default_factory=dict)
+    lists: dict[str, Ranked] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     sessions: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
@@ -74,16 +77,19 @@ class AnswerStore:
                 elif "error" in entry:
                     answers.errors[entry["query"]] = entry["error"]
                 else:
+                    found = [(doc, score) for doc, score in entry["list"]]
+                    answers.lists[entry["query"]] = read_lists(
+                        [found], "the cache", entry["query"], len(found)
+                    )
                     answers.errors.pop(entry["query"], None)
-                    answers.lists[entry["query"]] = [(doc, score) for doc, score in entry["list"]]
                     answers.seconds[entry["query"]] = entry["seconds"]
                     answers.sessions[entry["query"]] = entry.get("session", "")
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, AttributeError, SteelyardError):
                 continue
         return answers
 
     def add(self, entry: dict[str, Any]) -> None:
-        """Append a line. Lines are buffered; `close` writes the rest."""
+        """Append a line. It is written at once, so that a crash of the process loses no answer."""
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             cut_off = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
@@ -93,7 +99,7 @@ class AnswerStore:
         self._file.write(json.dumps(entry) + "\n")
 
     def close(self) -> None:
-        """Write everything to disk."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -20,6 +20,7 @@ from steelyard.datasets.corpus import Corpus
 from steelyard.errors import InputError
 from steelyard.evidence.evidence import Evidence
 from steelyard.qrels import Qrels
+from steelyard.user_code import run_user_code
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class Chunking:
         """The retriever for this chunking, with its own index and label."""
         if self.label is None:
             return spec
-        return replace(spec, label=row_label(spec.label, self.label), retriever=deepcopy(spec.retriever))
+        own = run_user_code(lambda: deepcopy(spec.retriever), spec.label)
+        return replace(spec, label=row_label(spec.label, self.label), retriever=own)
 
 
 def row_label(retriever: str, chunking: str) -> str:
@@ -153,7 +155,7 @@ def _evidence(source: Any, folder: Path) -> Evidence:
 def _chunking(
     dataset: Dataset, each: Chunker, evidence: Evidence, overlap: str, fingerprint: str
 ) -> Chunking:
-    chunks = chunk_documents(dataset.corpus.texts, each)
+    chunks = run_user_code(lambda: chunk_documents(dataset.corpus.texts, each), f"chunker {each.label}")
     if not chunks:
         raise InputError(
             f"chunker {each.label}: there are no chunks, because the documents of {dataset.name!r} are empty."

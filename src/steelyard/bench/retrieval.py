@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -13,9 +15,10 @@ from uuid import uuid4
 
 from steelyard.bench.cache import Answers, AnswerStore
 from steelyard.bench.specs import Spec
-from steelyard.errors import SteelyardError
+from steelyard.retrievers.adapters.documents import read_lists
 from steelyard.retrievers.adapters.targets import list_hint
-from steelyard.retrievers.base import Retriever
+from steelyard.retrievers.base import Ranked, Retriever
+from steelyard.user_code import UserCodeError, run_user_code
 from steelyard.wording import counted, listed
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -49,19 +52,20 @@ def index_all(jobs: Sequence[Job], progress: Progress) -> None:
         with PeakMemory() as memory:
             start = perf_counter()
             try:
-                job.retriever.index(job.corpus)
-            except Exception as error:
-                job.failure = f"indexing failed: {_error_text(error, job.spec)}"
-            taken = perf_counter() - start
+                run_user_code(partial(job.retriever.index, job.corpus))
+                taken = perf_counter() - start
+                size = run_user_code(partial(_size, job.retriever))
+            except UserCodeError as error:
+                job.failure = f"indexing failed: {_with_hint(error, job.spec)}"
         if job.failure is not None:
             continue
-        cost = {
-            "index_seconds": taken,
-            "index_bytes": job.retriever.size_in_bytes(),
-            "peak_bytes": memory.bytes,
-        }
+        cost = {"index_seconds": taken, "index_bytes": size, "peak_bytes": memory.bytes}
         job.answers.cost.update(cost)
         job.store.add({"cost": cost})
+
+
+def _size(retriever: Retriever) -> int:
+    return int(retriever.size_in_bytes())
 
 
 def retrieve_all(
@@ -81,7 +85,8 @@ def retrieve_all(
     for job in jobs:
         progress(step, 0, len(queries))
         for text in texts[:warmup]:
-            _retrieve(job, text, depth)
+            with suppress(UserCodeError):
+                _retrieve(job, text, depth)
     open_queries = {id(job): set(job.open_queries(list(queries))) for job in jobs}
     try:
         for number, (query, text) in enumerate(queries.items()):
@@ -104,8 +109,8 @@ def measure_throughput(
         progress(f"running {job.spec.label} with all queries at once", number, len(jobs))
         start = perf_counter()
         try:
-            job.retriever.retrieve(list(queries.values()), depth)
-        except Exception:
+            run_user_code(partial(job.retriever.retrieve, list(queries.values()), depth))
+        except UserCodeError:
             continue
         cost = {"queries_per_second": len(queries) / max(perf_counter() - start, 1e-9)}
         job.answers.cost.update(cost)
@@ -115,10 +120,10 @@ def measure_throughput(
 
 def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
     """Run a query and store its list and time, or its error."""
-    start = perf_counter()
-    answer, error = _retrieve(job, text, depth)
-    taken = perf_counter() - start
-    if error is not None:
+    try:
+        answer, taken = _retrieve(job, text, depth)
+    except UserCodeError as failure:
+        error = _with_hint(failure, job.spec)
         job.answers.errors[query] = error
         job.store.add({"query": query, "error": error})
         return
@@ -129,19 +134,22 @@ def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
     job.store.add({"query": query, "seconds": taken, "session": session, "list": answer})
 
 
-def _retrieve(job: Job, text: str, depth: int) -> tuple[list[tuple[str, float | None]], str | None]:
-    """One list, or an error: a retriever that fails does not stop the bench."""
-    try:
-        return list(job.retriever.retrieve([text], depth)[0]), None
-    except Exception as error:
-        return [], _error_text(error, job.spec)
+def _retrieve(job: Job, text: str, depth: int) -> tuple[Ranked, float]:
+    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed."""
+
+    def timed() -> tuple[Ranked, float]:
+        start = perf_counter()
+        found = job.retriever.retrieve([text], depth)
+        taken = perf_counter() - start
+        return read_lists(found, job.spec.label, text, depth), taken
+
+    return run_user_code(timed)
 
 
-def _error_text(error: Exception, spec: Spec) -> str:
+def _with_hint(error: UserCodeError, spec: Spec) -> str:
     """The error of a retriever; with a hint if a list among its `arguments` is the likely cause."""
-    text = str(error) if isinstance(error, SteelyardError) else f"{type(error).__name__}: {error}"
-    hint = list_hint(error, spec.settings.get("arguments"))
-    return f"{text.rstrip('.')}. {hint}" if hint else text
+    hint = list_hint(error.__cause__ or error, spec.settings.get("arguments"))
+    return f"{str(error).rstrip('.')}. {hint}" if hint else str(error)
 
 
 def _find_ids(job: Job) -> None:
@@ -150,7 +158,8 @@ def _find_ids(job: Job) -> None:
     lists = job.answers.lists.values()
     if find is None or all(doc in job.corpus for answer in lists for doc, _ in answer):
         return
-    job.answers.id_hint = find(job.corpus)
+    with suppress(UserCodeError):
+        job.answers.id_hint = run_user_code(partial(find, job.corpus))
     job.store.add({"id_hint": job.answers.id_hint})
 
 

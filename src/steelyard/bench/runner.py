@@ -194,7 +194,7 @@ def _collect(
             else:
                 assert job is not None
                 answers = job.answers
-                run = Run(_lists(answers), name=spec.label, seconds=answers.seconds, texts=texts)
+                run = Run(answers.lists, name=spec.label, seconds=answers.seconds, texts=texts)
                 retrieved = [doc for listed in answers.lists.values() for doc, _ in listed]
             unknown = [doc for doc in retrieved if doc not in known]
             row = Row.of(spec.label, spec.name, spec.settings, answers, unknown, spec.label in cached)
@@ -210,14 +210,6 @@ def _collect(
             runs[spec.label] = run
             rows.append(row)
     return runs, rows
-
-
-def _lists(answers: Answers) -> dict[str, Any]:
-    """Lists as `Run` accepts them: pairs if every document has a score, otherwise ids."""
-    scored = all(score is not None for listed in answers.lists.values() for _, score in listed)
-    if scored:
-        return dict(answers.lists)
-    return {query: [doc for doc, _ in listed] for query, listed in answers.lists.items()}
 
 
 def _compare(

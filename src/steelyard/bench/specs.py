@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,6 +14,7 @@ from steelyard.errors import InputError, SteelyardError, did_you_mean
 from steelyard.io.columns import RUN_ROLES
 from steelyard.retrievers.base import Retriever
 from steelyard.retrievers.registry import RUN, from_object, is_target, retriever, retriever_settings
+from steelyard.user_code import run_user_code
 
 Place: TypeAlias = tuple[Hashable, ...]
 """Where something is in bench.yaml: keys and positions, from the outside in."""
@@ -110,12 +112,9 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Pro
     for number, entry in enumerate(entries):
         if not isinstance(entry, (str, Mapping)):
             try:
-                built = from_object(entry)
+                specs.append(run_user_code(partial(_object_spec, entry, number), "a retriever"))
             except SteelyardError as error:
                 problems.append(((number,), str(error)))
-                continue
-            name = built.label if built is entry else "python"
-            specs.append(Spec(name, built.settings(), built.label, number, built))
             continue
         try:
             name, settings = _name_and_settings(entry)
@@ -132,10 +131,16 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Pro
             continue
         for point in points:
             try:
-                specs.append(_spec(name, point, number, folder, entries))
+                specs.append(run_user_code(partial(_spec, name, point, number, folder, entries), name))
             except SteelyardError as error:
                 problems.append(((number, name), str(error)))
     return specs, [*problems, *_repeated_labels(specs)]
+
+
+def _object_spec(entry: Any, number: int) -> Spec:
+    built = from_object(entry)
+    name = built.label if built is entry else "python"
+    return Spec(name, built.settings(), built.label, number, built)
 
 
 def _unknown_settings(name: str, settings: Mapping[str, Any]) -> dict[str, str]:

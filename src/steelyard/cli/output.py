@@ -218,13 +218,35 @@ def progress_bar() -> Iterator[Progress]:
 
 
 @contextmanager
+def reserved_stdout() -> Iterator[None]:
+    """Within it, whatever is written to standard output (by a library, or a process that it starts) goes to stderr."""
+    try:
+        sys.stdout.flush()
+        output, messages = sys.stdout.fileno(), sys.stderr.fileno()
+    except (OSError, ValueError, AttributeError):
+        yield
+        return
+    kept = os.dup(output)
+    os.dup2(messages, output)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, output)
+        os.close(kept)
+
+
+@contextmanager
 def bench_progress() -> Iterator[Progress]:
-    """The progress of a bench: a bar on a terminal, lines in a pipe; what the bench logs is printed."""
+    """The progress of a bench: a bar on a terminal, lines in a pipe; what the bench logs is printed.
+
+    Standard output is kept for the result.
+    """
     handler = _MessageHandler()
     log = logging.getLogger("steelyard.bench")
     log.addHandler(handler)
     try:
-        with progress_bar() if sys.stderr.isatty() else _progress_lines() as progress:
+        with reserved_stdout(), progress_bar() if sys.stderr.isatty() else _progress_lines() as progress:
             yield progress
     finally:
         log.removeHandler(handler)

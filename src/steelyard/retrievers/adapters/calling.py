@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from steelyard.retrievers.base import RetrieverError, number
+from steelyard.user_code import await_user_code
 
 
 class TimeLimit:
@@ -130,7 +131,7 @@ async def awaited(
         if not inspect.isawaitable(result):
             return result
         async with free:
-            task = asyncio.ensure_future(result)
+            task = asyncio.ensure_future(await_user_code(result))
             if not (await asyncio.wait([task], timeout=limit))[0]:
                 task.cancel()
                 raise late(limit)

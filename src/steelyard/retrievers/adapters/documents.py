@@ -327,6 +327,32 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
     return with_scores(found)
 
 
+def read_lists(found: Any, label: str, query: str, k: int) -> Ranked:
+    """The list of what a Retriever returned for one query: one list, whose documents and scores are checked.
+
+    >>> read_lists([[("d1", 2.5)]], "mine", "a question", 10)
+    [('d1', 2.5)]
+    """
+    if not _is_list(found) or len(found) != 1:
+        returned = counted(len(found), "list") if _is_list(found) else kind_of(found)
+        raise RetrieverError(f"{label}: retrieve() returned {returned} for one query; expected one list.")
+    listed = found[0]
+    if type(listed) is list and all(map(_is_plain_pair, listed)):
+        text_ids((doc for doc, _ in listed), "document id", f"{label}: the result for {query[:60]!r}")
+        return listed[:k]
+    return read_answer(listed, DocIds("id", label), label, query, k)
+
+
+def _is_plain_pair(item: Any) -> bool:
+    return (
+        type(item) is tuple
+        and len(item) == 2
+        and type(item[0]) is str
+        and type(item[1]) is float
+        and math.isfinite(item[1])
+    )
+
+
 def with_scores(found: Sequence[tuple[str, float | None]]) -> Ranked:
     """The list with its scores, or with 1/rank if a score is missing."""
     scored = [(doc, score) for doc, score in found if score is not None]

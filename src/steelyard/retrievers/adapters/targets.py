@@ -15,6 +15,8 @@ from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.source_code import code_hash
+from steelyard.safe_text import error_text
+from steelyard.user_code import UserCodeError, run_user_code
 
 
 def package(module: str, extra: str, label: str) -> Any:
@@ -83,11 +85,11 @@ def library_object(
 
 def _called(found: Any, label: str, arguments: Mapping[str, Any] | None) -> Any:
     try:
-        return found(**dict(arguments or {}))
-    except Exception as error:
-        hint = list_hint(error, arguments)
+        return run_user_code(lambda: found(**dict(arguments or {})))
+    except UserCodeError as error:
+        hint = list_hint(error.__cause__ or error, arguments)
         raise RetrieverError(
-            f"{label}: calling {found.__name__} failed with {type(error).__name__}: {error}. "
+            f"{label}: calling {found.__name__} failed with {error}. "
             f"{hint or 'Its arguments go into `arguments`; the corpus is passed to its method index(corpus).'}"
         ) from error
 
@@ -103,7 +105,7 @@ def list_hint(error: BaseException, arguments: Any) -> str:
         if isinstance(arguments, Mapping)
         else {}
     )
-    if not isinstance(error, TypeError) or "list" not in str(error) or not lists:
+    if not isinstance(error, TypeError) or "list" not in error_text(error) or not lists:
         return ""
     key, values = next(iter(lists.items()))
     each = ", ".join(f"{{{key}: {value}}}" for value in values)
@@ -176,8 +178,11 @@ def _module(name: str, label: str, folder: Path) -> ModuleType:
         sys.path.insert(0, str(folder))
     _refuse_other_module(name.split(".")[0], label, folder)
     try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
+        return run_user_code(lambda: import_module(name))
+    except UserCodeError as failure:
+        error = failure.__cause__
+        if not isinstance(error, ModuleNotFoundError):
+            raise RetrieverError(f"{label}: loading module {name!r} failed with {failure}.") from error
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
             raise RetrieverError(
                 f"{label}: module {name!r} needs {error.name!r}, which is not installed."
@@ -186,10 +191,6 @@ def _module(name: str, label: str, folder: Path) -> ModuleType:
             f"{label}: there is no module {error.name!r} in {folder} or among the installed packages."
             f"{did_you_mean(error.name, _modules(error.name, folder))}"
         ) from None
-    except Exception as error:
-        raise RetrieverError(
-            f"{label}: loading module {name!r} failed with {type(error).__name__}: {error}."
-        ) from error
 
 
 def _refuse_other_module(top: str, label: str, folder: Path) -> None:
