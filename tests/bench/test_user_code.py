@@ -264,6 +264,16 @@ def test_a_retriever_that_changes_the_working_directory_does_not_move_the_result
     assert (folder / "out" / "result.json").is_file()
 
 
+def test_answers_survive_a_crash_of_the_process(folder):
+    (folder / "bench.yaml").write_text(json.dumps(bench_of("right", "killed")))
+    done = steelyard(folder, "bench", "bench.yaml", "-o", "out")
+    assert done.returncode == -signal.SIGKILL
+    lines = [
+        line for path in (folder / "out" / "cache").glob("*.jsonl") for line in path.read_text().splitlines()
+    ]
+    assert sum("list" in json.loads(line) for line in lines) >= 2 * 3
+
+
 def test_a_broken_answer_in_the_cache_is_asked_again(folder):
     sy.bench(bench_of("right"), folder / "out")
     (cache,) = (folder / "out" / "cache").glob("*.jsonl")

@@ -93,7 +93,7 @@ class AnswerStore:
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             cut_off = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
-            self._file = self.path.open("a", encoding="utf-8", buffering=1 << 16)
+            self._file = self.path.open("a", encoding="utf-8", buffering=1)
             if cut_off:
                 self._file.write("\n")
         self._file.write(json.dumps(entry) + "\n")
