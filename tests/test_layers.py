@@ -43,6 +43,8 @@ def layer_of(file: str) -> int:
 
 def file_of(module: str) -> str | None:
     """The file of a module of the package, or None."""
+    if not module.startswith("steelyard."):
+        return None
     inside = module.removeprefix("steelyard.").replace(".", "/")
     return next((file for file in (f"{inside}.py", f"{inside}/__init__.py") if file in MODULES), None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from steelyard.errors import SteelyardError
+from steelyard.masking import masked
 
 _HIDDEN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line end
@@ -69,13 +70,13 @@ def _utf16(char: str) -> list[int]:
 
 
 def error_text(error: BaseException) -> str:
-    """The text of any exception: its type, unless it is one of ours, and its message.
+    """The text of any exception: its type, unless it is one of ours, and its message without secrets.
 
     >>> error_text(ValueError("no index")), error_text(SystemExit())
     ('ValueError: no index', 'SystemExit')
     """
     try:
-        text = utf8(str(error)).decode()
+        text = masked(utf8(str(error)).decode())
     except Exception as failure:
         text = f"(its message cannot be shown: {type(failure).__name__})"
     if isinstance(error, SteelyardError):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from steelyard.errors import SteelyardError
+from steelyard.masking import identifying
 from steelyard.retrievers.adapters.documents import read_lists
 from steelyard.retrievers.base import Ranked
 from steelyard.version import __version__
@@ -48,8 +49,12 @@ class Answers:
 
 
 def cache_key(content: str, name: str, settings: dict[str, Any], depth: int) -> str:
-    """The name of a retriever's cache; answers are cached as long as none of the arguments and no version changes."""
-    text = json.dumps([content, name, settings, depth, __version__], sort_keys=True, default=str)
+    """The name of a retriever's cache; answers are cached as long as none of the arguments and no version changes.
+
+    A variable of the environment counts with its value, unless it is a secret.
+    """
+    known = [content, name, identifying(settings), depth, __version__]
+    text = json.dumps(known, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 

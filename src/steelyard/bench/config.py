@@ -28,6 +28,7 @@ from steelyard.errors import (
     problem_report,
 )
 from steelyard.io.files import write_file
+from steelyard.masking import masked_settings
 from steelyard.measures.grammar import Measure
 from steelyard.options import POLICIES, help_text, resolve
 from steelyard.statistics.corrections import check_correction
@@ -225,7 +226,7 @@ def _validation_text(error: Any) -> str:
         return f"unknown key {key!r}.{did_you_mean(key, known)} Known: {', '.join(known)}"
     if error["type"] == "missing":
         return f"`{key}` is missing"
-    return f"{key}: {error['msg']}, got {error['input']!r}"
+    return f"{key}: {error['msg']}, got {masked_settings(error['input'])!r}"
 
 
 def _setting_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:

@@ -30,11 +30,13 @@ from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import ScoreTable
 from steelyard.datasets import Dataset
 from steelyard.io.files import write_file
+from steelyard.masking import masked_settings
 from steelyard.notes import Note, note, sentence
 from steelyard.report.page import write_page
 from steelyard.report.page.subject import Subject
 from steelyard.report.tables import Cell, Table, markdown
 from steelyard.run import Run
+from steelyard.safe_text import utf8
 from steelyard.version import __version__
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ class Row:
         return cls(
             run=run,
             retriever=retriever,
-            settings=settings,
+            settings=masked_settings(settings),
             queries=len(answers.lists),
             mean_seconds=float(seconds.mean()) if len(seconds) else None,
             p50_seconds=percentiles[0],
@@ -332,7 +334,7 @@ class BenchResult:
         documents = self._documents()
         _write_frame(_queries_frame(self.dataset), folder / "queries.parquet")
         _write_frame(documents, folder / "documents.parquet")
-        write_file(folder / "leaderboard.md", (self.to_markdown() + "\n").encode())
+        write_file(folder / "leaderboard.md", utf8(self.to_markdown() + "\n"))
         record = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, default=str)
         if self.evaluated is None:
             remove_files([folder / name for name in EVALUATION_FILES])
@@ -344,7 +346,7 @@ class BenchResult:
             _write_frame(self.evaluated.pairs, folder / "pairs.parquet")
             self.dataset.qrels.write(folder / "qrels.parquet")
             write_page(self._subject(json.loads(record), documents), folder / "report.html")
-        write_file(folder / "result.json", record.encode())
+        write_file(folder / "result.json", utf8(record))
 
     def to_html(
         self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from steelyard.checks import unknown_name
 from steelyard.errors import InputError, SteelyardError, did_you_mean
 from steelyard.io.columns import RUN_ROLES
+from steelyard.masking import is_secret_name, masked_settings, remember_settings
 from steelyard.retrievers.base import Retriever
 from steelyard.retrievers.registry import RUN, from_object, is_target, retriever, retriever_settings
 from steelyard.user_code import run_user_code
@@ -72,10 +73,21 @@ def _suffix(chosen: Mapping[str, Any], swept: Mapping[str, Sequence[Any]]) -> st
     parts = []
     for key, value in chosen.items():
         if isinstance(value, Mapping):
-            parts += [f"{inner}={each}" for inner, each in value.items() if _differs(inner, swept[key])]
+            differing = {inner: each for inner, each in value.items() if _differs(inner, swept[key])}
+            number = swept[key].index(value) + 1
+            parts += [_labelled(inner, each, number) for inner, each in differing.items()]
         elif key != NAME:
-            parts.append(f"{key}={value}")
+            parts.append(_labelled(key, value, swept[key].index(value) + 1))
     return " ".join(parts)
+
+
+def _labelled(name: Any, value: Any, number: int) -> str:
+    """A setting in a label; of a secret, the number of its value.
+
+    >>> _labelled("k1", 0.9, 1), _labelled("api_key", "abc", 2)
+    ('k1=0.9', 'api_key=#2')
+    """
+    return f"{name}=#{number}" if is_secret_name(name) else f"{name}={value}"
 
 
 def _differs(key: Any, mappings: Sequence[Any]) -> bool:
@@ -110,6 +122,7 @@ def specs_of(entries: Sequence[Any], folder: Path) -> tuple[list[Spec], list[Pro
     specs: list[Spec] = []
     problems: list[Problem] = []
     for number, entry in enumerate(entries):
+        remember_settings(entry)
         if not isinstance(entry, (str, Mapping)):
             try:
                 specs.append(run_user_code(partial(_object_spec, entry, number), "a retriever"))
@@ -187,7 +200,9 @@ def _name_and_settings(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, A
     if settings is None:
         settings = {}
     if not isinstance(settings, Mapping):
-        raise InputError(f"the settings of {name} are {settings!r}; expected `setting: value` pairs")
+        raise InputError(
+            f"the settings of {name} are {masked_settings(settings)!r}; expected `setting: value` pairs"
+        )
     if set(others) - {NAME} and not set(settings) <= {"path", "target"}:
         raise InputError(
             f"one entry has {', '.join(map(str, entry))}; expected one name with its settings per entry"

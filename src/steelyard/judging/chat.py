@@ -14,9 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from steelyard.errors import InputError, SteelyardError
-
-LARGEST_ANSWER = 2_000_000
-"""Bytes of an answer that are read at most."""
+from steelyard.masking import masked, remember
+from steelyard.web import LARGEST_CHAT, AnswerError, connect, json_value, read_body
 
 ATTEMPTS = 8
 """How often a request is sent at most, the first time included."""
@@ -66,6 +65,7 @@ class Endpoint:
             )
         if self.key and not (self.key.isascii() and self.key.isprintable()):
             raise InputError("the API key contains characters that a header cannot hold.")
+        remember(self.key)
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r}, model={self.model!r})"
@@ -95,13 +95,11 @@ class Endpoint:
                 reason = str(error)
                 if attempt < ATTEMPTS - 1:
                     wait(_pause(attempt, error.after))
-        raise ChatError(f"{self.url}: no answer after {ATTEMPTS} attempts; the last: {self._masked(reason)}.")
+        raise ChatError(f"{self.url}: no answer after {ATTEMPTS} attempts; the last: {masked(reason)}.")
 
     def _post(self, body: dict[str, Any]) -> Any:
         parts = urlsplit(self.url)
-        until = time.monotonic() + self.deadline
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(parts.hostname or "", parts.port, timeout=self.deadline)
+        connection = connect(self.url, self.deadline)
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
@@ -109,7 +107,11 @@ class Endpoint:
             path = f"{parts.path.rstrip('/')}/chat/completions"
             connection.request("POST", path, json.dumps(body, ensure_ascii=True), headers)
             response = connection.getresponse()
-            content = _read(connection, response, until)
+            content = read_body(response, LARGEST_CHAT)
+        except AnswerError as error:
+            raise RetryableError(str(error)) from None
+        except TimeoutError:
+            raise RetryableError("timeout") from None
         except (OSError, http.client.HTTPException, ssl.SSLError) as error:
             raise RetryableError(str(error) or type(error).__name__) from None
         finally:
@@ -117,11 +119,11 @@ class Endpoint:
         if response.status in (408, 429) or response.status >= 500:
             raise RetryableError(f"status {response.status}", _seconds(response.getheader("Retry-After")))
         if response.status != 200:
-            shown = self._masked(content[:300].decode("utf-8", "replace").strip())
+            shown = masked(content[:300].decode("utf-8", "replace").strip())
             raise ChatError(f"{self.url}: status {response.status}: {shown or 'no text'}.")
         try:
-            return json.loads(content)
-        except (ValueError, RecursionError):
+            return json_value(content)
+        except (ValueError, AnswerError):
             raise RetryableError("the answer is not JSON") from None
 
     def _reply(self, made: Any, seconds: float) -> Reply:
@@ -132,30 +134,6 @@ class Endpoint:
         usage = made.get("usage") or {}
         tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
         return Reply(str(text or ""), tokens if isinstance(tokens, int) else None, seconds)
-
-    def _masked(self, text: str) -> str:
-        return text.replace(self.key, "***") if self.key else text
-
-
-def _read(connection: http.client.HTTPConnection, response: http.client.HTTPResponse, until: float) -> bytes:
-    """The body, read until the deadline and not beyond the largest answer."""
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        left = until - time.monotonic()
-        if left <= 0:
-            raise RetryableError("timeout")
-        if connection.sock is not None:
-            connection.sock.settimeout(left)
-        part = response.read1(65536)
-        if not part:
-            if response.length:
-                raise RetryableError("the connection was closed before the end of the answer")
-            return b"".join(parts)
-        parts.append(part)
-        size += len(part)
-        if size > LARGEST_ANSWER:
-            raise RetryableError(f"the answer is larger than {LARGEST_ANSWER:,} bytes")
 
 
 def _pause(attempt: int, after: float | None) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from steelyard.ids import kind_of
+from steelyard.masking import from_environment
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.documents import DocIds, keys_of
@@ -60,7 +61,7 @@ class Elasticsearch(Wrapped):
         else:
             label = name or index or "elasticsearch"
             client = instantiated(load_target(target, "elasticsearch", folder), label)
-            self._search = _client_search(client, index, body, label)
+            self._search = _client_search(client, index, from_environment(body, label, RetrieverError), label)
             known = identity_of(target, version)
         self._concurrency = whole(label, "`concurrency`", concurrency, 1)
         settings = {"retriever": "elasticsearch", **known, "index": index, "query": body}

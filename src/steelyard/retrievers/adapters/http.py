@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -12,8 +11,10 @@ from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
+from steelyard.ids import kind_of
+from steelyard.masking import from_environment, masked, masked_settings, remember, remember_settings
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.documents import (
@@ -28,11 +29,11 @@ from steelyard.retrievers.adapters.documents import (
     with_scores,
 )
 from steelyard.retrievers.base import Ranked, RetrieverError, checked_queries, number, whole
+from steelyard.web import LARGEST_LIST, AnswerError, json_value, opened, read_body
 from steelyard.wording import counted
 
 _QUERY = "{query}"
 _PLACEHOLDER = re.compile(r"\{(query|k)\}")
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SHOWN = 200
 _RETRIED = {408, 429, 500, 502, 503, 504}
 _FIRST_PAUSE = 0.2
@@ -64,22 +65,31 @@ def filled_text(template: str, query: str, k: int) -> str:
     return _PLACEHOLDER.sub(lambda found: query if found[1] == "query" else str(k), template)
 
 
-def from_environment(text: str, label: str) -> str:
-    """The text with every ${VARIABLE} replaced from the environment, so that secrets are not in files.
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NOT_IN_HEADER = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
 
-    >>> import os; os.environ["STEELYARD_DOCTEST"] = "word"
-    >>> from_environment("Bearer ${STEELYARD_DOCTEST}", "http")
-    'Bearer word'
+
+def checked_headers(headers: Mapping[str, str] | None, label: str) -> dict[str, str]:
+    """Headers with ${VARIABLES} replaced. A name or value that cannot be sent is an error, which has no value.
+
+    >>> checked_headers({"X-Size": "3"}, "http")
+    {'X-Size': '3'}
     """
-
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in os.environ:
+    if not isinstance(headers, Mapping | None):
+        raise RetrieverError(f"{label}: `headers` is {kind_of(headers)}; expected `name: value` pairs.")
+    checked: dict[str, str] = {}
+    for name, given in (headers or {}).items():
+        remember_settings({"headers": str(given)})
+        value = str(from_environment(str(given), label, RetrieverError))
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+            raise RetrieverError(f"{label}: {name!r} cannot be the name of a header.")
+        if found := _NOT_IN_HEADER.search(value):
+            what = "a line end" if found[0] in "\r\n" else "a character"
             raise RetrieverError(
-                f"{label}: the environment variable {found[1]} of ${{{found[1]}}} is not set."
+                f"{label}: the value of the header {name} has {what} that a header cannot hold."
             )
-        return os.environ[found[1]]
-
-    return _VARIABLE.sub(value, text)
+        checked[name] = value
+    return checked
 
 
 class JsonService:
@@ -89,15 +99,14 @@ class JsonService:
         self, url: str, label: str, body: Any, headers: Mapping[str, str] | None, timeout: float, retries: int
     ) -> None:
         self.host = host_of(url, label)
-        self.shown = _without_user(url)
-        self.headers = {
-            str(key): from_environment(str(value), label) for key, value in (headers or {}).items()
-        }
+        remember_settings({"target": url, "body": body})
+        self.shown = masked(_without_user(url))
+        self.headers = checked_headers(headers, label)
         self._label = label
-        self._body = body
+        self._body = from_environment(body, label, RetrieverError)
         self._timeout = number(label, "`timeout`", timeout, 1e-3)
         self._retries = whole(label, "`retries`", retries)
-        complete = from_environment(url, label)
+        complete = str(from_environment(url, label, RetrieverError))
         self._url = _without_user(complete)
         self._user = _basic(complete)
 
@@ -110,23 +119,23 @@ class JsonService:
             headers["Content-Type"] = "application/json"
         answer = self._answered(Request(url, sent, {**headers, **self.headers}))
         try:
-            return json.loads(answer)
+            return json_value(answer)
+        except AnswerError as error:
+            raise self._error(str(error)) from None
         except ValueError:
             start = answer[:_SHOWN].decode("utf-8", "replace").strip()
-            raise RetrieverError(
-                f"{self._label}: {self.shown} did not return JSON; the response starts with {start!r}."
-            ) from None
+            raise self._error(f"did not return JSON; the response starts with {masked(start)!r}") from None
 
     def _answered(self, request: Request) -> bytes:
         """The body of the response, after up to `retries` retries."""
         for attempt in range(self._retries + 1):
             try:
-                with urlopen(request, timeout=self._timeout) as response:
-                    return bytes(response.read())
+                with opened(request, self._timeout) as response:
+                    return read_body(response, LARGEST_LIST)
+            except AnswerError as error:
+                raise self._error(str(error)) from None
             except HTTPError as error:
-                with error:
-                    body = error.read(_SHOWN).decode("utf-8", "replace").strip()
-                problem = f"returned {error.code} {error.reason}" + (f": {body}" if body else "")
+                problem = f"returned {error.code} {error.reason}{_start(error)}"
                 retry = error.code in _RETRIED
             except (URLError, OSError, HTTPException) as error:
                 problem, retry = self._broken(error), True
@@ -135,13 +144,26 @@ class JsonService:
             if attempt < self._retries:
                 time.sleep(_FIRST_PAUSE * 2**attempt)
         tried = f" (tried {attempt + 1} times)" if attempt else ""
-        raise RetrieverError(f"{self._label}: {self.shown} {problem}{tried}.")
+        raise self._error(f"{problem}{tried}")
+
+    def _error(self, problem: str) -> RetrieverError:
+        return RetrieverError(masked(f"{self._label}: {self.shown} {problem}."))
 
     def _broken(self, error: Exception) -> str:
         reason = getattr(error, "reason", None) or error
         if isinstance(reason, TimeoutError):
             return f"did not respond within {self._timeout:g} s (`timeout` sets the limit)"
         return f"could not be reached: {reason}"
+
+
+def _start(error: HTTPError) -> str:
+    """The start of the body of an error, if it has one."""
+    try:
+        with error:
+            body = error.read(_SHOWN).decode("utf-8", "replace").strip()
+    except (OSError, HTTPException):
+        return ""
+    return f": {body}" if body else ""
 
 
 def host_of(url: Any, label: str) -> str:
@@ -153,7 +175,7 @@ def host_of(url: Any, label: str) -> str:
     parts = urlsplit(url) if isinstance(url, str) else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.netloc:
         raise RetrieverError(
-            f"{label}: `target` is {url!r}; expected a URL, as in http://localhost:8000/search?q={{query}}&k={{k}}."
+            f"{label}: `target` is {masked_settings(url)!r}; expected a URL, as in http://localhost:8000/search?q={{query}}&k={{k}}."
         )
     return parts.netloc.rpartition("@")[2]
 
@@ -167,8 +189,11 @@ def _basic(url: str) -> dict[str, str]:
     parts = urlsplit(url)
     if parts.username is None:
         return {}
-    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    password = unquote(parts.password or "")
+    encoded = base64.b64encode(f"{unquote(parts.username)}:{password}".encode()).decode()
+    for secret in (password, encoded):
+        remember(secret)
+    return {"Authorization": f"Basic {encoded}"}
 
 
 class Http(Wrapped):
@@ -180,8 +205,8 @@ class Http(Wrapped):
         Without a path, the response is read as the result of a function.
     score: JSON path to the scores; without one, they are 1/rank.
     text: JSON path to the texts, for `id: hash`.
-    headers: headers of every request. ${VARIABLE} in a header or in the URL is read from the environment.
-    timeout: seconds to wait for a response.
+    headers: headers of every request. ${VARIABLE} in a header, in the body or in the URL is read from the environment.
+    timeout: seconds for one request, from the connection to the end of the response.
     retries: number of retries after a timeout, a connection error, or a status of 408, 429, 500, 502, 503 or 504,
         with a pause that doubles from 0.2 s.
     concurrency: the number of requests at the same time.
@@ -189,8 +214,9 @@ class Http(Wrapped):
         unchanged.
     name: its label in tables; the host by default.
 
-    Every request opens its own connection, which is included in its latency. The values of headers are not in the
-    settings and not in messages.
+    Every request opens its own connection, which is included in its latency. A redirect to another server and a
+    response of more than 100 MB are errors. The values of headers, variables and settings that are named like a
+    secret (key, token, secret, password, authorization) are not in result folders and not in messages.
     """
 
     def __init__(

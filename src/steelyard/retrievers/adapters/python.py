@@ -12,7 +12,13 @@ from steelyard.ids import kind_of
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.calling import Loop, TimeLimit, ask_each, awaited
 from steelyard.retrievers.adapters.documents import DocIds
-from steelyard.retrievers.adapters.targets import instantiated, label_of, load_target, target_settings
+from steelyard.retrievers.adapters.targets import (
+    expanded,
+    instantiated,
+    label_of,
+    load_target,
+    target_settings,
+)
 from steelyard.retrievers.base import Retriever, RetrieverError, whole
 from steelyard.wording import counted
 
@@ -33,7 +39,7 @@ class Python(Wrapped):
     id: path to the id of a document, if it returns documents: `id`, `metadata.KEY`, another path, or `hash`.
     score: path to the score of a document.
     concurrency: the number of queries at the same time.
-    arguments: keyword arguments of the class, or of every call.
+    arguments: keyword arguments of the class, or of every call. ${VARIABLE} in them is read from the environment.
     folder: folder in which modules are also searched; the working directory by default.
     version: version of the data behind the callable. Results are cached between benches while the version and the
         code are unchanged: its module and the user modules that it imports, directly or indirectly.
@@ -69,7 +75,7 @@ class Python(Wrapped):
         found = instantiated(loaded, label, arguments)
         self._inner = found if isinstance(found, Retriever) else None
         self._index = index_method(found, label)
-        per_call = None if isinstance(loaded, type) else arguments
+        per_call = None if isinstance(loaded, type) else expanded(arguments, label)
         self._call = Caller(method_of(found, label), label, batch, concurrency, per_call, timeout)
         settings = target_settings("python", target, version, arguments, batch=self._call.batch)
         if self._inner is not None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.masking import from_environment, remember_settings
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import DocIds
-from steelyard.retrievers.adapters.http import from_environment
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
 from steelyard.retrievers.base import Documents, RetrieverError, checked_corpus, checked_index
 from steelyard.wording import counted
@@ -73,8 +73,9 @@ class Qdrant(Wrapped):
                 f"{label}: a target needs `collection`, the name of the collection to search."
             )
         elif isinstance(target, str) and "://" in target:
-            key = None if api_key is None else from_environment(api_key, label)
-            self._client = self._package.QdrantClient(url=target, api_key=key)
+            remember_settings({"api_key": api_key})
+            key, url = from_environment([api_key, target], label, RetrieverError)
+            self._client = self._package.QdrantClient(url=url, api_key=key)
             known |= {"target": target, "version": version}
         else:
             self._client = instantiated(load_target(target, label, folder), label)

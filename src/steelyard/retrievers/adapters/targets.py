@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
+from steelyard.masking import from_environment, remember_settings
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.source_code import code_hash
 from steelyard.safe_text import error_text
@@ -84,14 +85,25 @@ def library_object(
 
 
 def _called(found: Any, label: str, arguments: Mapping[str, Any] | None) -> Any:
+    given = expanded(arguments, label)
     try:
-        return run_user_code(lambda: found(**dict(arguments or {})))
+        return run_user_code(lambda: found(**given))
     except UserCodeError as error:
         hint = list_hint(error.__cause__ or error, arguments)
         raise RetrieverError(
             f"{label}: calling {found.__name__} failed with {error}. "
             f"{hint or 'Its arguments go into `arguments`; the corpus is passed to its method index(corpus).'}"
         ) from error
+
+
+def expanded(arguments: Mapping[str, Any] | None, label: str) -> dict[str, Any]:
+    """The `arguments` of a target, with every ${VARIABLE} replaced from the environment."""
+    if not isinstance(arguments, Mapping | None):
+        raise RetrieverError(f"{label}: `arguments` is {kind_of(arguments)}; expected `name: value` pairs.")
+    remember_settings(arguments)
+    return {
+        str(name): from_environment(value, label, RetrieverError) for name, value in (arguments or {}).items()
+    }
 
 
 def list_hint(error: BaseException, arguments: Any) -> str:

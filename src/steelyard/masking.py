@@ -1,0 +1,133 @@
+"""Secrets: read from the environment, recognised by name, and replaced in everything that is shown or written."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from steelyard.errors import InputError, SteelyardError
+
+MASK = "***"
+
+_SHORTEST, _LONG = 4, 8
+"""Shorter values are not replaced in messages; those shorter than the second one only as whole words."""
+
+_LAST_WORDS = {"key", "token", "auth", "credential", "credentials", "pwd"}
+_WORDS = {"apikey", "secret", "password", "passwd", "passphrase", "authorization"}
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_USER = re.compile(r"(?<=://)[^/\s@'\"]+(?=@)")
+_PARAMETER = re.compile(r"([?&])([\w.-]+)=([^&\s'\"]+)")
+_SCHEME = re.compile(r"\b(Bearer|Basic) +([\w.~+/=-]{4,})", re.IGNORECASE)
+
+_known: dict[str, str] = {}
+
+
+def is_secret_name(name: Any) -> bool:
+    """Whether a setting, parameter or variable of this name holds a secret.
+
+    >>> [is_secret_name(name) for name in ("api_key", "X-Auth-Token", "dbPassword", "max_tokens", "key_field")]
+    [True, True, True, False, False]
+    """
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name)).lower()
+    parts = [part for part in re.split(r"[^a-z0-9]+", words) if part]
+    return bool(parts) and (parts[-1] in _LAST_WORDS or not _WORDS.isdisjoint(parts))
+
+
+def remember(secret: str, shown: str = MASK) -> None:
+    """Replace a value by `shown` in all messages from now on."""
+    if len(secret) >= _SHORTEST:
+        for form in (secret, quote(secret, safe="")):
+            _known[form] = shown
+
+
+def remember_settings(settings: Any, secret: bool = False) -> None:
+    """Remember the values of settings whose names are those of secrets, of all headers, and of secrets in URLs."""
+    if isinstance(settings, Mapping):
+        for name, value in settings.items():
+            remember_settings(value, secret or is_secret_name(name) or name == "headers")
+    elif isinstance(settings, (list, tuple)):
+        for value in settings:
+            remember_settings(value, secret)
+    elif isinstance(settings, str):
+        found = [value for _, name, value in _PARAMETER.findall(settings) if is_secret_name(name)]
+        found += [user.partition(":")[2] for user in _USER.findall(settings)]
+        if secret:
+            found += [settings, settings.partition(" ")[2]]
+        for value in found:
+            if not _VARIABLE.search(value):
+                remember(value)
+
+
+def masked(text: str) -> str:
+    """A text without secrets: known values, users in URLs, parameters of URLs by name, and bearer tokens.
+
+    >>> masked("http://me:word@localhost/?q=fox&api_key=1234 with Bearer abcdef")
+    'http://***@localhost/?q=fox&api_key=*** with Bearer ***'
+    """
+    for secret in sorted(_known, key=len, reverse=True):
+        if secret in text:
+            pattern = re.escape(secret) if len(secret) >= _LONG else rf"(?<!\w){re.escape(secret)}(?!\w)"
+            text = re.sub(pattern, lambda _, shown=_known[secret]: shown, text)  # type: ignore[misc]
+    text = _USER.sub(MASK, text)
+    text = _PARAMETER.sub(_masked_parameter, text)
+    return _SCHEME.sub(rf"\1 {MASK}", text)
+
+
+def _masked_parameter(found: re.Match[str]) -> str:
+    mark, name, value = found.groups()
+    return f"{mark}{name}={MASK}" if is_secret_name(name) and value[0] not in "{$" else found[0]
+
+
+def masked_settings(settings: Any, name: Any = "") -> Any:
+    """Settings as they are shown and written: a secret is `***`, a variable of the environment its name.
+
+    >>> masked_settings({"api_key": "abc", "token": "${TOKEN}", "size": 3, "of": [{"password": "x"}]})
+    {'api_key': '***', 'token': '${TOKEN}', 'size': 3, 'of': [{'password': '***'}]}
+    """
+    if isinstance(settings, str) and _VARIABLE.search(settings):
+        return masked(settings)
+    if settings is not None and is_secret_name(name):
+        return MASK
+    if isinstance(settings, Mapping):
+        return {key: masked_settings(value, key) for key, value in settings.items()}
+    if isinstance(settings, (list, tuple)):
+        return [masked_settings(value) for value in settings]
+    return masked(settings) if isinstance(settings, str) else settings
+
+
+def from_environment(value: Any, label: str, error: type[SteelyardError] = InputError) -> Any:
+    """The value with every ${VARIABLE} in its texts replaced from the environment, so that secrets are not in files.
+
+    >>> import os; os.environ["STEELYARD_DOCTEST"] = "doctest-secret"
+    >>> from_environment({"headers": ["Bearer ${STEELYARD_DOCTEST}", 3]}, "http")
+    {'headers': ['Bearer doctest-secret', 3]}
+    """
+
+    def read(found: re.Match[str]) -> str:
+        variable = found[1]
+        if variable not in os.environ:
+            raise error(f"{label}: the environment variable {variable} of {found[0]} is not set.")
+        remember(os.environ[variable], found[0])
+        return os.environ[variable]
+
+    return _replaced(value, lambda text, _: _VARIABLE.sub(read, text))
+
+
+def identifying(settings: Any) -> Any:
+    """Settings as they identify a result: with the values of variables that are not secrets, which may be replaced."""
+
+    def read(found: re.Match[str]) -> str:
+        return found[0] if is_secret_name(found[1]) else os.environ.get(found[1], found[0])
+
+    return _replaced(settings, lambda text, name: text if is_secret_name(name) else _VARIABLE.sub(read, text))
+
+
+def _replaced(value: Any, replace: Callable[[str, Any], str], name: Any = "") -> Any:
+    if isinstance(value, Mapping):
+        return {key: _replaced(each, replace, key) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_replaced(each, replace, name) for each in value]
+    return replace(value, name) if isinstance(value, str) else value
