@@ -13,6 +13,7 @@ from steelyard.bench.chunkings import Chunking, all_chunks, chunkings_of
 from steelyard.bench.comparison import chunking_notes, compare_runs, unmeasured_runs, with_notes
 from steelyard.bench.config import Bench, check_bench, check_by, read_bench
 from steelyard.bench.folder import leftover_files, read_earlier_record, remove_files
+from steelyard.bench.lock import locked
 from steelyard.bench.result import BenchResult, Row
 from steelyard.bench.retrieval import Job, Progress, index_all, measure_throughput, retrieve_all
 from steelyard.bench.specs import Spec
@@ -45,6 +46,7 @@ def bench(
     strict: raise if the qrels have errors (those of `steelyard validate`) instead of reporting them in `problems`.
     watch: called with the current step, how much of it is done, and its total.
 
+    The folder is locked: a second bench in it is an error.
     A retriever that fails on queries does not stop the others: see `failed` of the result. Runs of an earlier bench
     that this one does not have are removed from the folder: see `removed`. A dataset without qrels is not evaluated:
     the result has the lists, their times and how far they agree (`lists`). Warnings are logged to `steelyard.bench`.
@@ -62,25 +64,26 @@ def bench(
     problems = _qrels_problems(dataset, config, strict)
     chunkings = chunkings_of(dataset, config.chunkers, config.evidence, config.overlap, beside)
     queries = _queries_to_run(dataset, chunkings[0])
-    jobs, cached = _retrieve(specs, chunkings, queries, config, folder / CACHE, fresh, progress)
-    progress("evaluating", 0, 1)
-    runs, rows = _collect(specs, jobs, chunkings, config, cached)
-    comparison: Comparison | None = None
-    notes: tuple[Note, ...] = ()
-    if len(chunkings[0].qrels.queries):
-        comparison, notes = _compare(config, dataset, chunkings, runs, rows)
-    result = BenchResult(
-        bench=config,
-        dataset=all_chunks(dataset, chunkings),
-        runs=runs,
-        rows=tuple(rows),
-        evaluated=comparison,
-        folder=folder,
-        problems=problems,
-        chunk_notes=notes,
-    )
-    progress("writing", 0, 1)
-    return _write(result)
+    with locked(folder):
+        jobs, cached = _retrieve(specs, chunkings, queries, config, folder / CACHE, fresh, progress)
+        progress("evaluating", 0, 1)
+        runs, rows = _collect(specs, jobs, chunkings, config, cached)
+        comparison: Comparison | None = None
+        notes: tuple[Note, ...] = ()
+        if len(chunkings[0].qrels.queries):
+            comparison, notes = _compare(config, dataset, chunkings, runs, rows)
+        result = BenchResult(
+            bench=config,
+            dataset=all_chunks(dataset, chunkings),
+            runs=runs,
+            rows=tuple(rows),
+            evaluated=comparison,
+            folder=folder,
+            problems=problems,
+            chunk_notes=notes,
+        )
+        progress("writing", 0, 1)
+        return _write(result)
 
 
 def _read_dataset(config: Bench, folder: Path) -> Dataset:

@@ -1,0 +1,64 @@
+"""The lock of a result folder: two benches in one folder would run every query twice and mix their files."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from steelyard.errors import InputError
+
+LOCK = ".lock"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a result folder; an error that names the other process if another bench holds it.
+
+    The lock is that of the operating system on a file in the folder: it ends with the process, however that ends.
+    Where there are no such locks, nothing is held.
+    """
+    path = folder / LOCK
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror}); name a folder that you may write to.", folder
+        ) from None
+    with file:
+        if not _lock(file):
+            file.seek(0)
+            holder = file.read(200).strip() or "another process"
+            raise InputError(
+                f"another bench is running in this folder: {holder}. Wait until it has finished, or name another "
+                "folder (-o, output=).",
+                folder,
+            )
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}, since {datetime.now():%Y-%m-%d %H:%M:%S}")
+        file.flush()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                file.truncate(0)
+
+
+def _lock(file: IO[str]) -> bool:
+    """Whether the file was locked, or cannot be; False if another process holds it."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
