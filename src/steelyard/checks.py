@@ -48,12 +48,15 @@ def whole_number(
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a finite number.
+    """Whether a value is a finite number that a float can hold.
 
-    >>> is_number(3), is_number(float("inf")), is_number("3"), is_number(True)
-    (True, False, False, False)
+    >>> is_number(3), is_number(float("inf")), is_number("3"), is_number(True), is_number(10**400)
+    (True, False, False, False, False)
     """
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def number_between(

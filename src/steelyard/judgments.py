@@ -19,8 +19,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from steelyard.checks import is_number
 from steelyard.errors import InputError, PolicyError, did_you_mean, problem_report
-from steelyard.io.files import read_bytes, streams_read_once
+from steelyard.io.files import read_bytes, reading, streams_read_once
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
 from steelyard.wording import counted
@@ -99,7 +100,8 @@ class Judgments:
         """
         path = Path(path)
         read = cls()
-        read.lines, read.notes = _parsed(read_bytes(path), path, judge)
+        with reading(path):
+            read.lines, read.notes = _parsed(read_bytes(path), path, judge)
         read.path = path
         return read
 
@@ -361,6 +363,8 @@ def _parsed(content: bytes, path: Path, judge: str | None) -> tuple[list[Judgmen
             found.append(_judgment(json.loads(line), judge))
         except InputError as error:
             wrong.append(f"line {number}: {error}")
+        except RecursionError:
+            wrong.append(f"line {number}: nested too deeply")
         except ValueError as error:
             if _unfinished(line, error, last=number == len(lines)):
                 torn.append(number)
@@ -415,7 +419,7 @@ def _text_id(value: Any, name: str) -> str:
 def _grade(value: Any) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not is_number(value):
         raise InputError(f"grade is {value!r}, expected a number or null")
     return value
 

@@ -60,6 +60,42 @@ def json_text(text: str) -> str:
     return _UNSAFE.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _utf16(found[0])), text)
 
 
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_TAG = re.compile(r"(?<!\\)((?:\\\\)*)<(?=[A-Za-z/!?])")
+_LINK = re.compile(r"(?<=\])(?=\()")
+
+
+CSV_QUOTED = r"^'([=+\-@\t\r])"
+"""What `csv_text` wrote, to be read back."""
+
+
+def csv_text(text: str) -> str:
+    """A text as a cell of CSV that no spreadsheet takes for a formula: with ' before it, unless it is a number.
+
+    >>> [csv_text(text) for text in ("=1+1", "-5", "-v", "bm25")]
+    ["'=1+1", '-5', "'-v", 'bm25']
+    """
+    if not _FORMULA.match(text):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def markdown_text(text: str) -> str:
+    """A text in Markdown, on one line, without HTML and links; what is a code span stays one.
+
+    >>> markdown_text("<b>[x](http://y)</b> p < 0.05")
+    '\\\\<b>[x]\\\\(http://y)\\\\</b> p < 0.05'
+    """
+    line = cell_text(text)
+    if len(line) > 1 and line[0] == line[-1] == "`" and "`" not in line[1:-1]:
+        return line
+    return _LINK.sub(r"\\", _TAG.sub(r"\1\\<", line))
+
+
 def _escape(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
 

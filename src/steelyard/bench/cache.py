@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from steelyard.errors import SteelyardError
+from steelyard.io.files import not_written
 from steelyard.masking import identifying
 from steelyard.retrievers.adapters.documents import read_lists
 from steelyard.retrievers.base import Ranked
@@ -97,21 +98,38 @@ class AnswerStore:
         """Append a line. It is written at once, so that a crash of the process loses no answer."""
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            cut_off = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
+            cut_off = _is_cut_off(self.path)
             self._file = self.path.open("a", encoding="utf-8", buffering=1)
             if cut_off:
                 self._file.write("\n")
-        self._file.write(json.dumps(entry) + "\n")
+        try:
+            self._file.write(json.dumps(entry) + "\n")
+        except OSError as error:
+            raise not_written(self.path, error) from None
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            try:
+                file.close()
+            except OSError as error:
+                raise not_written(self.path, error) from None
 
     def clear(self) -> None:
         """Remove the file."""
         self.path.unlink(missing_ok=True)
+
+
+def _is_cut_off(path: Path) -> bool:
+    """Whether a file ends within a line."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        if file.seek(0, 2) == 0:
+            return False
+        file.seek(-1, 2)
+        return file.read(1) != b"\n"
 
 
 def is_cache_file(path: Path) -> bool:

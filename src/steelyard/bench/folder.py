@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from steelyard.bench.cache import is_cache_file
 from steelyard.bench.chunkings import chunking_qrels
 from steelyard.bench.comparison import compare_runs, unmeasured_runs, with_notes
+from steelyard.bench.record import checked_record
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
+from steelyard.io.files import reading
 from steelyard.notes import Note, note, note_from_dict, sentence
 from steelyard.qrels import Qrels
 from steelyard.report.page.subject import RANDOM, Subject
@@ -116,6 +118,11 @@ def load_result(source: str | Path) -> ResultFolder:
     """
     path = Path(source)
     path = path.parent if path.name == "result.json" else path
+    with reading(path):
+        return _load(path)
+
+
+def _load(path: Path) -> ResultFolder:
     record = read_record(path)
     runs = _read_runs(path, record)
     notes: list[Note] = []
@@ -151,21 +158,15 @@ def read_record(path: Path) -> dict[str, Any]:
         )
     try:
         record = json.loads(file.read_text("utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{file} cannot be read ({error}); run the bench again to write it.") from None
-    missing = {"steelyard", "settings", "dataset", "machine", "runs", "comparison"} - set(
-        record if isinstance(record, dict) else ()
-    )
-    if missing:
-        raise InputError(
-            f"{file} is not the result of a bench: it has no {', '.join(sorted(missing))}. Run the bench again to write it."
-        )
+    record = checked_record(record, file)
     if _version(str(record["steelyard"])) > _version(__version__):
         raise InputError(
             f"{path} was written by Steelyard {record['steelyard']}, which is newer than this one ({__version__}). "
             "Install that version or a later one to read it: pip install --upgrade steelyard."
         )
-    return dict(record)
+    return record
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -230,7 +231,7 @@ def read_frame(file: Path) -> pl.DataFrame | None:
 
     try:
         return pl.read_parquet(file)
-    except (OSError, pl.exceptions.PolarsError):
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
 
 
@@ -342,10 +343,9 @@ def _settings_text(settings: Mapping[str, Any]) -> str:
 def read_earlier_record(folder: Path) -> Mapping[str, Any]:
     """The record of the result in a folder; empty if there is none that can be read."""
     try:
-        record = json.loads((folder / "result.json").read_text("utf-8"))
-    except (OSError, ValueError):
+        return read_record(folder)
+    except InputError:
         return {}
-    return record if isinstance(record, dict) else {}
 
 
 def leftover_files(

@@ -36,7 +36,7 @@ from steelyard.report.page import write_page
 from steelyard.report.page.subject import Subject
 from steelyard.report.tables import Cell, Table, markdown
 from steelyard.run import Run
-from steelyard.safe_text import utf8
+from steelyard.safe_text import markdown_text, terminal_text, utf8
 from steelyard.version import __version__
 
 if TYPE_CHECKING:
@@ -268,14 +268,14 @@ class BenchResult:
     def to_markdown(self) -> str:
         """The comparison in Markdown, with the cost of each retriever and the notes."""
         chunks = self.chunk_table
-        costs = [f"- {_cost_line(row)}" for row in self.rows if row.p50_seconds is not None]
-        errors = (f"    {problem}".replace("\n", "\n    ") for problem in self.problems)
+        costs = [f"- {markdown_text(_cost_line(row))}" for row in self.rows if row.p50_seconds is not None]
+        errors = (f"    {terminal_text(str(problem))}".replace("\n", "\n    ") for problem in self.problems)
         parts = [
             (self.evaluated or self.lists).to_markdown(),
             *([] if chunks is None else ["## Chunkings", markdown(chunks)]),
             "## Cost",
             "\n".join(costs),
-            "\n".join(f"- {sentence(each)}" for each in self.notes),
+            "\n".join(f"- {markdown_text(sentence(each))}" for each in self.notes),
             *(["## Errors in the dataset", *errors] if self.problems else []),
         ]
         return "\n\n".join(part for part in parts if part)

@@ -67,30 +67,85 @@ def main() -> NoReturn:
     """Run the verb of the command line and exit: 0 done, 1 a gate failed, 2 wrong input, 3 an internal error."""
     # Idle threads of numpy's OpenBLAS would spin for a while, on cores that have other work.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+    _open_streams()
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_streams() -> None:
+    """Standard output and error that were closed are discarded; what they cannot encode is escaped."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        else:
+            stream.reconfigure(errors="backslashreplace")
 
 
 def run(arguments: list[str]) -> int:
     """Run a verb; the exit code."""
-    if arguments[:1] == ["evaluate"]:
-        from steelyard.cli.ahead import start_reading
-
-        start_reading(arguments[1:])
     from steelyard.errors import SteelyardError
 
     try:
-        return _run(arguments)
+        if arguments[:1] == ["evaluate"]:
+            from steelyard.cli.ahead import start_reading
+
+            start_reading(arguments[1:])
+        code = _run(arguments)
+        sys.stdout.flush()
+        return code
     except SteelyardError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return WRONG_INPUT
+        return _fail(error)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return DONE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except Exception as error:
+    except (OSError, MemoryError) as error:
+        _discard_output()
+        return _fail(_system_error(error))
+    except BaseException as error:
+        if _no_thread(error):
+            return _fail(
+                SteelyardError(f"the system refused to start a thread ({error}); end other processes.")
+            )
         return _log_internal_error(error)
+
+
+def _fail(error: Exception) -> int:
+    """Print an error of the user; its exit code."""
+    from steelyard.safe_text import error_text, terminal_text
+
+    print(f"error: {terminal_text(error_text(error))}", file=sys.stderr)
+    return WRONG_INPUT
+
+
+def _system_error(error: OSError | MemoryError) -> Exception:
+    """What the system refused, in our words: a full disk, a read-only folder, no memory."""
+    from steelyard.errors import InputError, SteelyardError
+
+    if isinstance(error, MemoryError):
+        return SteelyardError("there is not enough memory.")
+    where = error.filename if isinstance(error.filename, str) else None
+    return InputError(f"{error.strerror or error}.", where)
+
+
+def _no_thread(error: BaseException) -> bool:
+    """Whether a thread could not be started: by Python, or by the thread pool of polars."""
+    from steelyard.safe_text import error_text
+
+    kind, text = type(error).__name__, error_text(error)
+    return "thread" in text and (
+        kind == "PanicException" or (kind == "RuntimeError" and "can't start" in text)
+    )
+
+
+def _discard_output() -> None:
+    """What is left in the buffer of standard output goes nowhere, so that Python does not try again at its end."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return
 
 
 def _run(arguments: list[str]) -> int:
@@ -124,13 +179,20 @@ def _run(arguments: list[str]) -> int:
     return DONE if code is None else int(code)
 
 
-def _log_internal_error(error: Exception) -> int:
-    """Write the traceback to a log file, and print where it is."""
+def _log_internal_error(error: BaseException) -> int:
+    """Write the traceback to a log file, and print where it is; on stderr where no file can be written."""
     import tempfile
     import traceback
 
-    with tempfile.NamedTemporaryFile("w", prefix="steelyard-", suffix=".log", delete=False) as log:
-        traceback.print_exception(error, file=log)
-    text = f"{type(error).__name__}: {error}"
-    print(f"error: internal error ({text}). The traceback is in {log.name}", file=sys.stderr)
+    from steelyard.masking import masked
+    from steelyard.safe_text import error_text, terminal_text, utf8
+
+    trace = utf8(masked("".join(traceback.format_exception(error))))
+    try:
+        with tempfile.NamedTemporaryFile("wb", prefix="steelyard-", suffix=".log", delete=False) as log:
+            log.write(trace)
+        where = f"The traceback is in {log.name}"
+    except OSError:
+        where = f"The traceback:\n{trace.decode()}"
+    print(f"error: internal error ({terminal_text(error_text(error))}). {where}", file=sys.stderr)
     return INTERNAL_ERROR

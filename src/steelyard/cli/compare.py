@@ -42,6 +42,7 @@ from steelyard.cli.output import (
     width,
     with_progress,
     write,
+    write_json,
 )
 from steelyard.cli.report import page_line
 from steelyard.comparison.compare import compare as compare_runs
@@ -59,6 +60,7 @@ from steelyard.report.rows import is_long, movers_lines, remarks
 from steelyard.report.summary import summary
 from steelyard.report.tables import Table
 from steelyard.run import Run
+from steelyard.safe_text import cell_text
 
 
 def compare(
@@ -291,7 +293,7 @@ def print_comparison(
     """
     format = format_for(format, output)
     if format is Format.json:
-        write(result.to_json(movers), output)
+        write_json(result.to_json(movers), output)
     elif format is Format.markdown:
         write(result.to_markdown(movers, texts), output)
     elif format is Format.latex:
@@ -322,7 +324,7 @@ def print_comparison(
                 print_message(line, "yellow")
             print_messages(short.next_steps)
         if movers:
-            print("\n" + "\n".join(movers_lines(result, movers, texts)), flush=True)
+            write("\n" + "\n".join(map(cell_text, movers_lines(result, movers, texts))), None)
 
 
 def print_lists(lists: ListComparison, format: Format, output: Path | None) -> None:

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar
 
 from steelyard.report.tables import WIDTH, Table, comma_separated, fitted, latex, markdown, plain
+from steelyard.safe_text import cell_text, json_text, terminal_text, utf8
 
 if TYPE_CHECKING:
     from steelyard.report.summary import Summary
@@ -60,21 +61,30 @@ def emit_tables(tables: Sequence[Table], data: Any, format: Format, output: Path
     if format is Format.json:
         import json
 
-        write(json.dumps(data() if callable(data) else data, indent=1, ensure_ascii=False), output)
+        write_json(json.dumps(data() if callable(data) else data, indent=1, ensure_ascii=False), output)
     elif format is Format.table and output is None:
         print_tables(tables)
     else:
         write("\n\n".join(map(_WRITERS.get(format, plain), tables)), output)
 
 
+def write_json(text: str, output: Path | None) -> None:
+    """Print JSON, or write it to a file; what a stream or a terminal cannot show is escaped as JSON."""
+    if output is None and not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):
+        import json
+
+        text = json.dumps(json.loads(text), indent=1)
+    write(json_text(text), output)
+
+
 def write(text: str, output: Path | None) -> None:
     """Print a text, or write it to a file completely or not at all."""
     if output is None:
-        print(text)
+        print(terminal_text(text) if sys.stdout.isatty() else text)
         return
     from steelyard.io.files import write_file
 
-    write_file(output, (text + "\n").encode())
+    write_file(output, utf8(text + "\n"))
 
 
 def width() -> int:
@@ -89,6 +99,7 @@ def write_prose(text: str, output: Path | None) -> None:
 
 def print_message(text: str, style: str = "") -> None:
     """Print a message to stderr, wrapped on a terminal."""
+    text = terminal_text(text)
     shown = wrapped(text) if sys.stderr.isatty() else text
     print(styled(shown, style, sys.stderr), file=sys.stderr)
 
@@ -158,12 +169,12 @@ def _print_to_terminal(tables: Sequence[Table]) -> None:
     for part in (part for table in tables for part in fitted(table, console.width)):
         console.print()
         if part.title:
-            console.print(Text(part.title, style=style))
+            console.print(Text(terminal_text(part.title), style=style))
         grid = Grid(
             box=box.SIMPLE_HEAD, header_style=style, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1)
         )
         whole = not part.prose()
-        for place, (column, right) in enumerate(zip(part.columns, part.numeric(), strict=True)):
+        for place, (column, right) in enumerate(zip(part.heads(), part.numeric(), strict=True)):
             justify: Literal["left", "right"] = "right" if right else "left"
             one_line = right or (whole and place >= part.keys)
             grid.add_column(Text(column), justify=justify, overflow="fold", no_wrap=one_line)
@@ -171,7 +182,7 @@ def _print_to_terminal(tables: Sequence[Table]) -> None:
             grid.add_row(*map(Text, row))
         console.print(grid)
         if part.note:
-            console.print(Text(part.note))
+            console.print(Text(terminal_text(part.note)))
     console.print()
 
 
@@ -184,12 +195,13 @@ def with_progress(items: Sequence[Item], label: Callable[[Item], str]) -> Iterat
         yield from items
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress as Bar
 
     with Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=len(items))
         for item in items:
-            bar.update(task, description=label(item))
+            bar.update(task, description=escape(cell_text(label(item))))
             yield item
             bar.advance(task)
 
@@ -205,7 +217,7 @@ def progress_bar() -> Iterator[Progress]:
     from rich.progress import Progress as Bar
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
         TimeElapsedColumn(),
@@ -214,7 +226,9 @@ def progress_bar() -> Iterator[Progress]:
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("")
-        yield lambda step, done, total: bar.update(task, description=step, completed=done, total=total)
+        yield lambda step, done, total: bar.update(
+            task, description=cell_text(step), completed=done, total=total
+        )
 
 
 @contextmanager

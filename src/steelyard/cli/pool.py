@@ -23,6 +23,7 @@ from steelyard.cli.output import (
     print_tables,
     with_progress,
     write,
+    write_json,
 )
 from steelyard.errors import InputError
 from steelyard.run import Run
@@ -144,11 +145,13 @@ def agreement(
         print_tables(agreement_tables(found))
         print_messages(found.remarks)
     elif kind is Format.json:
-        write(found.to_json(), output)
+        write_json(found.to_json(), output)
     elif kind is Format.markdown:
         write(found.to_markdown(), output)
     elif kind is Format.csv:
-        write(found.pairs.write_csv().rstrip("\n"), output)
+        from steelyard.report.tables import Table, comma_separated
+
+        write(comma_separated(Table(found.pairs.columns, found.pairs.rows())), output)
     elif kind is Format.latex:
         from steelyard.report.tables import latex
 

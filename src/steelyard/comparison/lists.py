@@ -14,6 +14,7 @@ import numpy as np
 from steelyard.checks import whole_number
 from steelyard.errors import InputError, PolicyError
 from steelyard.run import Run
+from steelyard.safe_text import markdown_text
 from steelyard.version import __version__
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class ListComparison:
         """The verdict and the tables in Markdown."""
         from steelyard.report.tables import markdown
 
-        return "\n\n".join([self.verdict, *map(markdown, self.tables())])
+        return "\n\n".join([markdown_text(self.verdict), *map(markdown, self.tables())])
 
     def __repr__(self) -> str:
         return self.to_text()

@@ -17,10 +17,11 @@ import numpy as np
 from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
 from steelyard.io.columns import RUN_NAMES
-from steelyard.io.files import read_bytes
+from steelyard.io.files import read_bytes, reading
 from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
+from steelyard.safe_text import CSV_QUOTED
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -279,19 +280,13 @@ def _read_weights_file(path: Path) -> Mapping[str, Any]:
         raise InputError(
             f"{path}: the weights cannot be read ({error}); expected a YAML or JSON file of measure: weight."
         ) from None
-    try:
+    with reading(path):
         if path.suffix == ".json":
             weights = json.loads(text)
         else:
             import yaml
 
             weights = yaml.safe_load(text)
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON ({error}); expected a table of measure and weight.") from None
-    except Exception as error:
-        if type(error).__module__.split(".")[0] != "yaml":
-            raise
-        raise InputError(f"{path}: not YAML ({error}); expected a table of measure: weight.") from None
     if isinstance(weights, Mapping) and isinstance(weights.get("weights"), Mapping):
         weights = weights["weights"]
     if not isinstance(weights, Mapping):
@@ -331,7 +326,10 @@ def read_score_table(
 
     from steelyard.io.frames import as_polars
 
-    frame = _read_frame(Path(source)) if isinstance(source, (str, Path)) else as_polars(source)
+    if isinstance(source, (str, Path)):
+        with reading(Path(source)):
+            return read_score_table(_read_frame(Path(source)), measures, options, missing)
+    frame = as_polars(source)
     run = _column(frame, options.run_column, RUN_NAMES, "run", "--run-column")
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
     repeat = _repeat_column(frame, options)
@@ -424,8 +422,9 @@ def _read_frame(path: Path) -> pl.DataFrame:
         if data.startswith(b"PAR1"):
             return pl.read_parquet(io.BytesIO(data))
         separator = "\t" if b"\t" in data.split(b"\n", 1)[0] else ","
-        return pl.read_csv(io.BytesIO(data), separator=separator, infer_schema_length=None)
-    except (OSError, pl.exceptions.PolarsError) as error:
+        frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema_length=None)
+        return frame.with_columns(pl.col(pl.String).str.replace(CSV_QUOTED, "$1"))
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise InputError(
             f"{path}: the score table cannot be read ({error}); expected CSV, TSV or Parquet."
         ) from None

@@ -220,7 +220,7 @@ def _read_frame(path: Path) -> pl.DataFrame:
         if suffix in (".jsonl", ".ndjson"):
             return pl.read_ndjson(data)
         return pl.read_csv(data, separator="\t" if suffix == ".tsv" else ",")
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise InputError(
             f"{path}: the queries cannot be read ({error}); expected JSONL, CSV, TSV or Parquet."
         ) from None

@@ -13,7 +13,7 @@ from steelyard.checks import unknown_name
 from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
 from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
 from steelyard.errors import InputError, did_you_mean
-from steelyard.io.files import bare_name, find_file, listing, no_such_file, streams_read_once
+from steelyard.io.files import bare_name, find_file, listing, no_such_file, reading, streams_read_once
 from steelyard.io.text import Source
 from steelyard.qrels import Row
 
@@ -55,7 +55,8 @@ def read_dataset(
     reader = _reader(found, options)
     if not judged and "judged" in inspect.signature(reader).parameters:
         options = {**options, "judged": False}
-    return reader(path, **options)
+    with reading(path):
+        return reader(path, **options)
 
 
 def _read_demo(options: Mapping[str, Any]) -> Dataset:

@@ -15,7 +15,7 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.conditions import Alternative
 from steelyard.evidence.evidence import Evidence
 from steelyard.io.detect import table_format
-from steelyard.io.files import bare_name, errors_name, streams_read_once, write_file
+from steelyard.io.files import bare_name, errors_name, reading, streams_read_once, write_file
 from steelyard.io.json import json_lines
 from steelyard.io.lists import record_query_ids
 from steelyard.io.tables import read_table, table_bytes
@@ -58,7 +58,7 @@ _FIELDS = {
 @streams_read_once()
 def read_evidence(path: Path, format: str | None, options: Mapping[str, Any]) -> Evidence:
     """The evidence of a file, in the format named or detected from the names of its fields."""
-    with errors_name(path):
+    with errors_name(path), reading(path):
         content = _content(Source(path))
         known = format or _format_of(content)
         if known not in _READERS:
@@ -83,18 +83,18 @@ def read_chunks(path: str | Path) -> pl.DataFrame:
     """
     import polars as pl
 
-    content = _content(Source(Path(path)))
-    if isinstance(content, Mapping):
-        raise InputError(
-            "one JSON object; expected a list of chunks, each with chunk_id, doc_id, start, end and text.",
-            path,
-        )
-    frame = content if isinstance(content, pl.DataFrame) else pl.DataFrame(list(content), strict=False)
-    if "start_end_idx" not in frame.columns:
-        return frame
-    from steelyard.io.autorag import corpus_chunks
+    with errors_name(Path(path)), reading(Path(path)):
+        content = _content(Source(Path(path)))
+        if isinstance(content, Mapping):
+            raise InputError(
+                "one JSON object; expected a list of chunks, each with chunk_id, doc_id, start, end and text."
+            )
+        frame = content if isinstance(content, pl.DataFrame) else pl.DataFrame(list(content), strict=False)
+        if "start_end_idx" not in frame.columns:
+            return frame
+        from steelyard.io.autorag import corpus_chunks
 
-    return corpus_chunks(frame)
+        return corpus_chunks(frame)
 
 
 def _content(source: Source) -> Any:

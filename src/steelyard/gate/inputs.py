@@ -19,7 +19,7 @@ from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import named_measures
-from steelyard.io.files import is_stream, read_bytes
+from steelyard.io.files import is_stream, read_bytes, reading
 from steelyard.measures.grammar import Measure
 from steelyard.options import POLICIES, resolve
 from steelyard.run import Run
@@ -184,15 +184,19 @@ def gate_input(source: Any, name: str = "the result") -> GateInput:
         return _from_folder(folder, str(folder))
     if not isinstance(source, (str, Path)):
         raise InputError(f"a gate cannot check a {type(source).__name__}; {EXPECTED}, or Scores.")
-    path = Path(source)
+    with reading(Path(source)):
+        return _from_path(Path(source), str(source))
+
+
+def _from_path(path: Path, source: str) -> GateInput:
     if path.is_dir():
-        return _from_folder(path, str(source))
+        return _from_folder(path, source)
     if not path.is_file() and not is_stream(path):
         raise InputError(f"{source} does not exist; {EXPECTED}.")
     content = _read_json(path)
     if "comparison" in content and "settings" in content:
-        return _from_folder(path.parent, str(source))
-    return _from_json(content, str(source))
+        return _from_folder(path.parent, source)
+    return _from_json(content, source)
 
 
 def _from_scores(scores: Scores, name: str) -> GateInput:

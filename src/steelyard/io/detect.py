@@ -9,7 +9,7 @@ from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.io.columns import TableKind, is_record, kind_of_table
-from steelyard.io.files import errors_name, is_lz4, streams_read_once
+from steelyard.io.files import errors_name, is_lz4, reading, streams_read_once
 from steelyard.io.pools import POOL, is_pool
 from steelyard.io.registry import Kind
 from steelyard.io.text import Source, shortened
@@ -59,7 +59,7 @@ def sniff(path: Path) -> Detected:
 
 def detect(source: Source, columns: Mapping[str, str] | None = None, kind: Kind | None = None) -> Detected:
     """The format of an opened file. `columns` named by role, and `kind`, decide what a table holds."""
-    with errors_name(source.path):
+    with errors_name(source.path), reading(source.path):
         if is_pool(source):
             raise InputError(POOL)
         if not columns:

@@ -12,9 +12,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from steelyard.errors import InputError, did_you_mean
+from steelyard.errors import InputError, SteelyardError, did_you_mean
+from steelyard.safe_text import error_text
 
 CHUNK = 1 << 22
+_SHOWN = 200
 _LZ4 = b"\x04\x22\x4d\x18"
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", _LZ4: "lz4"}
 _SUFFIXES = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4"}
@@ -29,6 +31,23 @@ def errors_name(path: Path) -> Iterator[None]:
         if error.path is None:
             error.path = path
         raise
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever cannot be done with the content of a file is an InputError, never another exception."""
+    try:
+        yield
+    except (SteelyardError, OSError, MemoryError):
+        raise
+    except BaseException as error:
+        # A panic of polars is none of Python's ordinary exceptions.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        reason = error_text(error).splitlines()[0][:_SHOWN]
+        raise InputError(
+            f"cannot be read: its content is not what is expected here, or it is damaged ({reason}).", path
+        ) from error
 
 
 def no_such_file(path: Path, what: str = "file") -> InputError:
@@ -296,6 +315,9 @@ def write_file(path: Path, data: bytes, packed: bool = False) -> None:
     import tempfile
 
     content = data if packed else compress(data, compression_named(path))
+    if path.exists() and not path.is_file() and not path.is_dir():
+        _write_stream(path, content)
+        return
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
@@ -313,9 +335,30 @@ def write_file(path: Path, data: bytes, packed: bool = False) -> None:
     except IsADirectoryError:
         os.unlink(temporary)
         raise InputError("this is a folder; name a file in it.", path) from None
+    except OSError as error:
+        os.unlink(temporary)
+        raise not_written(path, error) from None
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _write_stream(path: Path, content: bytes) -> None:
+    """Write to a pipe or a device, which must not be replaced by a file."""
+    try:
+        with path.open("wb") as file:
+            file.write(content)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+def not_written(path: Path, error: OSError) -> InputError:
+    """The error for a file that could not be written: the disk is full, the folder is read-only."""
+    return InputError(
+        f"cannot be written ({error.strerror or error}); what was there before is unchanged.", path
+    )
 
 
 def _mode(path: Path) -> int:

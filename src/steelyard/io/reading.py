@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError
 from steelyard.io.detect import Detected, detect, sniff
-from steelyard.io.files import errors_name, streams_read_once, write_file
+from steelyard.io.files import errors_name, reading, streams_read_once, write_file
 from steelyard.io.registry import FORMATS, Format, Kind, format_named, format_of_name, singular
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
@@ -52,7 +52,7 @@ def _read(path: Path, format: str | None, columns: Mapping[str, str] | None, kin
     source = Source(path)
     # A column whose name is a number has its digits as name in a file.
     named = {role: str(name) for role, name in (columns or {}).items() if name is not None}
-    with errors_name(path):
+    with errors_name(path), reading(path):
         entry, notes = _format(source, format, kind, named)
         read = entry.reader(kind)(source, named)
     read.notes = (*notes, *read.notes)

@@ -105,7 +105,7 @@ class Source:
 
         try:
             return pl.read_parquet(io.BytesIO(self.data))
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(
                 f"starts as a Parquet file but cannot be read as one ({reason}); it may be truncated: "

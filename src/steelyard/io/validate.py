@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.errors import InputError
 from steelyard.io.detect import Detected, detect
-from steelyard.io.files import streams_read_once
+from steelyard.io.files import reading, streams_read_once
 from steelyard.io.pools import POOL, is_pool, is_pool_header
 from steelyard.io.registry import Kind, format_named
 from steelyard.io.text import Source
@@ -83,7 +83,8 @@ def validate_file(
     findings = [Finding(detected.note.severity, str(detected.note))] if detected.note else []
     for each in kinds:
         try:
-            findings += _findings(source, name, each, columns or {})
+            with reading(source.path):
+                findings += _findings(source, name, each, columns or {})
         except InputError as error:
             findings.append(Finding("error", error.message))
     return Validation(source.path, kinds[0] if len(kinds) == 1 else "both", name, tuple(findings))

@@ -37,6 +37,7 @@ from steelyard.report.tables import (
     plain,
     table_html,
 )
+from steelyard.safe_text import markdown_text
 
 if TYPE_CHECKING:
     from steelyard.comparison.leaderboard import LeaderboardRow
@@ -86,7 +87,7 @@ def comparison_markdown(
     if comparison.slices:
         parts += ["## Slices", *map(_keys_as_code, slice_tables(comparison))]
     lines = [comparison.verdict, *remarks(comparison, groups=False)]
-    parts += ["## Notes", "\n".join(f"- {line}" for line in lines)]
+    parts += ["## Notes", "\n".join(f"- {markdown_text(line)}" for line in lines)]
     if movers:
         tables = movers_tables(comparison, movers, texts)
         parts += [

@@ -9,6 +9,7 @@ from html import escape
 from typing import TypeAlias
 
 from steelyard.wording import shortened_name
+from steelyard.safe_text import cell_text, csv_text, markdown_text, terminal_text
 
 Cell: TypeAlias = str | int | float | None
 
@@ -57,6 +58,10 @@ class Table:
         ]
         return [list(row) for row in zip(*columns, strict=True)]
 
+    def heads(self) -> list[str]:
+        """The names of the columns as text."""
+        return list(map(cell_text, self.columns))
+
     def numeric(self) -> list[bool]:
         """Which columns have numbers."""
         return [
@@ -76,7 +81,7 @@ class Table:
         if cell is None or (isinstance(cell, float) and cell != cell):
             return ""
         if isinstance(cell, str):
-            return cell
+            return cell_text(cell)
         if self.digits is not None:
             return f"{cell:.{self.digits}f}" if isinstance(cell, float) else str(cell)
         text, most = f"{cell:g}", self._limit(place)
@@ -128,7 +133,7 @@ def fitted(table: Table, width: int, gap: int = 2) -> list[Table]:
 
 
 def _widths(table: Table, gap: int) -> list[int]:
-    lines = [list(table.columns), *table.shown()]
+    lines = [table.heads(), *table.shown()]
     return [max(len(line[i]) for line in lines) + gap for i in range(len(table.columns))]
 
 
@@ -211,15 +216,15 @@ def plain(table: Table) -> str:
     bm25    0.5000
     dense   0.2500
     """
-    lines = [list(table.columns), *table.shown()]
+    lines = [table.heads(), *table.shown()]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
     right = table.numeric()
     text = [
         "  ".join(_justified(c, w, r) for c, w, r in zip(line, widths, right, strict=True)).rstrip()
         for line in lines
     ]
-    note = ["", table.note] if table.note else []
-    return "\n".join([*([table.title] if table.title else []), *text, *note])
+    note = ["", terminal_text(table.note)] if table.note else []
+    return "\n".join([*([terminal_text(table.title)] if table.title else []), *text, *note])
 
 
 def markdown(table: Table, padded: bool = False) -> str:
@@ -235,7 +240,9 @@ def markdown(table: Table, padded: bool = False) -> str:
     | a     | 1    |
     | b     | 0.25 |
     """
-    lines = [[cell.replace("|", "\\|") for cell in line] for line in [list(table.columns), *table.shown()]]
+    lines = [
+        [markdown_text(cell).replace("|", "\\|") for cell in line] for line in [table.heads(), *table.shown()]
+    ]
     right = table.numeric()
     widths = [0] * len(table.columns)
     if padded:
@@ -250,8 +257,8 @@ def markdown(table: Table, padded: bool = False) -> str:
         f"| {' | '.join(_justified(c, w, r) for c, w, r in zip(line, widths, right, strict=True))} |"
         for line in lines
     )
-    title = [f"**{table.title}**", ""] if table.title else []
-    note = ["", table.note] if table.note else []
+    title = [f"**{markdown_text(table.title)}**", ""] if table.title else []
+    note = ["", markdown_text(table.note)] if table.note else []
     return "\n".join([*title, head, f"|{'|'.join(rule)}|", *body, *note])
 
 
@@ -276,7 +283,7 @@ def latex(table: Table) -> str:
         for right, wrapped in zip(table.numeric(), prose, strict=True)
     )
     tabular = booktabs(
-        alignment, list(map(escaped_latex, table.columns)), [list(map(_latex_cell, row)) for row in shown]
+        alignment, list(map(escaped_latex, table.heads())), [list(map(_latex_cell, row)) for row in shown]
     )
     title = [latex_comment(table.title)] if table.title else []
     note = ["", rf"{{\footnotesize {escaped_latex(table.note)}}}"] if table.note else []
@@ -301,15 +308,21 @@ def _latex_line(cells: Sequence[str]) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """CSV, numbers unrounded."""
+    """CSV, numbers unrounded; a text that a spreadsheet would take for a formula has ' before it."""
     import csv
     import io
 
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows([["" if cell is None or cell != cell else cell for cell in row] for row in table.rows])
+    writer.writerow(map(csv_text, table.columns))
+    writer.writerows([map(_csv_cell, row) for row in table.rows])
     return written.getvalue().rstrip("\n")
+
+
+def _csv_cell(cell: Cell) -> Cell:
+    if isinstance(cell, str):
+        return csv_text(cell)
+    return "" if cell is None or cell != cell else cell
 
 
 _LATEX = str.maketrans(
@@ -374,7 +387,7 @@ def table_html(table: Table) -> str:
 
     title = f"<caption>{escape(table.title)}</caption>" if table.title else ""
     body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in table.shown())
-    return f"<table>{title}<thead><tr>{line(table.columns, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table>{title}<thead><tr>{line(table.heads(), 'th')}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def fragment(parts: Sequence[str]) -> str:
