@@ -64,5 +64,5 @@ def hits_from(result: tuple[Any, ...], judged: JudgedDocs, ordering: Ordering) -
         from steelyard.alignment.ranking import repeat_error
 
         query, doc = repeated
-        raise repeat_error(len(columns["repeat_rank"]), [(judged.query_ids[query], doc)])
+        raise repeat_error(len(columns["repeat_rank"]), judged.query_ids[query], doc)
     return Hits(**columns, run_only_queries=run_only, run_only_examples=examples, tags=tags)

@@ -9,9 +9,12 @@ import sys
 import pytest
 
 import steelyard as sy
+from needs import not_on_windows
 from steelyard.bench.lock import locked
 from steelyard.cli import run as command
 from steelyard.errors import InputError
+
+pytestmark = not_on_windows
 
 DATA = sy.Dataset.of({"d1": "a fox", "d2": "a wolf"}, {"q1": "fox"}, {"q1": {"d1": 1}})
 BENCH = {"dataset": DATA, "retrievers": ["bm25-okapi"], "measures": ["RR"]}

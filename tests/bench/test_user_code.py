@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import steelyard as sy
+from needs import not_on_windows
 from steelyard.bench.folder import load_result
 from steelyard.bench.specs import specs_of
 from steelyard.chunking import Whole
@@ -264,6 +265,7 @@ def test_a_retriever_that_changes_the_working_directory_does_not_move_the_result
     assert (folder / "out" / "result.json").is_file()
 
 
+@not_on_windows
 def test_answers_survive_a_crash_of_the_process(folder):
     (folder / "bench.yaml").write_text(json.dumps(bench_of("right", "killed")))
     done = steelyard(folder, "bench", "bench.yaml", "-o", "out")

@@ -14,10 +14,13 @@ import polars as pl
 import pytest
 
 import steelyard as sy
+from needs import NOT_ON_WINDOWS, not_on_windows
 from steelyard.bench.cache import AnswerStore
 from steelyard.cli import run as command
 from steelyard.errors import InputError
 from steelyard.io.files import write_file
+
+pytestmark = not_on_windows
 
 QRELS = "q1 0 d1 1\n"
 RUN = "q1 Q0 d1 1 2.0 r\n"
@@ -58,7 +61,7 @@ def test_output_that_cannot_hold_a_character(folder):
     assert json.loads(done.stdout)["runs"][0]["name"] == "é"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.skipif(sys.platform != "linux", reason=NOT_ON_WINDOWS)
 def test_output_to_a_full_disk(folder):
     done = shell(folder, "steelyard evaluate a.qrels a.run -m AP > /dev/full")
     assert done.returncode == 2
@@ -78,6 +81,7 @@ def test_file_on_a_full_disk_is_unchanged(folder, monkeypatch, capsys):
     assert len(list(folder.iterdir())) == 4
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason=NOT_ON_WINDOWS)
 def test_cache_on_a_full_disk(folder):
     store = AnswerStore(folder, "0" * 20)
     store.path.symlink_to("/dev/full")

@@ -64,10 +64,8 @@ def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
     repeats = np.flatnonzero(again)
     repeats = repeats[np.lexsort((ranks[repeats], rows.query[repeats]))]
     if len(repeats) and ordering.duplicates == "error":
-        shown = repeats[:SHOWN_PROBLEMS]
-        queries = [judged.query_ids[query] for query in rows.query[shown].tolist()]
-        pairs = zip(queries, rows.docs.gather(shown).to_list(), strict=True)
-        raise repeat_error(len(repeats), list(pairs))
+        first = int(repeats[0])
+        raise repeat_error(len(repeats), judged.query_ids[rows.query[first]], rows.docs[first])
     repeat_query, repeat_rank = rows.query[repeats], ranks[repeats]
     if len(repeats) and ordering.duplicates == "collapse":
         removed = rows.only(again)

@@ -144,7 +144,7 @@ class _Gathered:
         """All of them by query and rank; a repeat is an error if the ordering makes it one."""
         if self.repeated and self.ordering.duplicates == "error":
             first = min(self.repeated)
-            raise repeat_error(len(self.repeats), [(self.judged.query_ids[first], self.repeated[first])])
+            raise repeat_error(len(self.repeats), self.judged.query_ids[first], self.repeated[first])
         rows = np.array(sorted(self.rows, key=lambda row: (row[0], row[2])), dtype=np.int64).reshape(-1, 5)
         repeats = np.array(sorted(self.repeats), dtype=np.int64).reshape(-1, 2)
         query, doc, rank, tie_first, tie_size = map(np.ascontiguousarray, rows.T)

@@ -112,12 +112,12 @@ def group_numbers(column: Ints) -> Ints:
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(column)))
 
 
-def repeat_error(total: int, repeats: Sequence[tuple[str, str]]) -> PolicyError:
-    """The error of `duplicates="error"`: how many documents are repeated, and the first as (query, document)."""
+def repeat_error(total: int, query: str, doc: str) -> PolicyError:
+    """The error of `duplicates="error"`: how many documents are repeated, and the first of them."""
     return PolicyError(
         problem_report(
             f"{counted(total, 'document is', 'documents are')} repeated in the list of a query (duplicates=error):",
-            [f"query {query!r}: document {doc!r}" for query, doc in repeats],
+            [f"query {query!r}: document {doc!r}"],
             "Remove the repeats, or choose duplicates=hold or duplicates=collapse.",
             total=total,
         )

@@ -174,7 +174,10 @@ def _portable_postings(documents: Iterable[Sequence[str]]) -> Postings:
         if not isinstance(tokens, (list, tuple)):
             raise TypeError("a tokenizer must return a list of tokens")
         lengths.append(len(tokens))
-        return map(numbers.__getitem__, tokens)
+        try:
+            return [numbers[token] for token in tokens]
+        except TypeError:
+            raise TypeError("a token must be text") from None
 
     terms = np.fromiter(chain.from_iterable(map(terms_of, documents)), np.int64)
     if not set(map(type, numbers)) <= {str}:

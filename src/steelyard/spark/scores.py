@@ -165,7 +165,7 @@ class SparkScores:
             kind, text = tally.error
             raise getattr(errors, kind, errors.SteelyardError)(text)
         if tally.repeated is not None:
-            raise repeat_error(tally.counts["repeated"], [tally.repeated[1:]])
+            raise repeat_error(tally.counts["repeated"], *tally.repeated[1:])
         if plan.options.missing == "error" and tally.missing:
             missing = [query for _, query in tally.missing]
             raise missing_error(missing, tally.counts["missing"], tally.counts["queries"], self.name)
