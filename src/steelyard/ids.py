@@ -18,7 +18,7 @@ def text_ids(ids: Iterable[Any], what: str, where: str, unique: bool = False) ->
     """
     listed = list(ids)
     if set(map(type, listed)) <= {str}:
-        _refuse_lone_surrogates(listed, what, where)
+        refuse_lone_surrogates(listed, what, where)
         return listed
     for value in listed:
         if not isinstance(value, str) and not is_whole(value):
@@ -26,14 +26,15 @@ def text_ids(ids: Iterable[Any], what: str, where: str, unique: bool = False) ->
                 f"{where}: {what} {value!r} is {kind_of(value)}; expected text (or a whole number)."
             )
     as_text = [str(value) for value in listed]
-    _refuse_lone_surrogates(as_text, what, where)
+    refuse_lone_surrogates(as_text, what, where)
     if unique and len(set(as_text)) != len(as_text):
         twice = next(text for text in as_text if as_text.count(text) > 1)
         raise InputError(f"{where}: {what} {twice!r} occurs as text and as a number; keep one of them.")
     return as_text
 
 
-def _refuse_lone_surrogates(ids: list[str], what: str, where: str) -> None:
+def refuse_lone_surrogates(ids: list[str], what: str, where: str) -> None:
+    """Raise an error for an id that no file can hold."""
     if all(map(str.isascii, ids)):
         return
     broken = next(filter(has_lone_surrogate, ids), None)

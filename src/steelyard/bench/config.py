@@ -27,7 +27,7 @@ from steelyard.errors import (
     did_you_mean,
     problem_report,
 )
-from steelyard.io.files import write_file
+from steelyard.io.files import reading, write_file
 from steelyard.masking import masked_settings
 from steelyard.measures.grammar import Measure
 from steelyard.options import POLICIES, help_text, resolve
@@ -57,13 +57,16 @@ def read_yaml(path: Path) -> LocatedYaml:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}).") from None
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not YAML: {error}") from None
     lines: dict[Place, int] = {}
     repeated: list[str] = []
-    value = _construct(node, (), lines, repeated, yaml.SafeLoader("")) if node is not None else None
+    try:
+        with reading(path):
+            node = yaml.compose(text, Loader=yaml.SafeLoader)
+            value = _construct(node, (), lines, repeated, yaml.SafeLoader("")) if node is not None else None
+    except InputError as error:
+        if isinstance(error.__cause__, yaml.YAMLError):
+            raise InputError(f"{path} is not YAML: {error.__cause__}") from None
+        raise
     if repeated:
         raise InputError(problem_report(f"{path}: repeated keys:", repeated, "Keep one of each."))
     return LocatedYaml(value, lines)

@@ -15,6 +15,7 @@ from steelyard.io.columns import RUN_ROLES
 from steelyard.masking import is_secret_name, masked_settings, remember_settings
 from steelyard.retrievers.base import Retriever
 from steelyard.retrievers.registry import RUN, from_object, is_target, retriever, retriever_settings
+from steelyard.safe_text import has_lone_surrogate
 from steelyard.user_code import run_user_code
 
 Place: TypeAlias = tuple[Hashable, ...]
@@ -176,6 +177,8 @@ def _repeated_labels(specs: Sequence[Spec]) -> list[Problem]:
     problems: list[Problem] = []
     seen: set[str] = set()
     for spec in specs:
+        if has_lone_surrogate(spec.label):
+            problems.append(((spec.entry,), f"{spec.label!r} is not a name: it has half of a character"))
         if spec.label in seen:
             problems.append(
                 (
@@ -203,6 +206,8 @@ def _name_and_settings(entry: str | Mapping[Any, Any]) -> tuple[str, dict[str, A
         raise InputError(
             f"the settings of {name} are {masked_settings(settings)!r}; expected `setting: value` pairs"
         )
+    if isinstance(settings.get(NAME), Mapping):
+        raise InputError(f"the name of {name} is {settings[NAME]!r}; expected text")
     if set(others) - {NAME} and not set(settings) <= {"path", "target"}:
         raise InputError(
             f"one entry has {', '.join(map(str, entry))}; expected one name with its settings per entry"

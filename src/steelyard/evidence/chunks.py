@@ -134,12 +134,15 @@ def _whole(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
     if column is None:
         return pl.Series(role, [None] * frame.height, dtype=pl.Int64)
     series = frame[column]
+    wrong = InputError(
+        f"column {column!r} ({role}) of the chunks holds {series.dtype} that is not whole numbers."
+    )
+    if series.dtype.is_nested():
+        raise wrong
     try:
         numbers: pl.Series = series.cast(pl.Int64, strict=True).alias(role)
     except pl.exceptions.PolarsError:
-        raise InputError(
-            f"column {column!r} ({role}) of the chunks holds {series.dtype} that is not whole numbers."
-        ) from None
+        raise wrong from None
     if series.dtype.is_float() and not (numbers == series).fill_null(True).all():
         raise InputError(f"column {column!r} ({role}) of the chunks holds fractions; expected whole numbers.")
     return numbers

@@ -206,6 +206,8 @@ def _check_run(table: pl.DataFrame, scored: bool, ranked: bool) -> None:
 
 def _rank_notes(table: pl.DataFrame, ranks: pl.Series) -> list[Note]:
     """The note on ranks that give another order than the scores, which are used."""
+    if not (ranks.dtype.is_numeric() or ranks.dtype == pl.String):
+        return []
     table = table.with_columns(given=ranks.cast(pl.Float64, strict=False)).drop_nulls(["doc_id", "given"])
     if not _is_ranked(table):
         table = table.sort("query_id", "given", maintain_order=True)
@@ -265,7 +267,12 @@ def _numbers(frame: pl.DataFrame, column: str, role: str) -> pl.Series:
     if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
         numbers: pl.Series = series.cast(pl.Float64).alias(role)
         return numbers
-    cast: pl.Series = series.cast(pl.String).cast(pl.Float64, strict=False)
+    is_text = series.dtype in (pl.String, pl.Categorical, pl.Enum)
+    cast: pl.Series = (
+        series.cast(pl.String).cast(pl.Float64, strict=False)
+        if is_text
+        else pl.Series([None] * len(series), dtype=pl.Float64)
+    )
     bad = (cast.is_null() & series.is_not_null()).arg_true().to_list()
     if bad:
         rows = [f"row {row + 1}: {series[row]!r}" for row in bad[:SHOWN_PROBLEMS]]

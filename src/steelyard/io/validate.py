@@ -68,12 +68,13 @@ def validate_file(
         raise InputError(f"kind is {kind!r}; expected 'run' or 'qrels'.")
     source = Source(Path(path))
     try:
-        if format is None and is_pool(source):
-            return _pool(source, kind)
-        if format is not None and kind is not None:
-            detected = Detected(kind, format, kind)
-        else:
-            detected = detect(source, columns, kind)
+        with reading(source.path):
+            if format is None and is_pool(source):
+                return _pool(source, kind)
+            if format is not None and kind is not None:
+                detected = Detected(kind, format, kind)
+            else:
+                detected = detect(source, columns, kind)
     except InputError as error:
         return Validation(source.path, None, None, (Finding("error", error.message),))
     name = format or detected.format

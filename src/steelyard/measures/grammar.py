@@ -68,6 +68,10 @@ class Measure:
     __repr__ = __str__
 
 
+LARGEST = 1e15
+"""The largest cutoff and parameter: larger ones are not exact, and their squares overflow."""
+
+
 def build(definition: Definition, parameters: Mapping[str, Any], cutoff: int | float | None) -> Measure:
     """A measure with checked parameters; those with their default value are left out."""
     known = {p.name: p for p in definition.parameters}
@@ -172,6 +176,8 @@ def _number(text: str, what: str) -> int | float:
     except ValueError:
         several = " Pass several measures as -m AP -m RR@10, or as a list." if "," in text else ""
         raise MeasureError(f"{what} is {text!r}; expected a number.{several}") from None
+    if not abs(value) <= LARGEST:
+        raise MeasureError(f"{what} is {value:g}; expected a number up to {LARGEST:g}.")
     return int(value) if value.is_integer() else value
 
 
@@ -258,8 +264,10 @@ def _mapping(value: Any, where: str) -> list[tuple[Any, Any]]:
 def _as_number(value: Any, where: str) -> int | float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if number != number or number in (float("inf"), float("-inf")):
         raise MeasureError(f"{where}: {value!r} is not a finite number.")
+    if abs(number) > LARGEST:
+        raise MeasureError(f"{where}: expected a number up to {LARGEST:g}.")
     return int(number) if number.is_integer() else number

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import Request
 
 from steelyard.ids import kind_of
@@ -33,6 +33,7 @@ from steelyard.web import LARGEST_LIST, AnswerError, json_value, opened, read_bo
 from steelyard.wording import counted
 
 _QUERY = "{query}"
+_VARIABLE = re.compile(r"\$?\{\w+\}")
 _PLACEHOLDER = re.compile(r"\{(query|k)\}")
 _SHOWN = 200
 _RETRIED = {408, 429, 500, 502, 503, 504}
@@ -172,12 +173,22 @@ def host_of(url: Any, label: str) -> str:
     >>> host_of("http://localhost:9200/passages", "http")
     'localhost:9200'
     """
-    parts = urlsplit(url) if isinstance(url, str) else None
+    parts = _parts(url) if isinstance(url, str) else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.netloc:
         raise RetrieverError(
             f"{label}: `target` is {masked_settings(url)!r}; expected a URL, as in http://localhost:8000/search?q={{query}}&k={{k}}."
         )
     return parts.netloc.rpartition("@")[2]
+
+
+def _parts(url: str) -> SplitResult | None:
+    """The parts of a URL; None if its host or port is not valid."""
+    try:
+        parts = urlsplit(_VARIABLE.sub("0", url))
+        _ = parts.port
+    except ValueError:
+        return None
+    return urlsplit(url)
 
 
 def _without_user(url: str) -> str:
