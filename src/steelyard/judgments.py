@@ -421,7 +421,8 @@ def _grade(value: Any) -> float | None:
         return None
     if not is_number(value):
         raise InputError(f"grade is {value!r}, expected a number or null")
-    return value
+    grade: float = value
+    return grade
 
 
 def _grade_column(grades: Sequence[float | None]) -> pl.Series:

@@ -61,7 +61,7 @@ def origin(url: str) -> str:
     ('https://example.org:443', 'http://localhost:80')
     """
     parts = urlsplit(url)
-    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, "")
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return f"{parts.scheme}://{parts.hostname}:{port}"
 
 
@@ -104,12 +104,12 @@ class _SameOrigin(HTTPRedirectHandler):
 
 class _HTTP(HTTPHandler):
     def http_open(self, req: Any) -> Any:
-        return self.do_open(partial(_TimedHTTP, until=req.until), req)  # type: ignore[arg-type]
+        return self.do_open(partial(_TimedHTTP, until=req.until), req)
 
 
 class _HTTPS(HTTPSHandler):
     def https_open(self, req: Any) -> Any:
-        return self.do_open(partial(_TimedHTTPS, until=req.until), req)  # type: ignore[arg-type]
+        return self.do_open(partial(_TimedHTTPS, until=req.until), req)
 
 
 @cache

@@ -64,8 +64,8 @@ def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
     repeats = np.flatnonzero(again)
     repeats = repeats[np.lexsort((ranks[repeats], rows.query[repeats]))]
     if len(repeats) and ordering.duplicates == "error":
-        first = int(repeats[0])
-        raise repeat_error(len(repeats), judged.query_ids[rows.query[first]], rows.docs[first])
+        row = int(repeats[0])
+        raise repeat_error(len(repeats), judged.query_ids[rows.query[row]], rows.docs[row])
     repeat_query, repeat_rank = rows.query[repeats], ranks[repeats]
     if len(repeats) and ordering.duplicates == "collapse":
         removed = rows.only(again)
