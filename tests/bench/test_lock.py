@@ -10,7 +10,7 @@ import pytest
 
 import steelyard as sy
 from needs import not_on_windows
-from steelyard.bench.lock import locked
+from steelyard.bench.lock import _is_at, locked
 from steelyard.cli import run as command
 from steelyard.errors import InputError
 
@@ -62,7 +62,17 @@ def test_a_second_bench_in_a_folder_names_the_first(tmp_path, monkeypatch, capsy
 def test_two_benches_of_one_process_exclude_each_other(tmp_path):
     with locked(tmp_path), pytest.raises(InputError, match=f"process {os.getpid()} "):
         sy.bench(BENCH, tmp_path)
-    assert (tmp_path / ".lock").read_text() == ""
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_a_lock_that_was_removed_in_between_is_not_held(tmp_path):
+    held = locked(tmp_path)
+    with held:
+        inner = (tmp_path / ".lock").open("a+")
+    with inner:
+        assert not _is_at(inner, tmp_path / ".lock")
+    with locked(tmp_path):
+        assert (tmp_path / ".lock").read_text().startswith(f"process {os.getpid()} on ")
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):

@@ -31,7 +31,8 @@ def locked(folder: Path) -> Iterator[None]:
             f"cannot be written ({error.strerror}); name a folder that you may write to.", folder
         ) from None
     with file:
-        if not _lock(file):
+        # A file that was removed in between belongs to a bench that has just ended: another may hold a new one.
+        if not _lock(file) or not _is_at(file, path):
             file.seek(0)
             holder = file.read(200).strip() or "another process"
             raise InputError(
@@ -46,7 +47,15 @@ def locked(folder: Path) -> Iterator[None]:
             yield
         finally:
             with suppress(OSError):
-                file.truncate(0)
+                path.unlink()
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    """Whether an open file is still the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except OSError:
+        return False
 
 
 def _lock(file: IO[str]) -> bool:

@@ -78,7 +78,7 @@ class _Record(_Part):
     machine: dict[str, str]
     runs: list[_Run]
     comparison: _Comparison | None
-    chunk_notes: list[dict[str, Any]] = []
+    chunk_notes: list[dict[str, Any] | str] = []
 
 
 def checked_record(record: Any, file: Path) -> dict[str, Any]:

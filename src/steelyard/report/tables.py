@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TypeAlias
 
-from steelyard.wording import shortened_name
 from steelyard.safe_text import cell_text, csv_text, markdown_text, terminal_text
+from steelyard.wording import shortened_name
 
 Cell: TypeAlias = str | int | float | None
 
