@@ -36,7 +36,7 @@ FAMILY_TITLES = {
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A Markdown table of texts."""
-    return markdown(Table(list(columns), [list(map(str, row)) for row in rows]))
+    return markdown(Table(list(columns), [list(map(str, row)) for row in rows]), links=True)
 
 
 def code(text: str) -> str:

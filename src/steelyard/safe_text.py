@@ -84,8 +84,8 @@ def csv_text(text: str) -> str:
     return text
 
 
-def markdown_text(text: str) -> str:
-    """A text in Markdown, on one line, without HTML and links; what is a code span stays one.
+def markdown_text(text: str, links: bool = False) -> str:
+    """A text in Markdown, on one line, without HTML and, unless `links`, without links; a code span stays one.
 
     >>> markdown_text("<b>[x](http://y)</b> p < 0.05")
     '\\\\<b>[x]\\\\(http://y)\\\\</b> p < 0.05'
@@ -93,7 +93,8 @@ def markdown_text(text: str) -> str:
     line = cell_text(text)
     if len(line) > 1 and line[0] == line[-1] == "`" and "`" not in line[1:-1]:
         return line
-    return _LINK.sub(r"\\", _TAG.sub(r"\1\\<", line))
+    line = _TAG.sub(r"\1\\<", line)
+    return line if links else _LINK.sub(r"\\", line)
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -227,8 +227,10 @@ def plain(table: Table) -> str:
     return "\n".join([*([terminal_text(table.title)] if table.title else []), *text, *note])
 
 
-def markdown(table: Table, padded: bool = False) -> str:
+def markdown(table: Table, padded: bool = False, links: bool = False) -> str:
     """A pipe table, the title in bold above it; `padded` with blanks so that the columns are also aligned as text.
+
+    Names in cells cannot become HTML or, without `links`, links.
 
     >>> print(markdown(Table(["run", "AP"], [["a|b", 0.5]])))
     | run | AP |
@@ -241,7 +243,8 @@ def markdown(table: Table, padded: bool = False) -> str:
     | b     | 0.25 |
     """
     lines = [
-        [markdown_text(cell).replace("|", "\\|") for cell in line] for line in [table.heads(), *table.shown()]
+        [markdown_text(cell, links).replace("|", "\\|") for cell in line]
+        for line in [table.heads(), *table.shown()]
     ]
     right = table.numeric()
     widths = [0] * len(table.columns)
