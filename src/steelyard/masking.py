@@ -13,7 +13,8 @@ from steelyard.errors import InputError, SteelyardError
 MASK = "***"
 
 _SHORTEST, _LONG = 4, 8
-"""Shorter values are not replaced in messages; those shorter than the second one only as whole words."""
+"""Shorter values are not replaced in messages. Those shorter than the second one are replaced only as whole words,
+and not if they are letters only: `key: title` must not change every message with a title."""
 
 _LAST_WORDS = {"key", "token", "auth", "credential", "credentials", "pwd"}
 _WORDS = {"apikey", "secret", "password", "passwd", "passphrase", "authorization"}
@@ -38,7 +39,8 @@ def is_secret_name(name: Any) -> bool:
 
 def remember(secret: str, shown: str = MASK) -> None:
     """Replace a value by `shown` in all messages from now on."""
-    if len(secret) >= _SHORTEST:
+    word = len(secret) < _LONG and secret.isalpha()
+    if len(secret) >= _SHORTEST and not word:
         for form in (secret, quote(secret, safe="")):
             _known[form] = shown
 

@@ -200,8 +200,10 @@ def test_a_model_judge_masks_its_key(service):
 
 
 def test_short_secrets_do_not_spoil_other_words():
-    remember("zqxj")
-    assert masked("zqxj, zqxjs") == "***, zqxjs"
+    remember("zq7j")
+    assert masked("zq7j, zq7js") == "***, zq7js"
+    remember("pass")
+    assert masked("must not pass") == "must not pass"
     remember("abc")
     assert masked("abc") == "abc"
     assert masked_settings({"max_tokens": 3, "key": None}) == {"max_tokens": 3, "key": None}
