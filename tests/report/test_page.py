@@ -31,6 +31,7 @@ from steelyard.report.page.queries import (
     REPEATED,
     UNANSWERED,
     UNJUDGED,
+    _coded,
     interesting_order,
     run_failures,
 )
@@ -84,6 +85,24 @@ def test_failures_of_every_query(comparison):
 def embedded(page, element):
     found = re.search(rf'<script type="application/json" id="{element}">(.*?)</script>', page, re.DOTALL)
     return json.loads(found[1])
+
+
+def decoded(values):
+    """One measure's values in the page: codes of 1 or 2 bytes and the values they stand for, or the values."""
+    width, *arrays = values
+    first = np.frombuffer(base64.b64decode(arrays[0]), {1: "u1", 2: "<u2", 4: "<f4"}[width])
+    return first if width == 4 else np.frombuffer(base64.b64decode(arrays[1]), "<f4")[first]
+
+
+@pytest.mark.parametrize(("distinct", "width"), [(1, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 4)])
+def test_values_are_coded_in_as_few_bytes_as_they_need(distinct, width):
+    values = np.resize(np.arange(distinct) / 7, (3, max(2, distinct)))
+    values[2, 1] = values[0, 0]
+    made = _coded(values)
+    assert made[0] == width
+    assert np.array_equal(decoded(made), values.astype("f4").ravel())
+    missing = _coded(np.array([[np.nan, 0.5], [0.25, np.nan]]))
+    assert np.array_equal(decoded(missing), np.array([np.nan, 0.5, 0.25, np.nan], "f4"), equal_nan=True)
 
 
 def test_the_page_loads_nothing_from_elsewhere(comparison, tmp_path):
@@ -141,7 +160,7 @@ def test_numbers_are_packed_little_endian():
 def test_the_values_in_the_page_are_those_measured(comparison, tmp_path):
     comparison.to_html(tmp_path / "page.html")
     summary = embedded((tmp_path / "page.html").read_text(), "summary-data")
-    values = np.frombuffer(base64.b64decode(summary["values"]), "<f4").reshape(2, 2, len(QRELS))
+    values = [decoded(each).reshape(2, len(QRELS)) for each in summary["values"]]
     board = comparison.score_tables[0]
     for measure, column in enumerate(board.columns):
         assert np.allclose(values[measure], board.of(column.key))

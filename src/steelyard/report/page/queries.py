@@ -16,7 +16,7 @@ from steelyard.comparison.scores import ScoreTable
 from steelyard.comparison.slices import slice_labels
 from steelyard.report.page.embed import embedded_json, packed
 from steelyard.report.page.subject import Subject
-from steelyard.report.rows import ShownMeasure, is_time, shown_measures
+from steelyard.report.rows import is_time, shown_measures
 from steelyard.report.tables import long_ends
 from steelyard.run import Run
 from steelyard.statistics.arrays import student_quantile
@@ -367,7 +367,7 @@ def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) ->
             {"label": each.label, "better": each.column.better, "unit": "s" if is_time(each.column) else ""}
             for each in measures
         ],
-        "values": packed(_values(measures, places), "f4"),
+        "values": [_coded(each.scores.of(each.column.key)[:, places]) for each in measures],
         "queries": names,
         "texts": [_cut(subject.queries.get(name, ""), kept.everything) for name in names],
         "cutoff": low_cutoff(comparison),
@@ -381,10 +381,13 @@ def summary_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) ->
     }
 
 
-def _values(measures: Sequence[ShownMeasure], places: Ints) -> Floats:
-    """Measures x runs x queries."""
-    values = [each.scores.of(each.column.key)[:, places] for each in measures]
-    return np.stack(values) if values else np.zeros((0, 0, 0))
+def _coded(values: Floats) -> list[Any]:
+    """Runs x queries in as few bytes as possible: codes of 1 or 2 bytes and the values they stand for, or the values."""
+    known, codes = np.unique(values.astype("f4"), return_inverse=True)
+    if len(known) > 1 << 16:
+        return [4, packed(values, "f4")]
+    width = 1 if len(known) <= 1 << 8 else 2
+    return [width, packed(codes, f"u{width}"), packed(known, "f4")]
 
 
 def _packed_failures(failures: Sequence[RunFailures], names: Sequence[str]) -> dict[str, Any]:

@@ -23,10 +23,19 @@ function counts(packed) {
   return packed[0] === 1 ? new Uint8Array(bytes(packed[1])) : new Uint16Array(bytes(packed[1]));
 }
 
+// The values of a measure: themselves, or codes and the values that they stand for.
+function decoded(packed) {
+  if (packed[0] === 4) return new Float32Array(bytes(packed[1]));
+  const known = new Float32Array(bytes(packed[2]));
+  const codes = counts(packed);
+  const values = new Float32Array(codes.length);
+  for (let at = 0; at < codes.length; at += 1) values[at] = known[codes[at]];
+  return values;
+}
+
 export function unpack(summary) {
   const size = summary.queries.length;
-  const runs = summary.runs.length;
-  const values = new Float32Array(bytes(summary.values));
+  const values = summary.values.map(decoded);
   const failures = summary.failures === null ? null : new Uint8Array(bytes(summary.failures));
   const first = summary.first === null ? null : new Uint16Array(bytes(summary.first));
   const [found, relevant] = [counts(summary.found), counts(summary.relevant)];
@@ -39,9 +48,9 @@ export function unpack(summary) {
     haystack,
     slices: summary.slices.map((each) => ({ ...each, codes: new Uint8Array(bytes(each.codes)) })),
     listed: new Set(summary.listed),
-    value: (measure, run, query) => values[(measure * runs + run) * size + query],
+    value: (measure, run, query) => values[measure][run * size + query],
     worth(measure, run, query) {
-      const value = values[(measure * runs + run) * size + query];
+      const value = values[measure][run * size + query];
       return summary.measures[measure].better === "less" ? -value : value;
     },
     failure: (run, query) => (failures === null ? 0 : failures[run * size + query]),

@@ -45,9 +45,10 @@ export function choose(data, state) {
   const passes = Object.hasOwn(filters, state.filter) ? filters[state.filter] : () => true;
   const chosen = inScope(data, state).filter(passes);
   const key = orderOf(data, state.sort, measure, run, against);
-  const keys = new Map(chosen.map((query) => [query, key(query)]));
+  const keys = new Array(data.size);
+  for (const query of chosen) keys[query] = key(query);
   const turn = state.rising ? 1 : -1;
-  return chosen.sort((a, b) => turn * compared(keys.get(a), keys.get(b), turn) || a - b);
+  return chosen.sort((a, b) => turn * compared(keys[a], keys[b], turn) || a - b);
 }
 
 // Numbers in order; NaN last in either direction.
