@@ -38,6 +38,17 @@ def test_few_noisy_queries_do_not_show_that_nothing_was_lost():
     assert not verdict(noise, "RR not worse than baseline by 0.01")
 
 
+def test_queries_that_would_be_needed_are_stated_with_their_assumption():
+    noise = np.random.default_rng(0).normal(0.0, 0.2, 20)
+    gap, base = noise - noise.mean() - 0.02, np.linspace(0.3, 0.7, 20)
+    drop = check(result(base + gap), ["no significant drop in RR"], baseline=result(base)).rows[0]
+    assert drop.why.endswith("about 473 would be needed if the true drop is this large")
+    margin = check(
+        result(base + gap + 0.02), ["RR not worse than baseline by 0.01"], baseline=result(base)
+    ).rows[0]
+    assert margin.why.endswith("would be needed if the true difference is the measured one")
+
+
 def test_a_small_loss_passes_and_a_larger_one_does_not():
     noise = np.random.default_rng(1).normal(0.0, 0.01, 200)
     noise -= noise.mean()
@@ -63,6 +74,7 @@ def test_lower_is_better_for_some_measures():
 @pytest.mark.parametrize("shape", ["normal", "skewed", "discrete"])
 @pytest.mark.parametrize("queries", [30, 100])
 def test_a_loss_of_the_margin_passes_at_most_five_times_in_a_hundred(shape, queries):
+    # The first draws also through the gate itself, which decides by the same intervals.
     random, draws, margin = np.random.default_rng(7), 2000, 0.02
     if shape == "normal":
         gaps = random.normal(0.0, 0.1, (draws, queries))
@@ -72,3 +84,5 @@ def test_a_loss_of_the_margin_passes_at_most_five_times_in_a_hundred(shape, quer
         gaps = random.choice([-0.5, 0.0, 0.5], (draws, queries), p=[0.1, 0.8, 0.1])
     low = np.array(mean_intervals(gaps - margin))[:, 0]
     assert np.mean(low > -margin) <= 0.05
+    decided = [verdict(gap, f"RR not worse than baseline by {margin}") for gap in gaps[:50] - margin]
+    assert decided == (low[:50] > -margin).tolist()

@@ -567,6 +567,19 @@ def test_ir_measures_counts_only_queries_in_the_run():
     assert sy.evaluate(qrels, run, ["NumQ", "NumRel"]).means == {"NumQ": 2, "NumRel": 3}
 
 
+def test_documented_differences_from_ir_measures():
+    """docs/dialects/README.md: Compat with scores below 0, and Accuracy of queries without a relevant document."""
+    qrels = {"q1": {"a": 2, "b": 1}, "q2": {"c": 1}}
+    runs = [{"q1": {"x": 3.0 - down, "a": 2.0 - down}, "q2": {"z": 1.0 - down}} for down in (0.0, 100.0)]
+    compat = [
+        sy.evaluate(qrels, run, "Compat(p=0.8)", dialect="ir_measures")["Compat(p=0.8)"] for run in runs
+    ]
+    assert compat[0] == compat[1] > 0
+    found = {"q1": {"a": 3.0, "x": 2.0}}
+    for run in (found, {**found, "q2": {"z": 1.0}}):
+        assert sy.evaluate(qrels, run, "Accuracy", dialect="ir_measures")["Accuracy"] == 1.0
+
+
 def test_judged_only_removes_grades_below_0():
     """trec_eval -J keeps documents with a grade of 0 or more: form_res_rels.c."""
     qrels, run = {"q": {"a": 1, "n": -1, "z": 0}}, {"q": {"n": 4.0, "u": 3.0, "z": 2.0, "a": 1.0}}

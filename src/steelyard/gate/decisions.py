@@ -315,9 +315,7 @@ def _margin_row(case: RuleCase, plan: GatePlan) -> Row:
             power = power_analysis(shifted, POWER, plan.alpha, significant=False)
             advises = not case.column.geometric and (worst + best) / 2 > -rule.number
             if power.needed is not None and power.needed > n and advises:
-                why += (
-                    f"; about {power.needed:,} queries would be needed if the true difference is this large"
-                )
+                why += f"; about {power.needed:,} queries would be needed if the true difference is the measured one"
     form = "not worse than" if rule.kind == "not worse" else "equivalent to"
     return Row(
         run=case.run,
