@@ -218,9 +218,9 @@ def ids_and_scores(listed: Any) -> tuple[list[str], list[float | None]]:
 
 
 def _ranked_list(listed: Sequence[Any], where: str) -> list[Any]:
-    if listed and all(isinstance(item, (tuple, list)) and len(item) == 2 for item in listed):
-        ids = text_ids((item[0] for item in listed), "document id", where)
-        return list(zip(ids, _scores((item[1] for item in listed), where), strict=True))
+    if listed and all(isinstance(item, (tuple, list)) for item in listed) and set(map(len, listed)) == {2}:
+        docs, scores = zip(*listed, strict=True)
+        return list(zip(text_ids(docs, "document id", where), _scores(scores, where), strict=True))
     return text_ids(listed, "document id", where)
 
 
@@ -230,7 +230,8 @@ def _scores(values: Iterable[Any], where: str) -> list[float]:
     if not np.all(np.isfinite(scores)):
         bad = next((value for value in listed if not _is_finite_number(value)), listed)
         raise InputError(f"{where}: score {bad!r} is not a finite number; score the document, or remove it.")
-    return [float(score) for score in scores]
+    floats: list[float] = scores.tolist()
+    return floats
 
 
 def _floats(values: Sequence[Any]) -> Any:

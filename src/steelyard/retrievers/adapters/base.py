@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,11 +35,18 @@ class Wrapped:
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the first k (document id, score) pairs of its result, in its order."""
         listed = checked_queries(queries, k, self.label)
-        if not listed:
-            return []
+        return self.read(listed, self.ask(listed, int(k)), k) if listed else []
+
+    def ask(self, queries: list[str], k: int) -> list[Any]:
+        """Per query, its result as it was returned: the part of `retrieve` that is not ours, for measuring its time."""
+        found = self._ask(queries, k)
+        return [list(islice(answer, k)) if isinstance(answer, Iterator) else answer for answer in found]
+
+    def read(self, queries: Sequence[str], answers: Sequence[Any], k: int) -> list[Ranked]:
+        """The results of `ask` as (document id, score) pairs."""
         return [
             read_answer(answer, self._ids, self.label, query, k, self._score)
-            for query, answer in zip(listed, self._ask(listed, int(k)), strict=True)
+            for query, answer in zip(queries, answers, strict=True)
         ]
 
     def settings(self) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from numbers import Integral, Real
@@ -24,7 +25,14 @@ EVERY = "*"
 
 
 class MissingError(LookupError):
-    """A step of a path that does not exist; the text has the step and the existing keys."""
+    """A step of a path that does not exist; the text has the step and the existing keys, and is made when it is read."""
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        super().__init__()
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text()
 
 
 def steps_of(path: str, label: str) -> list[str | int]:
@@ -56,14 +64,16 @@ def step_into(value: Any, step: str | int) -> Any:
     if isinstance(value, Mapping):
         if step in value:
             return value[step]
-        raise MissingError(f"no {step!r}.{did_you_mean(str(step), map(str, value))} It has {keys_of(value)}")
+        raise MissingError(
+            lambda: f"no {step!r}.{did_you_mean(str(step), map(str, value))} It has {keys_of(value)}"
+        )
     if isinstance(step, int):
         if isinstance(value, Sequence) and not isinstance(value, str) and -len(value) <= step < len(value):
             return value[step]
-        raise MissingError(f"no position {step}: it has {keys_of(value)}")
+        raise MissingError(lambda: f"no position {step}: it has {keys_of(value)}")
     if not step.startswith("__") and hasattr(value, step):
         return getattr(value, step)
-    raise MissingError(f"no {step!r}.{did_you_mean(step, _names(value))} It has {keys_of(value)}")
+    raise MissingError(lambda: f"no {step!r}.{did_you_mean(step, _names(value))} It has {keys_of(value)}")
 
 
 def walk(value: Any, steps: Sequence[str | int]) -> Any:
@@ -89,12 +99,12 @@ def every(value: Any, steps: Sequence[str | int]) -> Iterator[Any]:
     here = list(steps).index(EVERY)
     items = walk(value, steps[:here])
     if not isinstance(items, Sequence) or isinstance(items, str):
-        raise MissingError(f"[*] needs a list, got {kind_of(items)}")
+        raise MissingError(lambda: f"[*] needs a list, got {kind_of(items)}")
     for number, item in enumerate(items, 1):
         try:
             yield from every(item, steps[here + 1 :])
         except MissingError as missing:
-            raise MissingError(f"item {number}: {missing}") from None
+            raise MissingError(f"item {number}: {missing}".__str__) from None
 
 
 def keys_of(value: Any) -> str:
@@ -232,6 +242,8 @@ class DocIds:
 
     def plain(self, found: Any, where: str) -> str:
         """An id as text."""
+        if type(found) is str and found.isascii():
+            return found
         given = str(found) if isinstance(found, UUID) else found
         return text_ids([given], "document id", f"{self._label}: {where}")[0]
 
@@ -321,6 +333,9 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
     [('d2', 3.0)]
     """
     where = f"the result for {query[:60]!r}"
+    plain = _plain_list(answer[:k] if type(answer) is list else answer, label, where)
+    if plain is not None:
+        return plain
     found: list[tuple[str, float | None]] = []
     for rank, item in enumerate(islice(_items(answer, label, where), k), 1):
         found.append(_pair(item, ids, score, label, f"document {rank} of {where}"))
@@ -336,21 +351,31 @@ def read_lists(found: Any, label: str, query: str, k: int) -> Ranked:
     if not _is_list(found) or len(found) != 1:
         returned = counted(len(found), "list") if _is_list(found) else kind_of(found)
         raise RetrieverError(f"{label}: retrieve() returned {returned} for one query; expected one list.")
-    listed = found[0]
-    if type(listed) is list and all(map(_is_plain_pair, listed)):
-        text_ids((doc for doc, _ in listed), "document id", f"{label}: the result for {query[:60]!r}")
-        return listed[:k]
-    return read_answer(listed, DocIds("id", label), label, query, k)
+    return read_answer(found[0], DocIds("id", label), label, query, k)
 
 
-def _is_plain_pair(item: Any) -> bool:
-    return (
-        type(item) is tuple
-        and len(item) == 2
-        and type(item[0]) is str
-        and type(item[1]) is float
-        and math.isfinite(item[1])
-    )
+def _plain_list(answer: Any, label: str, where: str) -> Ranked | None:
+    """A list of ids, or of pairs of an id and a finite number, as text: the usual results, read at once.
+
+    None for any other result.
+    """
+    kinds = set(map(type, answer)) if type(answer) is list else set()
+    if kinds == {str}:
+        docs, scores = answer, [1 / rank for rank in range(1, len(answer) + 1)]
+    elif kinds and kinds <= {tuple, list} and set(map(len, answer)) == {2}:
+        docs, values = zip(*answer, strict=True)
+        if set(map(type, docs)) != {str} or not all(map(_is_number, set(map(type, values)))):
+            return None
+        scores = list(map(float, values))
+        if not all(map(math.isfinite, scores)):
+            return None
+    else:
+        return None
+    return list(zip(text_ids(docs, "document id", f"{label}: {where}"), scores, strict=True))
+
+
+def _is_number(kind: type[Any]) -> bool:
+    return kind is not bool and issubclass(kind, Real)
 
 
 def with_scores(found: Sequence[tuple[str, float | None]]) -> Ranked:
@@ -434,11 +459,10 @@ def _pair(item: Any, ids: DocIds, score: str, label: str, where: str) -> tuple[s
 
 
 def _score_of(document: Any, score: str, label: str) -> Any:
-    ways = [[name] for name in SCORE_NAMES] if score == SCORE_NAMES[0] else [steps_of(score, label)]
-    for way in ways:
-        try:
-            return walk(document, way)
-        except MissingError as missing:
-            if score != SCORE_NAMES[0]:
-                raise RetrieverError(f"{label}: the score {score!r} of a document: {missing}.") from None
-    return None
+    if score == SCORE_NAMES[0]:
+        fields = document.get if isinstance(document, Mapping) else partial(getattr, document)
+        return next((value for name in SCORE_NAMES if (value := fields(name, None)) is not None), None)
+    try:
+        return walk(document, steps_of(score, label))
+    except MissingError as missing:
+        raise RetrieverError(f"{label}: the score {score!r} of a document: {missing}.") from None

@@ -1,0 +1,60 @@
+"""The time of a query is that of the user's call: reading its result is not part of it, making it is."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from steelyard.bench.retrieval import _timed
+from steelyard.retrievers.adapters import Python
+
+SLOW = 0.05
+
+
+class SlowToRead:
+    """A document whose id takes long to read."""
+
+    score = 1.0
+
+    @property
+    def id(self) -> str:
+        time.sleep(SLOW)
+        return "d1"
+
+
+def slow_generator(query: str, k: int):
+    time.sleep(SLOW)
+    yield ("d1", 1.0)
+
+
+class Own:
+    """A retriever by the protocol."""
+
+    label = "own"
+
+    def index(self, corpus):
+        return self
+
+    def retrieve(self, queries, k=10):
+        time.sleep(SLOW)
+        return [[("d1", 1.0)] for _ in queries]
+
+    def settings(self):
+        return {}
+
+    def size_in_bytes(self):
+        return 0
+
+
+def test_reading_a_result_is_not_part_of_the_time():
+    found, taken = _timed(Python(lambda query, k: [SlowToRead()], name="mine"), ["a question"], 10)
+    assert found == [[("d1", 1.0)]]
+    assert taken < SLOW / 2
+
+
+@pytest.mark.parametrize("retriever", [Python(slow_generator, name="mine"), Own()], ids=["lazy", "protocol"])
+def test_making_a_result_is_part_of_the_time(retriever):
+    found, taken = _timed(retriever, ["a question"], 10)
+    assert found == [[("d1", 1.0)]]
+    assert taken >= SLOW
