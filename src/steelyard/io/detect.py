@@ -12,13 +12,12 @@ from steelyard.io.columns import TableKind, is_record, kind_of_table
 from steelyard.io.files import errors_name, is_lz4, reading, streams_read_once
 from steelyard.io.pools import POOL, is_pool
 from steelyard.io.registry import Kind
-from steelyard.io.text import Source, shortened
+from steelyard.io.text import FIRST_LINES, Source, shortened
 from steelyard.io.white_space import number
 from steelyard.notes import Note, note
 
 _ARCHIVES = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2 data", b"\xfd7zXZ": "xz data"}
 _LINES = 500
-_RECORDS = 100
 """How many lines, and records, are looked at."""
 
 _TOOLS = {
@@ -104,7 +103,7 @@ def _column_names(source: Source, format: str) -> Sequence[str]:
     if format == "parquet":
         return source.parquet.columns
     if format in ("json", "jsonl"):
-        first = (source.json if format == "json" else source.jsonl)[:1]
+        first = (source.json if format == "json" else source.first_objects)[:1]
         return list(first[0]) if first and isinstance(first[0], Mapping) else []
     return _header_names(source.first_line, "\t" if format == "tsv" else ",")
 
@@ -307,7 +306,7 @@ def _json(source: Source) -> Detected:
     if _is_json_lines(source, PARTS):
         if is_judgments_line(source.first_line):
             return Detected("qrels", "judgments", "qrels")
-        return _records(source.jsonl, "jsonl")
+        return _records(source.first_objects, "jsonl")
     content = source.json
     if isinstance(content, list):
         return _records(content, "json")
@@ -345,7 +344,7 @@ def _is_json_lines(source: Source, parts: Sequence[str]) -> bool:
 def _records(records: Sequence[Any], format: str) -> Detected:
     from steelyard.io.records import kind_of_records
 
-    looked_at = [record for record in records[:_RECORDS] if isinstance(record, Mapping)]
+    looked_at = [record for record in records[:FIRST_LINES] if isinstance(record, Mapping)]
     names = list(dict.fromkeys(name for record in looked_at for name in record))
     for tool in _TOOLS:
         # retrieved_ids alone is a name that any tool may use.

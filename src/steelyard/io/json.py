@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError
-from steelyard.io.columns import check_roles
+from steelyard.io.columns import RUN_ROLES, check_roles
 from steelyard.io.files import run_name
 from steelyard.io.lists import qrels_of_lists, run_of_lists
-from steelyard.io.records import qrels_of_records, run_of_records
+from steelyard.io.records import frame_of_lines, qrels_of_records, run_of_records
+from steelyard.io.tables import run_of
 from steelyard.io.text import Source
 from steelyard.qrels import Qrels
 from steelyard.wording import counted, worded
@@ -50,7 +51,8 @@ def read_qrels(source: Source, columns: Mapping[str, str]) -> Qrels:
 
 def read_lines_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of JSON lines."""
-    return run_of_records(source.jsonl, source, columns)
+    frame = frame_of_lines(source, columns, RUN_ROLES)
+    return run_of_records(source.jsonl, source, columns) if frame is None else run_of(frame, source, columns)
 
 
 def read_judgments(source: Source, columns: Mapping[str, str]) -> Qrels:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +32,7 @@ from steelyard.io.lists import (
 )
 from steelyard.io.objects import PARTS
 from steelyard.io.tables import qrels_of, read_table, run_of
-from steelyard.io.text import Source
+from steelyard.io.text import Source, line_blocks
 from steelyard.notes import Note
 from steelyard.qrels import Qrels
 from steelyard.wording import counted
@@ -202,6 +204,64 @@ def _frame(
             floats = [None if value is None else float(value) for value in values]
             data[name] = pl.Series(floats, dtype=pl.Float64)
     return pl.DataFrame(data)
+
+
+def frame_of_lines(source: Source, columns: Mapping[str, str], roles: Sequence[str]) -> pl.DataFrame | None:
+    """`_frame` of JSON lines whose objects all have the same names and one text or number for each, read by polars.
+
+    None if they have not, or if that cannot be seen from counts of their bytes: then line by line is right, and its
+    errors name the line. A name that occurs twice in an object is such a case.
+    """
+    import polars as pl
+
+    kinds = {name: type(value) for name, value in source.first_objects[0].items()}
+    chosen: dict[str, str] = {}
+    try:
+        for role in roles:
+            name = find_name(list(kinds), role, columns.get(role), required=role in ("query_id", "doc_id"))
+            chosen |= {} if name is None or name in chosen else {name: role}
+    except InputError:
+        return None
+    schema: dict[str, Any] = {}
+    for name, role in chosen.items():
+        is_id = role in _TEXT_ROLES
+        known = {str: pl.String, int: pl.Int64} if is_id else {int: pl.Float64, float: pl.Float64}
+        if kinds[name] not in known:
+            return None
+        schema[name] = known[kinds[name]]
+    frames: list[pl.DataFrame] = []
+    try:
+        for block in line_blocks(source.path):
+            frame = pl.read_ndjson(io.BytesIO(block), schema=schema)
+            if not _read_exactly(block, frame, kinds):
+                return None
+            frames.append(frame)
+    except (InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return None
+    ids = [name for name, role in chosen.items() if role in _TEXT_ROLES]
+    return pl.concat(frames).with_columns(pl.col(ids).cast(pl.String))
+
+
+def _read_exactly(block: bytes, frame: pl.DataFrame, kinds: Mapping[str, type]) -> bool:
+    """Whether every line is an object with each of the names once and no other, texts and numbers as in the first.
+
+    As many `"name":` as lines and no more `":` than these leave no room for another name or a second value. Half of
+    a character (`\\ud800`) is left to the other reader, which refuses it.
+    """
+    size = block.count(b"\n") + (not block.endswith(b"\n"))
+    if frame.height != size or any(frame.null_count().row(0)):
+        return False
+    if b"\\" in block and (b"\\ud" in block or b"\\uD" in block):
+        return False
+    space = b" " if b'": ' in block[: block.find(b"\n")] else b""
+    for name, kind in kinds.items():
+        key = json.dumps(name, ensure_ascii=False).encode() + b":"
+        is_text = name in frame.columns and kind is str
+        if block.count(key + space + b'"' if is_text else key) != size:
+            return False
+        if name in frame.columns and not is_text and block.count(key + space + b'"'):
+            return False
+    return block.count(b'":') == size * len(kinds)
 
 
 class ListedRows(NamedTuple):

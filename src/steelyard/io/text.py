@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 26
 HEAD = 1 << 18
+FIRST_LINES = 100
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -89,6 +90,16 @@ class Source:
         if problems:
             raise bad_lines(self.path, problems, "Expected one JSON object per line.")
         return records
+
+    @cached_property
+    def first_objects(self) -> list[dict[str, Any]]:
+        """The first objects of a file with one JSON object per line, read from its head where that has any."""
+        lines = [line for line in self.head_lines[:FIRST_LINES] if line.strip()]
+        try:
+            found = [parse_json(line.decode()) for line in lines]
+        except InputError:
+            return self.jsonl[:FIRST_LINES]
+        return found if found and all(isinstance(each, dict) for each in found) else self.jsonl[:FIRST_LINES]
 
     @cached_property
     def records(self) -> list[Any]:
