@@ -367,9 +367,7 @@ def _object(content: Mapping[str, Any]) -> Detected:
 
     run, qrels = Detected("run", "json", "run"), Detected("qrels", "json", "qrels")
     values = [value for value in content.values() if value]
-    if any(
-        isinstance(value, dict) and any(isinstance(part, list) for part in value.values()) for value in values
-    ):
+    if any(isinstance(value, dict) and list in set(map(type, value.values())) for value in values):
         return qrels
     items = [item for value in values if isinstance(value, list) for item in value]
     if any(isinstance(item, list) for item in items):
@@ -386,7 +384,7 @@ def _object(content: Mapping[str, Any]) -> Detected:
         )
     if items:
         return Detected("either", "json", "run", note("lists-of-ids"))
-    numbers = [entry for value in values if isinstance(value, dict) for entry in value.values()]
-    if all(isinstance(entry, int) for entry in numbers):
+    kinds = {kind for value in values if isinstance(value, dict) for kind in map(type, value.values())}
+    if kinds <= {int, bool}:
         return Detected("either", "json", "qrels")
     return Detected("either", "json", "run", note("fractions-as-in-a-run"))

@@ -50,16 +50,12 @@ def depth(content: Any) -> int:
     >>> depth({"q1": {"d1": 0.5}}), depth({"default": {"test": {"q1": {"d1": 0.5}}}}), depth({"q1": ["d1"]})
     (2, 4, 0)
     """
-    levels = [depth(value) for value in content.values()] if isinstance(content, dict) else []
-    below = max(levels, default=0)
-    if below:
-        return below + 1
-    numbers = isinstance(content, dict) and content and all(_is_number(value) for value in content.values())
-    return 1 if numbers else 0
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not isinstance(content, dict) or not content:
+        return 0
+    if set(map(type, content.values())) <= {int, float}:
+        return 1
+    below = max(map(depth, content.values()))
+    return below + 1 if below else 0
 
 
 def _choose(names: list[str], level: str, named: str | None) -> str:
