@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from needs import needs_kernel
 from steelyard.errors import InputError
 from steelyard.statistics import adjust, max_t, permutation_test, t_test, tukey
-from steelyard.statistics.corrections import FamilyResult
+from steelyard.statistics.corrections import FamilyResult, shuffled_ranges
 
 FAMILIES = [tukey, max_t]
 
@@ -130,3 +131,29 @@ def test_edges(family: object) -> None:
     assert (with_gap.n, with_gap.left_out) == (3, 1)
     constant = family(np.outer([1.0, 2.0], np.ones(30)), 999)
     assert constant.p[0] == pytest.approx(1 / 1000)
+
+
+@pytest.mark.parametrize("runs", [2, 8, 9, 40])
+def test_the_kernel_draws_the_same_ranges(runs, monkeypatch):
+    whole = np.random.default_rng(runs).integers(-(2**30), 2**30, (700, runs)).astype(float)
+    native = shuffled_ranges(whole, 1_700, 3)
+    monkeypatch.setenv("STEELYARD_NATIVE", "0")
+    assert np.array_equal(shuffled_ranges(whole, 1_700, 3), native)
+
+
+@needs_kernel
+def test_the_kernel_checks_what_it_is_given():
+    from steelyard._kernel import shuffled_ranges as of_kernel
+
+    scores, orders = np.zeros((3, 2)), np.array([[0, 1], [1, 0]], dtype=np.uint8)
+    picked, ranges = np.zeros((4, 3), dtype=np.int64), np.empty(4)
+    of_kernel(scores, orders, picked, ranges)
+    for wrong in (
+        (scores, orders[:, :1].copy(), picked, ranges),
+        (scores, orders + np.uint8(1), picked, ranges),
+        (scores, orders, picked + 2, ranges),
+        (scores, orders, picked - 1, ranges),
+        (scores, orders, picked, ranges[:2].copy()),
+    ):
+        with pytest.raises(ValueError, match="order|belong"):
+            of_kernel(*wrong)

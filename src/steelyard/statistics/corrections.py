@@ -6,19 +6,22 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import partial
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.checks import unknown_name
 from steelyard.errors import PolicyError
+from steelyard.native import kernel
 from steelyard.statistics.arrays import (
     Array,
     Pair,
     checked_count,
     checked_pairs,
     checked_seed,
+    in_threads,
     many_series,
     one_series,
     whole_numbers,
@@ -76,10 +79,15 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
 
 # Up to this many queries all 2**n sign vectors are enumerated instead of drawn.
 EXACT_QUERIES = 16
-# All orders of up to 8 runs fit in a table; for more runs this many orders are drawn for every block.
+# All orders of up to 8 runs fit in a table; for more runs this many orders are drawn at a time.
 TABLED_RUNS = 8
 DRAWN_ORDERS = 2**16
 POSITIONS_PER_BLOCK = 2**19
+MOST_NATIVE_RUNS = 256
+BLOCKS = 16
+BATCHES = 4
+"""Blocks that are computed together, and how many of these batches use the same random orders: each order is used
+about 512 times, at random queries and draws."""
 
 Orders = npt.NDArray[np.int64]
 
@@ -137,25 +145,40 @@ def tukey(
 
 def shuffled_ranges(whole: Array, draws: int, seed: int) -> Array:
     """The range of the runs' sums in every draw, with the scores of each query in a random order."""
+    whole = np.ascontiguousarray(whole)
     queries, runs = whole.shape
     generator = np.random.PCG64(seed)
     table = np.array(list(itertools.permutations(range(runs)))) if runs <= TABLED_RUNS else None
-    scores = whole.reshape(-1)
-    first_position = np.arange(queries, dtype=np.int64) * runs
-    ranges = np.empty(draws)
+    native = kernel() if runs <= MOST_NATIVE_RUNS else None
     block = max(1, POSITIONS_PER_BLOCK // queries)
-    for start in range(0, draws, block):
-        rows = min(block, draws - start)
-        orders = table if table is not None else drawn_orders(runs, generator)
-        picked = random_positions(len(orders), rows, queries, generator)
-        largest = np.full(rows, -np.inf)
-        smallest = np.full(rows, np.inf)
-        for run in range(runs):
-            sums = np.take(scores, np.take(orders[:, run], picked) + first_position).sum(axis=1)
-            np.maximum(largest, sums, out=largest)
-            np.minimum(smallest, sums, out=smallest)
-        ranges[start : start + rows] = largest - smallest
+    ranges = np.empty(draws)
+    number_type = np.uint8 if native is not None else np.int64
+    orders = np.zeros((0, runs), dtype=number_type)
+    for number, start in enumerate(range(0, draws, BLOCKS * block)):
+        if number % BATCHES == 0:
+            orders = (table if table is not None else drawn_orders(runs, generator)).astype(number_type)
+        starts = range(start, min(draws, start + BLOCKS * block), block)
+        picked = [random_positions(len(orders), min(block, draws - at), queries, generator) for at in starts]
+        one_block = partial(_ranges_of, whole, orders, picked, native)
+        ranges[start : starts[-1] + block] = np.concatenate(in_threads(one_block, range(len(picked))))
     return ranges
+
+
+def _ranges_of(
+    whole: Array, orders: npt.NDArray[Any], blocks: list[Orders], native: Any, number: int
+) -> Array:
+    """The ranges of one block of draws, which has the number of the order of every query."""
+    picked, (queries, runs) = blocks[number], whole.shape
+    if native is not None:
+        ranges = np.empty(len(picked))
+        native.shuffled_ranges(whole, orders, picked, ranges)
+        return ranges
+    scores, first_position = whole.reshape(-1), np.arange(queries, dtype=np.int64) * runs
+    sums = np.stack(
+        [np.take(scores, np.take(orders[:, run], picked) + first_position).sum(axis=1) for run in range(runs)]
+    )
+    spread: Array = np.ptp(sums, axis=0)
+    return spread
 
 
 def drawn_orders(runs: int, generator: np.random.PCG64) -> Orders:
