@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -31,6 +31,7 @@ Vectors: TypeAlias = npt.NDArray[np.float32]
 Embedder: TypeAlias = Callable[[Sequence[str]], npt.ArrayLike]
 
 _BLOCK_BYTES = 64_000_000
+_BATCH_TEXTS = 16_384
 
 
 class Dense:
@@ -100,10 +101,25 @@ class Dense:
             given = _in_order(self._given_vectors, documents, self.label)
             self._vectors = _unit(_matrix(given, len(documents), self.label))
         else:
-            assert self._embed is not None
-            self._vectors = _unit(_matrix(self._embed(documents.texts), len(documents), self.label))
+            self._vectors = self._embedded(documents.texts)
         self._documents = documents
         return self
+
+    def _embedded(self, texts: list[str]) -> Vectors:
+        """The embeddings of documents, a batch at a time: the matrix of the model is never held as a whole."""
+        assert self._embed is not None
+        vectors: Vectors | None = None
+        for first in range(0, len(texts), _BATCH_TEXTS):
+            batch = texts[first : first + _BATCH_TEXTS]
+            found = _unit(_matrix(self._embed(batch), len(batch), self.label))
+            if vectors is None:
+                vectors = (
+                    found if len(batch) == len(texts) else np.empty((len(texts), found.shape[1]), np.float32)
+                )
+            _check_width(found, vectors.shape[1], "some documents", "others", self.label)
+            vectors[first : first + len(batch)] = found
+        assert vectors is not None
+        return vectors
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """The embeddings of texts, of length 1 (or 0)."""
@@ -112,11 +128,7 @@ class Dense:
             return np.zeros((0, width), np.float32)
         assert self._embed is not None
         found = _matrix(self._embed(texts), len(texts), self.label)
-        if found.shape[1] != width:
-            raise RetrieverError(
-                f"{self.label}: the vectors of queries have {counted(found.shape[1], 'dimension')} and those of "
-                f"documents have {width}; both must come from the same model."
-            )
+        _check_width(found, width, "queries", "documents", self.label)
         return _unit(found)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
@@ -194,18 +206,37 @@ def _matrix(vectors: Any, rows: int, label: str) -> npt.NDArray[np.floating[Any]
             f"{label}: {counted(rows, 'text')} resulted in an array of shape {matrix.shape}; expected one row per "
             f"text, ({rows}, n)."
         )
-    if not np.isfinite(matrix).all():
-        bad = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
-        raise RetrieverError(f"{label}: the vector in row {bad} is not finite; expected finite numbers.")
+    for first, rows_of_block in _row_blocks(matrix):
+        finite = np.isfinite(rows_of_block).all(axis=1)
+        if not finite.all():
+            bad = first + int(np.flatnonzero(~finite)[0])
+            raise RetrieverError(f"{label}: the vector in row {bad} is not finite; expected finite numbers.")
     return matrix
 
 
+def _check_width(found: npt.NDArray[Any], width: int, what: str, others: str, label: str) -> None:
+    if found.shape[1] != width:
+        raise RetrieverError(
+            f"{label}: the vectors of {what} have {counted(found.shape[1], 'dimension')} and those of {others} have "
+            f"{width}; both must come from the same model."
+        )
+
+
+def _row_blocks(matrix: npt.NDArray[Any]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """The rows in blocks, each with the number of its first row: a large matrix is not copied as a whole."""
+    step = max(1, _BLOCK_BYTES // (8 * matrix.shape[1]))
+    for first in range(0, len(matrix), step):
+        yield first, matrix[first : first + step]
+
+
 def _unit(matrix: npt.NDArray[np.floating[Any]]) -> Vectors:
-    wide = matrix.astype(np.float64, copy=False)
-    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    unit: Vectors = np.divide(wide, lengths, out=np.zeros_like(wide), where=lengths > 1e-12).astype(
-        np.float32
-    )
+    unit: Vectors = np.empty(matrix.shape, np.float32)
+    for first, rows in _row_blocks(matrix):
+        wide = rows.astype(np.float64, copy=False)
+        lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+        unit[first : first + len(rows)] = np.divide(
+            wide, lengths, out=np.zeros_like(wide), where=lengths > 1e-12
+        )
     return unit
 
 
@@ -222,5 +253,6 @@ def _digest(vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike) -> str:
             digest.update(repr(key).encode("utf-8", "surrogatepass"))
             digest.update(np.asarray(vectors[key], np.float64).tobytes())
     else:
-        digest.update(np.asarray(vectors, np.float64).tobytes())
+        for _, rows in _row_blocks(np.atleast_2d(np.asarray(vectors))):
+            digest.update(rows.astype(np.float64).tobytes())
     return f"sha256:{digest.hexdigest()[:16]}"
