@@ -527,9 +527,7 @@ def _costs(subject: Subject) -> dict[str, Any] | None:
     rows = [
         {
             "run": row["run"],
-            "cells": [
-                "–" if row.get(key) is None else f"{float(row[key]) * by:,.4g}" for _, key, by in known
-            ],
+            "cells": ["–" if row.get(key) is None else _cost(float(row[key]) * by) for _, key, by in known],
             "errors": len(row.get("errors") or {}),
             "cached": bool(row.get("cached")),
         }
@@ -540,6 +538,15 @@ def _costs(subject: Subject) -> dict[str, Any] | None:
         "rows": rows,
         "cached": any(row["cached"] for row in rows),
     }
+
+
+def _cost(value: float) -> str:
+    """Four digits, never as a power of ten.
+
+    >>> _cost(0.01234), _cost(15934.2)
+    ('0.01234', '15,934')
+    """
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" if value >= 1e-4 else f"{value:.6f}"
 
 
 def definitions(comparison: Comparison) -> list[dict[str, str]]:
