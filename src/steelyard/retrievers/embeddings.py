@@ -32,6 +32,8 @@ MODELS = ("lsa", "wordllama", "minilm", "sentence-transformers:FOLDER")
 MOST_DIMENSIONS = 256
 # Up to this rank the singular vectors are computed from the Gram matrix.
 _SMALL = 2048
+_OVERSAMPLED = 10
+_ITERATIONS = 4
 _BATCH_TOKENS = 8192
 _MASKED = np.float32(-1e9)
 
@@ -105,15 +107,8 @@ def _right_vectors(matrix: Any, dimensions: int) -> Floats:
     rank = min(matrix.shape)
     if rank == 0:
         return np.zeros((matrix.shape[1], 1))
-    if dimensions >= rank or rank <= _SMALL:
-        right = _by_gram_matrix(matrix, dimensions)
-    else:
-        from scipy.sparse.linalg import svds
-
-        start = np.random.default_rng(0).standard_normal(rank)
-        right = svds(matrix.tocsr(), k=dimensions, v0=start, tol=1e-3, return_singular_vectors="vh")[2][
-            ::-1
-        ].T
+    exact = dimensions >= rank or rank <= _SMALL
+    right = _by_gram_matrix(matrix, dimensions) if exact else _by_random_projection(matrix, dimensions)
     largest = right[np.abs(right).argmax(axis=0), np.arange(right.shape[1])]
     return np.ascontiguousarray(right * np.where(largest < 0, -1.0, 1.0))
 
@@ -126,6 +121,25 @@ def _by_gram_matrix(matrix: Any, dimensions: int) -> Floats:
     kept = np.flatnonzero(values > 1e-12 * values[-1])[::-1][:dimensions]
     leading = vectors[:, kept]
     return leading if tall else (matrix.T @ leading) / np.sqrt(values[kept])
+
+
+def _by_random_projection(matrix: Any, dimensions: int) -> Floats:
+    """The same, approximated by randomised subspace iteration (Halko, Martinsson and Tropp 2011), for large matrices.
+
+    Between iterations only the side of the documents is made orthogonal: the products are sparse, and little time
+    is spent in threads of the linear algebra.
+    """
+    rows = matrix.tocsr()
+    columns = rows.T.tocsr()
+    start = np.random.default_rng(0).standard_normal((rows.shape[1], dimensions + _OVERSAMPLED))
+    basis = np.linalg.qr(rows @ start)[0]
+    for _ in range(_ITERATIONS):
+        basis = np.linalg.qr(rows @ (columns @ basis))[0]
+    projected = columns @ basis
+    values, vectors = np.linalg.eigh(projected.T @ projected)
+    kept = np.flatnonzero(values > 1e-12 * values[-1])[::-1][:dimensions]
+    right: Floats = projected @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return right
 
 
 class MiniLM:
