@@ -11,10 +11,12 @@ from steelyard.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from steelyard.bench.across import BenchAcross, across
     from steelyard.bench.config import Bench
     from steelyard.bench.folder import ResultFolder, load_result
     from steelyard.bench.result import BenchResult
     from steelyard.bench.runner import bench
+    from steelyard.comparison.across import Across
     from steelyard.comparison.compare import compare, compare_scores
     from steelyard.comparison.lists import ListComparison
     from steelyard.comparison.result import Comparison
@@ -56,8 +58,10 @@ if TYPE_CHECKING:
     from steelyard.scores import Scores
 
 __all__ = [
+    "Across",
     "Agreement",
     "Bench",
+    "BenchAcross",
     "BenchResult",
     "Comparison",
     "Corpus",
@@ -90,6 +94,7 @@ __all__ = [
     "SteelyardWarning",
     "Tuned",
     "__version__",
+    "across",
     "agreement",
     "bench",
     "compare",
@@ -118,9 +123,11 @@ __all__ = [
 __getattr__, __dir__, _ = lazy_names(
     __name__,
     {
+        "bench.across": ("BenchAcross", "across"),
         "bench.config": ("Bench",),
         "bench.folder": ("ResultFolder", "load_result"),
         "bench.result": ("BenchResult",),
+        "comparison.across": ("Across",),
         "comparison.compare": ("compare", "compare_scores"),
         "comparison.lists": ("ListComparison",),
         "comparison.result": ("Comparison",),

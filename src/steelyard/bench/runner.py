@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from steelyard.bench.across import BenchAcross
 from steelyard.bench.cache import Answers, AnswerStore, cache_key
 from steelyard.bench.chunkings import Chunking, all_chunks, chunkings_of
 from steelyard.bench.comparison import chunking_notes, compare_runs, unmeasured_runs, with_notes
@@ -50,6 +51,7 @@ def bench(
     A retriever that fails on queries does not stop the others: see `failed` of the result. Runs of an earlier bench
     that this one does not have are removed from the folder: see `removed`. A dataset without qrels is not evaluated:
     the result has the lists, their times and how far they agree (`lists`). Warnings are logged to `steelyard.bench`.
+    With `datasets`, the result is a BenchAcross: a result per dataset, in a folder of its name, and one across them.
     """
     path = Path(source) if isinstance(source, (str, Path)) else None
     if path is not None:
@@ -59,6 +61,35 @@ def bench(
         config, specs = check_bench(source)
     folder = Path(output) if output is not None else _default_folder(path)
     progress = watch or (lambda step, done, total: None)
+    if config.datasets is None:
+        return _bench(config, specs, path, folder, fresh, strict, progress)
+    results = {}
+    for name, dataset in config.datasets.items():
+        single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
+        results[name] = _bench(
+            single, specs, path, folder / name, fresh, strict, _named_progress(name, progress)
+        )
+    many = BenchAcross.of(config, results, folder)
+    many.write()
+    LOG.info("The result over all datasets is in %s.", folder)
+    return many
+
+
+def _named_progress(name: str, progress: Progress) -> Progress:
+    """Progress with the name of a dataset before each step."""
+    return lambda step, done, total: progress(f"{name}: {step}", done, total)
+
+
+def _bench(
+    config: Bench,
+    specs: Sequence[Spec],
+    path: Path | None,
+    folder: Path,
+    fresh: bool,
+    strict: bool,
+    progress: Progress,
+) -> BenchResult:
+    """A bench over one dataset."""
     beside = path.parent if path else Path()
     dataset = _read_dataset(config, beside)
     problems = _qrels_problems(dataset, config, strict)

@@ -6,9 +6,11 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
+from steelyard.bench.across import BenchAcross
 from steelyard.bench.config import write_starter
 from steelyard.bench.result import BenchResult
 from steelyard.bench.runner import bench as run_bench
+from steelyard.cli.across import print_across
 from steelyard.cli.arguments import (
     RESULT_FOLDER,
     Argument,
@@ -56,7 +58,8 @@ def bench(
     removed from the folder. Errors in the qrels are reported, as `steelyard
     validate` does. A retriever that fails on some queries is marked; one that fails
     on all of them makes the exit code 2, after everything is written. A dataset
-    without qrels is not evaluated: the lists of the retrievers are compared.
+    without qrels is not evaluated: the lists of the retrievers are compared. With
+    `datasets`, every dataset has a folder, and one table is across all of them.
     """
     with bench_progress() as progress:
         result = run_bench(config, output, fresh=fresh, strict=strict, watch=progress)
@@ -65,6 +68,12 @@ def bench(
 
 def _print_result(result: BenchResult, format: Format, show_all: bool, show_notes: bool) -> int:
     """Print the verdict, the leaderboard, warnings and where the result is; the exit code."""
+    if isinstance(result, BenchAcross):
+        print_across(result.across, format, None)
+        for name, single in result.results.items():
+            print_messages(f"{name}: {sentence(each)}" for each in single.notes)
+        print_message(f"Report: {result.folder / 'report.html'}")
+        return max(_print_failures(single) for single in result.results.values())
     tables = [table for table in (result.chunk_table, result.cost_table) if table is not None]
     if format is Format.markdown:
         write(result.to_markdown(), None)
