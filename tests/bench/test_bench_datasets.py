@@ -159,7 +159,12 @@ def test_a_wrong_bench_is_refused_before_anything_runs(folder, text, said):
 def test_three_real_datasets_and_four_retrievers(tmp_path):
     names = ("scifact", "cranfield", "faq-ja")
     settings = {
-        "retrievers": ["bm25-okapi", "bm25-plus", "dense", {"random": {"seed": 42}}],
+        "retrievers": [
+            "bm25-okapi",
+            "bm25-l",
+            {"bm25-okapi": {"tokenizer": "words", "name": "words"}},
+            {"random": {"seed": 42}},
+        ],
         "measures": ["nDCG@10"],
     }
     paths = {name: str(shared_data(name)) for name in names}

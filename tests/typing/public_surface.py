@@ -223,6 +223,32 @@ def benchmark() -> sy.BenchResult:
     return result
 
 
+def several_datasets(result: sy.BenchResult, comparison: sy.Comparison) -> sy.Across:
+    many = sy.across({"scifact": result, "cranfield": comparison, "faq": "faq-result"}, measure="nDCG@10")
+    many = sy.across(
+        ["scifact-result", Path("cranfield-result")],
+        missing="skip",
+        borda="measured",
+        dialect="mteb",
+        published=["beir.csv"],
+    )
+    assert_type(many.table, pl.DataFrame)
+    assert_type(many.pairs, pl.DataFrame)
+    verdict: str = many.verdict
+    print(
+        verdict,
+        many.to_html("across.html"),
+        many.to_json(),
+        many.to_markdown(),
+        many.to_latex(),
+        many.to_csv(),
+    )
+    if isinstance(result, sy.BenchAcross):
+        assert_type(result.across, sy.Across)
+        print(*result.results)
+    return many
+
+
 def gate(result: sy.BenchResult) -> bool:
     checked = sy.gate(result, ["nDCG@10 >= 0.40"], baseline="baseline.json")
     assert_type(checked, sy.GateResult)

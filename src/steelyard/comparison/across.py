@@ -154,7 +154,7 @@ class Across:
 
         `refuse`: the runs that were measured on every dataset. `skip`: the datasets that every run was measured on.
         """
-        measured = ~np.isnan(self.values)
+        measured = np.asarray(~np.isnan(self.values))
         if self.missing == "skip":
             return tuple(range(len(self.runs))), tuple(np.flatnonzero(measured.all(axis=0)).tolist())
         return tuple(np.flatnonzero(measured.all(axis=1)).tolist()), tuple(range(len(self.datasets)))

@@ -55,7 +55,7 @@ def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
         value = next((place for place, name in enumerate(lower) if name in _VALUES), None)
         notes: list[Note] = []
         if dataset is not None and run is not None and value is not None:
-            found = [(row[run], row[dataset], row[value], row) for row in rows[1:]]
+            found = _long(rows[1:], run, dataset, value)
         elif 0 in (dataset, run):
             found, left_out = _matrix(head, rows[1:], by_dataset=dataset == 0)
             if left_out:
@@ -90,11 +90,24 @@ def _cells(text: str) -> list[list[str]]:
     return [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row)]
 
 
+_Cell = tuple[str, str, str, Sequence[str]]
+"""Run, dataset, value, and the row they are in."""
+
+
+def _long(rows: Sequence[Sequence[str]], run: int, dataset: int, value: int) -> list[_Cell]:
+    """The cells of a table with one row per run and dataset."""
+    short = next((row for row in rows if len(row) <= max(run, dataset, value)), None)
+    if short is not None:
+        raise InputError(f"the row {','.join(short)!r} is too short.")
+    return [(row[run].strip(), row[dataset].strip(), row[value], row) for row in rows]
+
+
 def _matrix(
     head: Sequence[str], rows: Sequence[Sequence[str]], by_dataset: bool
-) -> tuple[list[tuple[str, str, str, Sequence[str]]], list[str]]:
-    """(run, dataset, value, row) of a matrix, and the averages that were left out."""
-    found, left_out = [], []
+) -> tuple[list[_Cell], list[str]]:
+    """The cells of a matrix, and the averages that were left out."""
+    found: list[_Cell] = []
+    left_out: list[str] = []
     for row in rows:
         for name, cell in zip(head[1:], row[1:], strict=False):
             run, dataset = (name, row[0].strip()) if by_dataset else (row[0].strip(), name)
