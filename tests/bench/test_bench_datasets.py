@@ -113,8 +113,11 @@ def test_one_comparison_of_several_datasets_is_an_error_that_names_the_way(folde
 def test_the_command_prints_the_table_across_and_every_format(folder, capsys):
     assert steelyard(["bench", str(folder / "bench.yaml"), "-o", str(folder / "out")]) == 0
     printed = capsys.readouterr()
-    assert "nDCG@10 over 2 datasets" in printed.out
+    assert printed.out.split()[:6] == ["run", "macro", "mean", "group", "first", "second"]
+    assert "on nDCG@10 over 2 datasets by" in printed.err
     assert "datasets like these" in printed.err
+    assert steelyard(["across", str(folder / "out"), "--all"]) == 0
+    assert "Verdicts on each dataset alone" in capsys.readouterr().out
     sources = [f"one={folder / 'out' / 'first'}", str(folder / "out" / "second")]
     assert steelyard(["across", *sources, "-m", "RR@10", "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
@@ -166,6 +169,7 @@ def test_three_real_datasets_and_four_retrievers(tmp_path):
             {"random": {"seed": 42}},
         ],
         "measures": ["nDCG@10"],
+        "depth": 20,
     }
     paths = {name: str(shared_data(name)) for name in names}
     (tmp_path / "bench.yaml").write_text(json.dumps({"datasets": paths, **settings}))

@@ -150,6 +150,7 @@ def test_a_mean_over_the_measured_datasets_is_given_where_it_is_asked_for(gap):
     shared = sum(rows["a"][name] - rows["b"][name] for name in "xy") / 2
     assert pair.difference == pytest.approx(shared)
     assert "across-shared-datasets" in {each.code for each in found.notes}
+    assert found.table["macro_low"].null_count() == found.table.height
 
 
 def test_no_run_on_every_dataset_is_said(three):

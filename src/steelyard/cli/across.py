@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Annotated, cast
 
 from steelyard.bench.across import across as over_datasets
-from steelyard.cli.arguments import Argument, DialectName, Option, Output, RunFile, TableFormat
+from steelyard.cli.arguments import (
+    Argument,
+    DialectName,
+    Option,
+    Output,
+    RunFile,
+    ShowAll,
+    TableFormat,
+)
 from steelyard.cli.output import (
     Format,
     format_for,
@@ -47,6 +55,7 @@ def across(
     ] = None,
     dialect: DialectName = "steelyard",
     seed: Annotated[int, Option("Seed of random draws.", "N")] = 0,
+    show_all: ShowAll = False,
     format: TableFormat = Format.table,
     output: Output = None,
 ) -> None:
@@ -76,21 +85,30 @@ def across(
         dialect=dialect,
         seed=seed,
     )
-    print_across(found, format, output)
+    print_across(found, format, output, show_all)
+    if output is None and format is Format.table and not show_all:
+        print_message("More: --all")
 
 
-def print_across(found: Across, format: Format, output: Path | None) -> None:
-    """Print the verdict, the tables and the notes, or write them to a file."""
-    from steelyard.report.across import across_tables
+SHOWN_WARNINGS = 3
+"""Warnings that are shown unless all are asked for."""
+
+
+def print_across(found: Across, format: Format, output: Path | None, show_all: bool) -> None:
+    """Print the verdict, one table or all, and warnings or all notes; or write all of it to a file."""
+    from steelyard.report.across import across_tables, short_table
 
     kind = format_for(format, output)
-    notes = [sentence(each) for each in by_severity(found.notes)]
+    shown = by_severity(found.notes) if show_all else by_severity(found.notes)[:SHOWN_WARNINGS]
+    notes = [sentence(each) for each in shown]
     if output is not None and output.suffix in (".html", ".htm"):
         found.to_html(output)
         print_message(f"Page: {output}")
     elif kind is Format.table and output is None:
-        print_message(str(found.verdict), "bold")
-        print_tables(across_tables(found))
+        print_message(found.verdict.headline, "bold")
+        if found.verdict.detail:
+            print_message(found.verdict.detail)
+        print_tables(across_tables(found) if show_all else [short_table(found)])
         print_messages(notes)
     elif kind is Format.json:
         write_json(found.to_json(), output)

@@ -69,10 +69,12 @@ def bench(
 def _print_result(result: BenchResult, format: Format, show_all: bool, show_notes: bool) -> int:
     """Print the verdict, the leaderboard, warnings and where the result is; the exit code."""
     if isinstance(result, BenchAcross):
-        print_across(result.across, format, None)
-        for name, single in result.results.items():
+        print_across(result.across, format, None, show_all)
+        for name, single in result.results.items() if show_notes else ():
             print_messages(f"{name}: {sentence(each)}" for each in single.notes)
-        print_message(f"Report: {result.folder / 'report.html'}")
+        short = format is Format.table
+        page = f"Report: {result.folder / 'report.html'}"
+        print_message(last_line(page, show_all, show_notes) if short else page)
         return max(_print_failures(single) for single in result.results.values())
     tables = [table for table in (result.chunk_table, result.cost_table) if table is not None]
     if format is Format.markdown:

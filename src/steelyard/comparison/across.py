@@ -224,16 +224,14 @@ class Across:
         counts = borda(worth, self.borda_rule)
         wins = (worth == np.nanmax(worth, axis=0)).sum(axis=1)
         nothing = (math.nan, math.nan)
-        these, like = (
-            dict.fromkeys(range(len(self.runs)), nothing),
-            dict.fromkeys(range(len(self.runs)), nothing),
-        )
-        whole = np.isnan(self.values).any(axis=1)
+        these: dict[int, tuple[float, float]] = {}
+        like: dict[int, tuple[float, float]] = {}
         for found, tests, members in (
             (these, self.these, self._tested_by_query),
             (like, self.like_these, self.compared[0]),
         ):
-            if tests is not None:
+            # An interval over the shared datasets is not one of a mean over more of them.
+            if tests is not None and len(self.compared[1]) == len(self.datasets):
                 found.update(zip(members, tests.run_intervals, strict=True))
         letters, like_letters = (self._letters(tests) for tests in (self.these, self.like_these))
         rows = []
@@ -246,8 +244,8 @@ class Across:
                 AcrossRow(
                     run=self.runs[run],
                     macro=float(self.macro[run]),
-                    these=nothing if whole[run] else these[run],
-                    like_these=nothing if whole[run] else like[run],
+                    these=these.get(run, nothing),
+                    like_these=like.get(run, nothing),
                     micro=math.nan if refused else self._micro(self.runs[run]),
                     wins=int(wins[run]),
                     mean_rank=math.nan if refused else float(np.nanmean(ranks[run])),
@@ -355,7 +353,8 @@ class Across:
     def deciding(self) -> tuple[tuple[str, str, str, str], ...]:
         """(run, baseline, dataset, outcome) of significant differences that depend on one dataset.
 
-        Without that dataset the difference is `reversed` or `not significant` on the other datasets.
+        Without that dataset the difference is `reversed` or `not significant` on the other datasets. Where it is not
+        significant without any of them, all decide together.
         """
         tests, members, places = self.these, self._tested_by_query, self.compared[1]
         if tests is None or not tests.without:
@@ -367,13 +366,13 @@ class Across:
                 continue
             one, other = sorted((members[i], members[j]), key=lambda run: rank[run])
             gaps = self._sign * (self.values[one, list(places)] - self.values[other, list(places)])
+            lost = [not without[number] < self.alpha for without in tests.without]
             for at, place in enumerate(places):
-                rest = float(np.delete(gaps, at).sum())
-                outcome = "reversed" if rest * gaps.sum() < 0 else ""
-                if not outcome and not tests.without[at][number] < self.alpha:
-                    outcome = "not significant"
-                if outcome:
-                    found.append((self.runs[one], self.runs[other], self.names[place], outcome))
+                name = self.names[place]
+                if float(np.delete(gaps, at).sum()) * float(gaps.sum()) < 0:
+                    found.append((self.runs[one], self.runs[other], name, "reversed"))
+                elif lost[at] and not all(lost):
+                    found.append((self.runs[one], self.runs[other], name, "not significant"))
         return tuple(found)
 
     @cached_property

@@ -39,6 +39,20 @@ def across_tables(found: Across) -> list[Table]:
     return [summary_table(found), values_table(found), *pairs_tables(found)]
 
 
+def short_table(found: Across) -> Table:
+    """One row per run: macro mean, letters, and the value on every dataset."""
+    rows: list[list[Cell]] = [
+        [
+            row.run,
+            f"{row.macro:.4f}" if row.macro == row.macro else REFUSED,
+            row.group,
+            *(f"{value:.4f}" if value == value else "-" for value in row.values.values()),
+        ]
+        for row in found.rows
+    ]
+    return Table(["run", "macro mean", "group", *found.names], rows)
+
+
 def summary_table(found: Across) -> Table:
     """One row per run: macro mean with its interval, micro mean, wins, mean rank and Borda count."""
     rows: list[list[Cell]] = [
