@@ -190,11 +190,28 @@ def test_a_long_table(tmp_path):
         ("a,b\nx,1\n", "its first column is 'a'"),
         ("model,SciFact,B\nBM25,good,0.1\n", "'good' in the row of 'BM25' is not a number"),
         ("model\n", "expected a table of runs and datasets"),
+        ("model,a,b\nx,1,2,3\n", "the row of 'x' has 4 cells, and the header 3"),
+        ("model,a,b\nx,inf,0.1\n", "'inf' in the row of 'x' is not a number"),
     ],
 )
 def test_another_table_is_refused(tmp_path, text, said):
     with pytest.raises(InputError, match=said):
         table_of(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "task.json: not MTEB results"),
+        ('{"task_name": "T", "scores": {"test": "x"}}', "task.json: no scores"),
+        ('{"task_name": "T", "scores": {"test": [{"main_score": NaN}]}}', "task.json: no metric is a number"),
+        ("{", "task.json"),
+    ],
+)
+def test_malformed_results_are_refused(tmp_path, text, said):
+    (tmp_path / "task.json").write_text(text)
+    with pytest.raises(InputError, match=said):
+        sy.across([tmp_path / "task.json"])
 
 
 def test_a_folder_without_results_is_refused(tmp_path):

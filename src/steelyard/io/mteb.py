@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.columns import check_roles
-from steelyard.io.files import read_bytes, reading, run_name
+from steelyard.io.files import errors_name, read_bytes, reading, run_name
 from steelyard.io.lists import run_of_lists
 from steelyard.io.published import Published
 from steelyard.io.text import Source
@@ -107,7 +108,7 @@ def read_results(path: Path) -> list[Published]:
 
 
 def _results_of(file: Path, required: bool) -> list[tuple[Published, str]]:
-    with reading(file):
+    with errors_name(file), reading(file):
         content = json.loads(read_bytes(file))
         if not is_results_file(content):
             if required:
@@ -116,7 +117,9 @@ def _results_of(file: Path, required: bool) -> list[tuple[Published, str]]:
         parts = [entry for entries in content["scores"].values() for entry in _entries(entries)]
         if not parts:
             raise InputError("no scores; expected `scores: {split: [{metric: value}]}`.")
-        names = [name for name in parts[0] if all(_is_number(entry.get(name)) for entry in parts)]
+        names = [name for name in parts[0] if all(is_number(entry.get(name)) for entry in parts)]
+        if not names:
+            raise InputError("no metric is a number in every split and subset.")
         scores = {name: sum(float(entry[name]) for entry in parts) / len(parts) for name in names}
         model, revision = _model_of(file)
         return [(Published(model, str(content["task_name"]), scores, len(parts), str(file)), revision)]

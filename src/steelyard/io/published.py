@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from steelyard.errors import InputError
 from steelyard.io.columns import RUN_NAMES
-from steelyard.io.files import read_bytes, reading
+from steelyard.io.files import errors_name, read_bytes, reading
 from steelyard.notes import Note, note
 
 DATASET_NAMES = ("dataset", "datasets", "dataset_name", "corpus", "task", "task_name", "collection")
@@ -44,7 +45,7 @@ class Published:
 
 def read_result_table(path: Path) -> tuple[list[Published], list[Note]]:
     """The values of a table of runs and datasets."""
-    with reading(path):
+    with errors_name(path), reading(path):
         rows = _cells(read_bytes(path).decode("utf-8-sig"))
         if len(rows) < 2 or len(rows[0]) < 2:
             raise InputError("expected a table of runs and datasets: CSV, TSV or Markdown, with a header.")
@@ -109,6 +110,8 @@ def _matrix(
     found: list[_Cell] = []
     left_out: list[str] = []
     for row in rows:
+        if len(row) > len(head):
+            raise InputError(f"the row of {row[0]!r} has {len(row)} cells, and the header {len(head)}.")
         for name, cell in zip(head[1:], row[1:], strict=False):
             run, dataset = (name, row[0].strip()) if by_dataset else (row[0].strip(), name)
             if _AVERAGES.fullmatch(dataset):
@@ -124,6 +127,9 @@ def _number(text: str, row: Sequence[str]) -> float | None:
     if bare in ("", "-", "–", "—") or bare.lower() in ("n/a", "na", "nan", "none", "null"):
         return None
     try:
-        return float(bare)
+        number = float(bare)
     except ValueError:
-        raise InputError(f"{text.strip()!r} in the row of {row[0]!r} is not a number.") from None
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"{text.strip()!r} in the row of {row[0]!r} is not a number.")
+    return number
