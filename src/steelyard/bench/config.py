@@ -165,6 +165,10 @@ class Bench(_Policies):
         Gate(rules=[], allow_failed=0),
         description="What `steelyard gate` checks for every run: a list of rules, or `{rules: [...], allow_failed: N}`.",
     )
+    history: str | None = Field(
+        None,
+        description="A file relative to bench.yaml, as `history.jsonl`: every run of the bench adds one line to it.",
+    )
     warmup: int = Field(
         3, ge=0, description="Number of queries that every retriever runs before its time is measured."
     )

@@ -283,7 +283,7 @@ class BenchResult:
     def to_dict(self) -> dict[str, Any]:
         """As in result.json."""
         settings = self.bench.model_dump(
-            mode="json", exclude={"dataset", "datasets", "retrievers", "chunkers", "evidence"}
+            mode="json", exclude={"dataset", "datasets", "history", "retrievers", "chunkers", "evidence"}
         )
         settings |= {"gate": self.bench.gate.rules, "allow_failed": self.bench.gate.allow_failed}
         settings["chunkers"] = list(dict.fromkeys(row.chunker for row in self.rows if row.chunker))

@@ -14,6 +14,7 @@ from steelyard.bench.chunkings import Chunking, all_chunks, chunkings_of
 from steelyard.bench.comparison import chunking_notes, compare_runs, unmeasured_runs, with_notes
 from steelyard.bench.config import Bench, check_bench, check_by, read_bench
 from steelyard.bench.folder import leftover_files, read_earlier_record, remove_files
+from steelyard.bench.history import append_history
 from steelyard.bench.lock import locked
 from steelyard.bench.result import BenchResult, Row
 from steelyard.bench.retrieval import Job, Progress, index_all, measure_throughput, retrieve_all
@@ -36,6 +37,7 @@ def bench(
     *,
     fresh: bool = False,
     strict: bool = False,
+    history: str | Path | None = None,
     watch: Progress | None = None,
 ) -> BenchResult:
     """Run retrievers over a dataset, measure their time, evaluate and compare them, and write a result folder.
@@ -45,6 +47,7 @@ def bench(
     fresh: run every query again. Otherwise, answers for the same documents, queries, settings, code and version are
     taken from the cache.
     strict: raise if the qrels have errors (those of `steelyard validate`) instead of reporting them in `problems`.
+    history: a file to which one line on this result is added; default: `history` of the bench, relative to bench.yaml.
     watch: called with the current step, how much of it is done, and its total.
 
     The folder is locked: a second bench in it is an error.
@@ -61,8 +64,12 @@ def bench(
         config, specs = check_bench(source)
     folder = Path(output) if output is not None else _default_folder(path)
     progress = watch or (lambda step, done, total: None)
+    beside = path.parent if path else Path()
+    record = Path(history) if history is not None else beside / config.history if config.history else None
     if config.datasets is None:
-        return _bench(config, specs, path, folder, fresh, strict, progress)
+        result = _bench(config, specs, path, folder, fresh, strict, progress)
+        _remember(record, [result], beside)
+        return result
     results = {}
     for name, dataset in config.datasets.items():
         single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
@@ -71,8 +78,16 @@ def bench(
         )
     many = BenchAcross.of(config, results, folder)
     many.write()
+    _remember(record, list(results.values()), beside)
     LOG.info("The result over all datasets is in %s.", folder)
     return many
+
+
+def _remember(file: Path | None, results: Sequence[BenchResult], folder: Path) -> None:
+    """Add a line per dataset to the history; a dataset without qrels has no values to keep."""
+    for result in results if file is not None else ():
+        if result.evaluated is not None:
+            append_history(file, result, folder)
 
 
 def _named_progress(name: str, progress: Progress) -> Progress:

@@ -42,6 +42,10 @@ def bench(
     strict: Annotated[
         bool, Option("Run nothing if the qrels have errors, such as unknown documents.")
     ] = False,
+    history: Annotated[
+        Path | None,
+        Option("Add one line on this result to this file, as `history:` in bench.yaml does.", "FILE"),
+    ] = None,
     show_all: ShowAll = False,
     show_notes: ShowNotes = False,
     format: TableFormat = Format.table,
@@ -62,7 +66,7 @@ def bench(
     `datasets`, every dataset has a folder, and one table is across all of them.
     """
     with bench_progress() as progress:
-        result = run_bench(config, output, fresh=fresh, strict=strict, watch=progress)
+        result = run_bench(config, output, fresh=fresh, strict=strict, history=history, watch=progress)
     return _print_result(result, format, show_all, show_notes)
 
 
