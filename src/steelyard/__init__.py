@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from steelyard.bench.across import BenchAcross, across
     from steelyard.bench.config import Bench
     from steelyard.bench.folder import ResultFolder, load_result
+    from steelyard.bench.history import history
     from steelyard.bench.result import BenchResult
     from steelyard.bench.runner import bench
     from steelyard.comparison.across import Across
     from steelyard.comparison.compare import compare, compare_scores
+    from steelyard.comparison.history import History
     from steelyard.comparison.lists import ListComparison
     from steelyard.comparison.result import Comparison
     from steelyard.coverage import Coverage
@@ -71,6 +73,7 @@ __all__ = [
     "Evidence",
     "Explanation",
     "GateResult",
+    "History",
     "Identification",
     "InputError",
     "Judgments",
@@ -106,6 +109,7 @@ __all__ = [
     "formats",
     "fuse",
     "gate",
+    "history",
     "identify",
     "judge",
     "load_result",
@@ -126,9 +130,11 @@ __getattr__, __dir__, _ = lazy_names(
         "bench.across": ("BenchAcross", "across"),
         "bench.config": ("Bench",),
         "bench.folder": ("ResultFolder", "load_result"),
+        "bench.history": ("history",),
         "bench.result": ("BenchResult",),
         "comparison.across": ("Across",),
         "comparison.compare": ("compare", "compare_scores"),
+        "comparison.history": ("History",),
         "comparison.lists": ("ListComparison",),
         "comparison.result": ("Comparison",),
         "coverage": ("Coverage",),

@@ -249,6 +249,16 @@ def several_datasets(result: sy.BenchResult, comparison: sy.Comparison) -> sy.Ac
     return many
 
 
+def over_time() -> sy.History:
+    found = sy.history("history.jsonl")
+    assert_type(found.table, pl.DataFrame)
+    assert_type(found.changes, pl.DataFrame)
+    assert_type(found.latest, pl.DataFrame)
+    assert_type(found.movers("1a2b3c4", "last", run="bm25"), pl.DataFrame)
+    assert_type(found.to_html("history.html"), str)
+    return found
+
+
 def gate(result: sy.BenchResult) -> bool:
     checked = sy.gate(result, ["nDCG@10 >= 0.40"], baseline="baseline.json")
     assert_type(checked, sy.GateResult)

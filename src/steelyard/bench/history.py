@@ -13,6 +13,7 @@ from typing import Any
 
 from steelyard.bench.lock import held
 from steelyard.bench.result import BenchResult
+from steelyard.comparison.history import History
 from steelyard.comparison.scores import label
 from steelyard.errors import InputError
 from steelyard.io.files import read_bytes, write_file
@@ -128,6 +129,14 @@ def _digest(value: Any) -> str:
 
 def _plain(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def history(path: str | Path, alpha: float = 0.05) -> History:
+    """Read the history of a bench: its points over time, with breaks and tested changes.
+
+    alpha: the significance level of changes.
+    """
+    return History.of(read_history(path), alpha)
 
 
 def read_history(path: str | Path) -> list[dict[str, Any]]:

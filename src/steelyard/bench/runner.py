@@ -85,8 +85,8 @@ def bench(
 
 def _remember(file: Path | None, results: Sequence[BenchResult], folder: Path) -> None:
     """Add a line per dataset to the history; a dataset without qrels has no values to keep."""
-    for result in results if file is not None else ():
-        if result.evaluated is not None:
+    for result in results:
+        if file is not None and result.evaluated is not None:
             append_history(file, result, folder)
 
 

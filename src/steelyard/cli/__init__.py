@@ -17,6 +17,7 @@ VERBS = {
     "evaluate": "evaluate runs with qrels",
     "compare": "compare runs: leaderboard, differences, significance",
     "across": "compare runs over several datasets",
+    "history": "show one benchmark over time, with tested changes",
     "report": "write one self-contained HTML page for a result",
     "gate": "check rules and compare with a baseline; exit code 1 if one fails",
     "fuse": "fuse several runs into one, and tune the fusion",
