@@ -32,7 +32,7 @@ def test_every_run_of_a_bench_adds_one_line(tmp_path, capsys):
     assert len(lines) == 2
     for line in lines:
         assert line["dataset"] == "demo"
-        assert set(line["fingerprints"]) == {"corpus", "queries", "qrels", "settings"}
+        assert set(line["fingerprints"]) == {"dataset", "corpus", "queries", "qrels", "settings"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.yaml", "history.jsonl", "out"]
 
 

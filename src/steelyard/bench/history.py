@@ -72,6 +72,7 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
         **git_state(folder, file),
         "dataset": result.dataset.name,
         "fingerprints": {
+            "dataset": result.dataset.fingerprint,
             "corpus": result.dataset.corpus.fingerprint,
             "queries": result.dataset.queries.fingerprint,
             "qrels": result.dataset.qrels.fingerprint,

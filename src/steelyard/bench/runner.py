@@ -66,6 +66,8 @@ def bench(
     progress = watch or (lambda step, done, total: None)
     beside = path.parent if path else Path()
     record = Path(history) if history is not None else beside / config.history if config.history else None
+    if record is not None:
+        config = config.model_copy(update={"history": str(record)})
     if config.datasets is None:
         result = _bench(config, specs, path, folder, fresh, strict, progress)
         _remember(record, [result], beside)

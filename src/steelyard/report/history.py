@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -104,7 +105,7 @@ def history_page(found: History) -> str:
     tables = history_tables(found)
     sections = "".join(
         f"<section><h2><bdi>{escape(measure)}</bdi> on <bdi>{escape(dataset)}</bdi></h2>"
-        f"{_drawing(found, dataset, measure)}<details><summary>Table</summary>{_table(table)}</details></section>"
+        f"{_drawing(found, dataset, measure)}<details><summary>Table</summary>{_table(replace(table, title=''))}</details></section>"
         for (dataset, measure), table in zip(keys, tables, strict=False)
     )
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -122,7 +123,8 @@ def history_page(found: History) -> str:
 
 
 def _table(table: Table) -> str:
-    return f'<div class="over-time">{table_html(table)}</div><p class="hint">{escape(table.note)}</p>'
+    bare = table_html(replace(table, title=""))
+    return f'<div class="over-time">{bare}</div><p class="hint">{escape(table.note)}</p>'
 
 
 def _drawing(found: History, dataset: str, measure: str) -> str:
@@ -147,9 +149,9 @@ def _drawing(found: History, dataset: str, measure: str) -> str:
         f"{low + span * share:.3f}</text>"
         for share in (0.0, 0.5, 1.0)
     ]
-    every = max(1, len(points) // 12)
+    every = -(-len(points) // 14)
     parts += [
-        f'<text x="{x(point):.1f}" y="{_HEIGHT - 12}" text-anchor="middle">{escape(point.label[:8])}</text>'
+        f'<text x="{x(point):.1f}" y="{_HEIGHT - 12}" text-anchor="middle">{escape(point.label)}</text>'
         for point in points[::every]
     ]
     step_width = (_WIDTH - _LEFT - 20) / len(points)
