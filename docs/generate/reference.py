@@ -254,6 +254,16 @@ SAMPLES: dict[str, Any] = {
 """Values for the parameters of notes, by name; a parameter that is not here has a value of its type."""
 
 OF_A_NOTE: dict[str, dict[str, Any]] = {
+    "across-leader-depends": {"leader": "bm25", "without": (("scifact", "dense"),)},
+    "across-left-out": {"source": "beir.csv", "names": ("Avg.",)},
+    "across-missing": {"runs": (("dense", ("scifact",)),)},
+    "across-one-dataset-decides": {"pairs": (("bm25", "dense", "scifact", "reversed"),)},
+    "across-opposite": {"pairs": (("bm25", "dense", "better", "scifact"),)},
+    "across-percent": {"source": "beir.csv"},
+    "across-shared-datasets": {"shared": ("scifact", "cranfield"), "datasets": 3},
+    "across-splits": {"tasks": ("MSMARCO",)},
+    "across-unused-datasets": {"names": ("Touche2020",)},
+    "datasets-merged": {"column": "dataset"},
     "compared-on-shared-queries": {"runs": (("dense", 3, ("q1", "q2", "q3")),)},
     "chunkings-evidence": {"chunkings": ("fixed-60",), "texts": ("3 spans are split by chunk boundaries",)},
     "chunkings-text-read": {

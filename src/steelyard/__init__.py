@@ -11,11 +11,15 @@ from steelyard.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from steelyard.bench.across import BenchAcross, across
     from steelyard.bench.config import Bench
     from steelyard.bench.folder import ResultFolder, load_result
+    from steelyard.bench.history import history
     from steelyard.bench.result import BenchResult
     from steelyard.bench.runner import bench
+    from steelyard.comparison.across import Across
     from steelyard.comparison.compare import compare, compare_scores
+    from steelyard.comparison.history import History
     from steelyard.comparison.lists import ListComparison
     from steelyard.comparison.result import Comparison
     from steelyard.coverage import Coverage
@@ -56,8 +60,10 @@ if TYPE_CHECKING:
     from steelyard.scores import Scores
 
 __all__ = [
+    "Across",
     "Agreement",
     "Bench",
+    "BenchAcross",
     "BenchResult",
     "Comparison",
     "Corpus",
@@ -67,6 +73,7 @@ __all__ = [
     "Evidence",
     "Explanation",
     "GateResult",
+    "History",
     "Identification",
     "InputError",
     "Judgments",
@@ -90,6 +97,7 @@ __all__ = [
     "SteelyardWarning",
     "Tuned",
     "__version__",
+    "across",
     "agreement",
     "bench",
     "compare",
@@ -101,6 +109,7 @@ __all__ = [
     "formats",
     "fuse",
     "gate",
+    "history",
     "identify",
     "judge",
     "load_result",
@@ -118,10 +127,14 @@ __all__ = [
 __getattr__, __dir__, _ = lazy_names(
     __name__,
     {
+        "bench.across": ("BenchAcross", "across"),
         "bench.config": ("Bench",),
         "bench.folder": ("ResultFolder", "load_result"),
+        "bench.history": ("history",),
         "bench.result": ("BenchResult",),
+        "comparison.across": ("Across",),
         "comparison.compare": ("compare", "compare_scores"),
+        "comparison.history": ("History",),
         "comparison.lists": ("ListComparison",),
         "comparison.result": ("Comparison",),
         "coverage": ("Coverage",),

@@ -1285,6 +1285,107 @@ def gate_lists_advice(chunked: bool) -> str:
     )
 
 
+# Several datasets
+
+
+@_wording("across-missing", "warning")
+def _across_missing(runs: tuple[tuple[str, tuple[str, ...]], ...], skipped: bool) -> str:
+    which = "; ".join(f"{run} on {listed(names, SHOWN_NAMES)}" for run, names in runs[:SHOWN_NAMES])
+    more = f" and {len(runs) - SHOWN_NAMES:,} other runs" if len(runs) > SHOWN_NAMES else ""
+    means = (
+        "Their means are over the datasets that they have, so they are not comparable with the others"
+        if skipped
+        else "Their means are not given; missing=skip (--missing skip) averages over the datasets that they have"
+    )
+    return f"not measured: {which}{more}. {means}"
+
+
+@_wording("across-shared-datasets", "warning")
+def _across_shared_datasets(shared: tuple[str, ...], datasets: int) -> str:
+    if not shared:
+        return "no dataset has a value of every run, so no difference was tested"
+    return f"differences are of the {counted(len(shared), 'dataset')} of {datasets:,} that every run was measured on"
+
+
+@_wording("across-few-datasets", "info")
+def _across_few_datasets(datasets: int, alpha: float) -> str:
+    smallest = 2.0 ** (1 - datasets)
+    needed = next(count for count in range(2, 1000) if 2.0 ** (1 - count) < alpha)
+    shown = (
+        f"with {counted(datasets, 'dataset')}, the smallest p-value on datasets like these is {smallest:.2g}"
+    )
+    if smallest < alpha:
+        return f"{shown}: only a difference with the same sign on every dataset can be significant"
+    return f"{shown}, so no difference can be significant at {alpha:g}; at least {needed} datasets are needed"
+
+
+@_wording("across-leader-depends", "warning")
+def _across_leader_depends(leader: str, without: tuple[tuple[str, str], ...]) -> str:
+    others = listed([f"without {name}, {run} leads" for name, run in without], SHOWN_NAMES)
+    return f"one dataset decides that {leader} leads: {others}"
+
+
+@_wording("across-one-dataset-decides", "warning")
+def _across_one_dataset_decides(pairs: tuple[tuple[str, str, str, str], ...]) -> str:
+    names: dict[tuple[str, str, str], list[str]] = {}
+    for run, baseline, name, outcome in pairs:
+        names.setdefault((run, baseline, outcome), []).append(name)
+    shown = [
+        f"{run} vs {baseline} ({outcome} without {' or without '.join(found[:3])}{', ...' if len(found) > 3 else ''})"
+        for (run, baseline, outcome), found in names.items()
+    ]
+    return f"one dataset decides that these differences are significant on these datasets: {listed(shown, 4)}"
+
+
+@_wording("across-opposite", "warning")
+def _across_opposite(pairs: tuple[tuple[str, str, str, str], ...]) -> str:
+    shown = listed(
+        [
+            f"{run} vs {base} ({verdict} over all, {'worse' if verdict == 'better' else 'better'} on {name})"
+            for run, base, verdict, name in pairs
+        ],
+        4,
+    )
+    return f"differences with the opposite sign on a single dataset, both significant: {shown}"
+
+
+@_wording("across-published", "info")
+def _across_published(runs: tuple[str, ...]) -> str:
+    return (
+        f"{listed(runs, SHOWN_NAMES)} {worded(len(runs), 'has', 'have')} published means only: differences are tested "
+        "on datasets like these, not on these datasets, which needs values per query"
+    )
+
+
+@_wording("across-percent", "info")
+def _across_percent(source: str) -> str:
+    return f"the values of {source} are in percent; they were divided by 100"
+
+
+@_wording("across-left-out", "info")
+def _across_left_out(source: str, names: tuple[str, ...]) -> str:
+    return f"{source}: {listed(names, SHOWN_NAMES)} {worded(len(names), 'is', 'are')} an average and was left out"
+
+
+@_wording("across-unused-datasets", "info")
+def _across_unused_datasets(names: tuple[str, ...]) -> str:
+    which = listed(names, SHOWN_NAMES)
+    return f"published values on {which} were left out, since none of the results is on {worded(len(names), 'it', 'them')}"
+
+
+@_wording("across-splits", "info")
+def _across_splits(tasks: tuple[str, ...]) -> str:
+    return f"the values of {listed(tasks, SHOWN_NAMES)} are means over several splits or subsets, as in MTEB"
+
+
+@_wording("datasets-merged", "warning")
+def _datasets_merged(column: str, datasets: int) -> str:
+    return (
+        f"the score table has the queries of {counted(datasets, 'dataset')} (column {column!r}), and the mean is over all "
+        "queries: the dataset with the most queries counts most. sy.across and `steelyard across` weigh every dataset the same"
+    )
+
+
 def _examples(count: int, examples: tuple[str, ...]) -> str:
     """The first three examples of a count."""
     return ", ".join(examples[:3]) + (", ..." if count > 3 else "")

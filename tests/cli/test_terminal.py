@@ -110,6 +110,7 @@ COMMANDS = {
     "no-qrels": (["compare", "--no-qrels", *runs("dense", "hybrid")], 20),
     "error": (["compare", "qrels.tsv", "nothing.run"], 4),
     "bench": (["bench", "bench.yaml"], 20),
+    "across": (["across", "demo=steelyard-demo", "again=steelyard-demo"], 22),
     "fuse": (["fuse", *runs("dense", "hybrid"), "-o", "fused.run"], 6),
     "convert": (["convert", *runs("dense"), "dense.run"], 6),
     "pool": (["pool", *runs("dense", "hybrid"), "-o", "pool.jsonl"], 8),

@@ -223,6 +223,42 @@ def benchmark() -> sy.BenchResult:
     return result
 
 
+def several_datasets(result: sy.BenchResult, comparison: sy.Comparison) -> sy.Across:
+    many = sy.across({"scifact": result, "cranfield": comparison, "faq": "faq-result"}, measure="nDCG@10")
+    many = sy.across(
+        ["scifact-result", Path("cranfield-result")],
+        missing="skip",
+        borda="measured",
+        dialect="mteb",
+        published=["beir.csv"],
+    )
+    assert_type(many.table, pl.DataFrame)
+    assert_type(many.pairs, pl.DataFrame)
+    verdict: str = many.verdict
+    print(
+        verdict,
+        many.to_html("across.html"),
+        many.to_json(),
+        many.to_markdown(),
+        many.to_latex(),
+        many.to_csv(),
+    )
+    if isinstance(result, sy.BenchAcross):
+        assert_type(result.across, sy.Across)
+        print(*result.results)
+    return many
+
+
+def over_time() -> sy.History:
+    found = sy.history("history.jsonl")
+    assert_type(found.table, pl.DataFrame)
+    assert_type(found.changes, pl.DataFrame)
+    assert_type(found.latest, pl.DataFrame)
+    assert_type(found.movers("1a2b3c4", "last", run="bm25"), pl.DataFrame)
+    assert_type(found.to_html("history.html"), str)
+    return found
+
+
 def gate(result: sy.BenchResult) -> bool:
     checked = sy.gate(result, ["nDCG@10 >= 0.40"], baseline="baseline.json")
     assert_type(checked, sy.GateResult)

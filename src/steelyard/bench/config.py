@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,8 +116,14 @@ class Bench(_Policies):
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, frozen=True)
 
     dataset: Any = Field(
+        None,
         description="`demo`, `ir_datasets:ID`, a path relative to bench.yaml, or `{path: ..., options}` with the options "
-        "of `Dataset.read`."
+        "of `Dataset.read`.",
+    )
+    datasets: dict[str, Any] | None = Field(
+        None,
+        description="In place of `dataset`: `{name: path, ...}`. Every retriever is run on each, and there is one result "
+        "per dataset and one across them.",
     )
     retrievers: list[Any] = Field(
         min_length=1,
@@ -157,6 +164,10 @@ class Bench(_Policies):
     gate: Gate = Field(
         Gate(rules=[], allow_failed=0),
         description="What `steelyard gate` checks for every run: a list of rules, or `{rules: [...], allow_failed: N}`.",
+    )
+    history: str | None = Field(
+        None,
+        description="A file relative to bench.yaml, as `history.jsonl`: every run of the bench adds one line to it.",
     )
     warmup: int = Field(
         3, ge=0, description="Number of queries that every retriever runs before its time is measured."
@@ -204,10 +215,44 @@ def check_bench(
     problems += [(("retrievers", *place), text) for place, text in found]
     problems += _setting_problems(bench, specs)
     problems += _file_problems(bench, folder)
+    if not any(place[:1] in (("dataset",), ("datasets",)) for place, _ in problems):
+        problems += _datasets_problems(bench, specs)
     if problems:
         known = {place[:1] for place, _ in problems}
         raise _report(where, located, [*problems, *_dataset_problems(bench, folder, known)])
     return bench, specs
+
+
+def _datasets_problems(bench: Bench, specs: Sequence[Spec]) -> list[Problem]:
+    """Neither or both of `dataset` and `datasets`; names that cannot be folders; what belongs to one dataset only."""
+    if bench.datasets is None:
+        return [] if bench.dataset is not None else [((), "`dataset` is missing")]
+    problems: list[Problem] = []
+    if bench.dataset is not None:
+        problems.append((("datasets",), "`dataset` and `datasets` are both given; keep one of them"))
+    if len(bench.datasets) < 2:
+        problems.append((("datasets",), "expected two datasets or more; use `dataset` for one"))
+    folded: dict[str, str] = {}
+    for name in bench.datasets:
+        if not _FOLDER_NAME.fullmatch(name):
+            text = f"the name {name!r} is also that of a folder; use letters, digits, `-`, `_` and `.`"
+            problems.append((("datasets", name), text))
+        other = folded.setdefault(name.lower(), name)
+        if other != name:
+            problems.append((("datasets", name), f"{other!r} and {name!r} differ in case only; rename one"))
+    own = "belongs to one dataset: run a bench for each, and `steelyard across` over their results"
+    problems += [
+        (("retrievers", spec.entry), f"{spec.label}: a finished run {own}")
+        for spec in specs
+        if spec.run is not None
+    ]
+    if bench.evidence is not None:
+        problems.append((("evidence",), f"a file of evidence {own}"))
+    return problems
+
+
+_FOLDER_NAME = re.compile(r"\w[\w.-]*", re.UNICODE)
+"""Names of datasets that are also names of folders."""
 
 
 def _validated(values: dict[str, Any]) -> tuple[Bench, list[Problem]]:
@@ -312,17 +357,26 @@ def _check_rule_measure(rule: Rule, bench: Bench, chosen: Dialect) -> None:
 def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
     """A dataset or evidence file that does not exist; nothing is read."""
     problems: list[Problem] = []
-    if not isinstance(bench.dataset, Dataset):
+    several = bench.datasets or {}
+    sources: dict[Place, Any] = {("datasets", name): source for name, source in several.items()}
+    if bench.dataset is not None:
+        sources[("dataset",)] = bench.dataset
+    for place, source in sources.items():
+        if isinstance(source, Dataset):
+            continue
         try:
-            path = path_and_options(bench.dataset)[0]
+            path = path_and_options(source)[0]
         except InputError as error:
-            problems.append((("dataset",), str(error).rstrip(".")))
+            hint = ""
+            if isinstance(source, list) and place == ("dataset",):
+                hint = "; for several datasets: `datasets: {name: path, ...}`"
+            problems.append((place, str(error).rstrip(".") + hint))
         else:
             name = str(path)
             known = name == "demo" or name.startswith("ir_datasets:")
             if not known and not (folder / path).exists() and not Path(path).exists():
                 close = did_you_mean(name, ["demo"])
-                problems.append((("dataset",), f"there is no dataset {name!r}.{close} Expected {FORMS}"))
+                problems.append((place, f"there is no dataset {name!r}.{close} Expected {FORMS}"))
     evidence = bench.evidence.get("path") if isinstance(bench.evidence, Mapping) else bench.evidence
     if isinstance(evidence, str) and not (folder / evidence).exists():
         problems.append((("evidence",), f"there is no evidence file {folder / evidence}"))
@@ -331,7 +385,7 @@ def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
 
 def _dataset_problems(bench: Bench, folder: Path, known: set[Place]) -> list[Problem]:
     """What is wrong with the options of the dataset, and with `by`; it is read for this only where there are other problems."""
-    if ("dataset",) in known or isinstance(bench.dataset, Dataset):
+    if {("dataset",), ("datasets",)} & known or bench.dataset is None or isinstance(bench.dataset, Dataset):
         return []
     if bench.by is None and not isinstance(bench.dataset, Mapping):
         return []
@@ -374,6 +428,7 @@ STARTER = """\
 # parquet files, MultiHop-RAG or LlamaIndex JSON, MS MARCO tables, or a CSV with its columns named.
 # Without qrels the lists of the retrievers are compared, and `steelyard pool` selects documents to judge.
 dataset: demo
+# Several datasets: `datasets: {name: path, ...}` in place of `dataset`; one result each, and one across them.
 
 # Documents that every retriever returns per query.
 depth: 100

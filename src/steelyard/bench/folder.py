@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 EVALUATION_FILES = ("scores.parquet", "pairs.parquet", "qrels.parquet", "report.html")
 """The files that a result without qrels does not have."""
 
+ACROSS_FILE = "across.json"
+"""What a bench over several datasets writes beside the folders of its datasets."""
+
 
 @dataclass(frozen=True, eq=False)
 class ResultFolder:
@@ -151,6 +154,11 @@ def read_record(path: Path) -> dict[str, Any]:
             f"{path} {what}; expected a result folder, as `steelyard bench bench.yaml -o {path}` writes it."
         )
     file = path / "result.json"
+    if not file.is_file() and (path / ACROSS_FILE).is_file():
+        raise InputError(
+            f"{path} has the results of several datasets; name the folder of one of them in it, or use "
+            f"`steelyard across {shlex.quote(str(path))}` for all of them."
+        )
     if not file.is_file():
         raise InputError(
             f"{path} has no result.json: it is not a result folder, or its bench was stopped before the end. "

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from time import monotonic, sleep
 from typing import IO
 
 from steelyard.errors import InputError
@@ -71,3 +72,31 @@ def _lock(file: IO[str]) -> bool:
     except OSError:
         return True
     return True
+
+
+@contextmanager
+def held(path: Path, seconds: float = 60.0) -> Iterator[None]:
+    """Hold a lock file, and wait for it if another process has it; an error after so many seconds."""
+    end = monotonic() + seconds
+    while True:
+        try:
+            file = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                f"cannot be written ({error.strerror}); name a folder that you may write to.", path.parent
+            ) from None
+        # A file that was removed in between belongs to a process that has just ended: another may hold a new one.
+        if _lock(file) and _is_at(file, path):
+            break
+        file.close()
+        if monotonic() > end:
+            raise InputError(
+                f"another process has been writing for {seconds:g} seconds; try again.", path.parent
+            )
+        sleep(0.01)
+    with file:
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                path.unlink()

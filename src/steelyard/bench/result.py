@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -283,11 +284,13 @@ class BenchResult:
     def to_dict(self) -> dict[str, Any]:
         """As in result.json."""
         settings = self.bench.model_dump(
-            mode="json", exclude={"dataset", "retrievers", "chunkers", "evidence"}
+            mode="json", exclude={"dataset", "datasets", "history", "retrievers", "chunkers", "evidence"}
         )
         settings |= {"gate": self.bench.gate.rules, "allow_failed": self.bench.gate.allow_failed}
         settings["chunkers"] = list(dict.fromkeys(row.chunker for row in self.rows if row.chunker))
         settings["evidence"] = None if self.bench.evidence is None else str(self.bench.evidence)
+        if self.bench.history is not None:
+            settings["history"] = Path(os.path.relpath(self.bench.history, self.folder)).as_posix()
         settings["dataset"] = (
             str(self.bench.dataset) if not isinstance(self.bench.dataset, (dict, str)) else self.bench.dataset
         )

@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from steelyard.bench.across import BenchAcross
 from steelyard.bench.cache import Answers, AnswerStore, cache_key
 from steelyard.bench.chunkings import Chunking, all_chunks, chunkings_of
 from steelyard.bench.comparison import chunking_notes, compare_runs, unmeasured_runs, with_notes
 from steelyard.bench.config import Bench, check_bench, check_by, read_bench
 from steelyard.bench.folder import leftover_files, read_earlier_record, remove_files
+from steelyard.bench.history import append_history
 from steelyard.bench.lock import locked
 from steelyard.bench.result import BenchResult, Row
 from steelyard.bench.retrieval import Job, Progress, index_all, measure_throughput, retrieve_all
@@ -35,6 +37,7 @@ def bench(
     *,
     fresh: bool = False,
     strict: bool = False,
+    history: str | Path | None = None,
     watch: Progress | None = None,
 ) -> BenchResult:
     """Run retrievers over a dataset, measure their time, evaluate and compare them, and write a result folder.
@@ -44,12 +47,14 @@ def bench(
     fresh: run every query again. Otherwise, answers for the same documents, queries, settings, code and version are
     taken from the cache.
     strict: raise if the qrels have errors (those of `steelyard validate`) instead of reporting them in `problems`.
+    history: a file to which one line on this result is added; default: `history` of the bench, relative to bench.yaml.
     watch: called with the current step, how much of it is done, and its total.
 
     The folder is locked: a second bench in it is an error.
     A retriever that fails on queries does not stop the others: see `failed` of the result. Runs of an earlier bench
     that this one does not have are removed from the folder: see `removed`. A dataset without qrels is not evaluated:
     the result has the lists, their times and how far they agree (`lists`). Warnings are logged to `steelyard.bench`.
+    With `datasets`, the result is a BenchAcross: a result per dataset, in a folder of its name, and one across them.
     """
     path = Path(source) if isinstance(source, (str, Path)) else None
     if path is not None:
@@ -59,6 +64,49 @@ def bench(
         config, specs = check_bench(source)
     folder = Path(output) if output is not None else _default_folder(path)
     progress = watch or (lambda step, done, total: None)
+    beside = path.parent if path else Path()
+    record = Path(history) if history is not None else beside / config.history if config.history else None
+    if record is not None:
+        config = config.model_copy(update={"history": str(record)})
+    if config.datasets is None:
+        result = _bench(config, specs, path, folder, fresh, strict, progress)
+        _remember(record, [result], beside)
+        return result
+    results = {}
+    for name, dataset in config.datasets.items():
+        single, specs = check_bench(config.model_copy(update={"dataset": dataset, "datasets": None}), path)
+        results[name] = _bench(
+            single, specs, path, folder / name, fresh, strict, _named_progress(name, progress)
+        )
+    many = BenchAcross.of(config, results, folder)
+    many.write()
+    _remember(record, list(results.values()), beside)
+    LOG.info("The result over all datasets is in %s.", folder)
+    return many
+
+
+def _remember(file: Path | None, results: Sequence[BenchResult], folder: Path) -> None:
+    """Add a line per dataset to the history; a dataset without qrels has no values to keep."""
+    for result in results:
+        if file is not None and result.evaluated is not None:
+            append_history(file, result, folder)
+
+
+def _named_progress(name: str, progress: Progress) -> Progress:
+    """Progress with the name of a dataset before each step."""
+    return lambda step, done, total: progress(f"{name}: {step}", done, total)
+
+
+def _bench(
+    config: Bench,
+    specs: Sequence[Spec],
+    path: Path | None,
+    folder: Path,
+    fresh: bool,
+    strict: bool,
+    progress: Progress,
+) -> BenchResult:
+    """A bench over one dataset."""
     beside = path.parent if path else Path()
     dataset = _read_dataset(config, beside)
     problems = _qrels_problems(dataset, config, strict)

@@ -16,6 +16,8 @@ VERBS = {
     "bench": "run retrievers over a dataset, evaluate, compare, report",
     "evaluate": "evaluate runs with qrels",
     "compare": "compare runs: leaderboard, differences, significance",
+    "across": "compare runs over several datasets",
+    "history": "show one benchmark over time, with tested changes",
     "report": "write one self-contained HTML page for a result",
     "gate": "check rules and compare with a baseline; exit code 1 if one fails",
     "fuse": "fuse several runs into one, and tune the fusion",

@@ -6,9 +6,11 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
 
+from steelyard.bench.across import BenchAcross
 from steelyard.bench.config import write_starter
 from steelyard.bench.result import BenchResult
 from steelyard.bench.runner import bench as run_bench
+from steelyard.cli.across import print_across
 from steelyard.cli.arguments import (
     RESULT_FOLDER,
     Argument,
@@ -40,6 +42,10 @@ def bench(
     strict: Annotated[
         bool, Option("Run nothing if the qrels have errors, such as unknown documents.")
     ] = False,
+    history: Annotated[
+        Path | None,
+        Option("Add one line on this result to this file, as `history:` in bench.yaml does.", "FILE"),
+    ] = None,
     show_all: ShowAll = False,
     show_notes: ShowNotes = False,
     format: TableFormat = Format.table,
@@ -56,15 +62,24 @@ def bench(
     removed from the folder. Errors in the qrels are reported, as `steelyard
     validate` does. A retriever that fails on some queries is marked; one that fails
     on all of them makes the exit code 2, after everything is written. A dataset
-    without qrels is not evaluated: the lists of the retrievers are compared.
+    without qrels is not evaluated: the lists of the retrievers are compared. With
+    `datasets`, every dataset has a folder, and one table is across all of them.
     """
     with bench_progress() as progress:
-        result = run_bench(config, output, fresh=fresh, strict=strict, watch=progress)
+        result = run_bench(config, output, fresh=fresh, strict=strict, history=history, watch=progress)
     return _print_result(result, format, show_all, show_notes)
 
 
 def _print_result(result: BenchResult, format: Format, show_all: bool, show_notes: bool) -> int:
     """Print the verdict, the leaderboard, warnings and where the result is; the exit code."""
+    if isinstance(result, BenchAcross):
+        print_across(result.across, format, None, show_all)
+        for name, single in result.results.items() if show_notes else ():
+            print_messages(f"{name}: {sentence(each)}" for each in single.notes)
+        short = format is Format.table
+        page = f"Report: {result.folder / 'report.html'}"
+        print_message(last_line(page, show_all, show_notes) if short else page)
+        return max(_print_failures(single) for single in result.results.values())
     tables = [table for table in (result.chunk_table, result.cost_table) if table is not None]
     if format is Format.markdown:
         write(result.to_markdown(), None)

@@ -31,7 +31,11 @@ FAILED = 1
 def gate(
     result: Annotated[Path, Argument("RESULT", "A result folder, or the JSON of `evaluate --per-query`.")],
     baseline: Annotated[
-        Path | None, Option("What to compare with: the same, or a baseline.json.", "FILE|DIR")
+        Path | None,
+        Option(
+            "What to compare with: the same, a baseline.json, or history:best, history:last, history:COMMIT.",
+            "FILE|DIR|history:POINT",
+        ),
     ] = None,
     rule: Annotated[
         list[str] | None, Option("A rule, as in 'nDCG@10 >= 0.40'. Repeat for more.", "RULE")

@@ -6,7 +6,8 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from steelyard.bench.folder import load_result
+from steelyard.bench.across import across
+from steelyard.bench.folder import ACROSS_FILE, load_result
 from steelyard.cli.arguments import Argument, Option
 from steelyard.cli.output import print_message
 from steelyard.report.page.page import missing_extra
@@ -35,6 +36,10 @@ def report(
     The page has the scores of all queries, and the ranked lists of those that
     differ most, up to 15 MB. It shows what was left out; --all includes everything.
     """
+    if (result / ACROSS_FILE).is_file():
+        across([result]).to_html(output)
+        print_message(f"Report: {output}. Every dataset has its own page, to which --all and --charts apply.")
+        return
     load_result(result).to_html(output, everything=all, charts=charts)
     print_message(f"{page_line(output, result)} ({output.stat().st_size / 1e6:.1f} MB)")
     if charts is not None:

@@ -18,6 +18,7 @@ from steelyard.alignment.hits import Bools, Floats
 from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean, problem_report
 from steelyard.io.columns import RUN_NAMES
 from steelyard.io.files import read_bytes, reading
+from steelyard.io.published import DATASET_NAMES
 from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
@@ -333,9 +334,10 @@ def read_score_table(
     run = _column(frame, options.run_column, RUN_NAMES, "run", "--run-column")
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
     repeat = _repeat_column(frame, options)
+    merged = _merged_datasets(frame, query, (run, query, repeat))
     frame = frame.with_columns(pl.col(run).cast(pl.String), pl.col(query).cast(pl.String))
     frame, keys = _wide(frame, [run, query, *([repeat] if repeat else [])], measures, options)
-    notes: list[Note] = []
+    notes: list[Note] = merged
     if repeat:
         averaged = options.repeats == "average"
         notes.append(note("repetitions", count=frame[repeat].n_unique(), column=repeat, averaged=averaged))
@@ -497,6 +499,26 @@ def _by_query(blocks: ScoreTable, query_of: Sequence[str]) -> ScoreTable:
     sums = np.add.reduceat(np.where(known, values, 0.0), starts, axis=2)
     means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
     return replace(blocks, queries=queries, values=means)
+
+
+def _merged_datasets(frame: pl.DataFrame, query: str, used: Sequence[str | None]) -> list[Note]:
+    """A note on a table with the queries of several datasets; an error where a query id occurs in two of them."""
+    import polars as pl
+
+    column = next((c for c in frame.columns if c.lower() in DATASET_NAMES and c not in used), None)
+    if column is None or frame[column].n_unique() < 2:
+        return []
+    names = frame.select(column, query).unique(maintain_order=True)
+    several = names.filter(pl.col(query).is_duplicated())
+    if several.height:
+        first = several[query][0]
+        where = several.filter(pl.col(query) == first)[column].to_list()
+        raise InputError(
+            f"query {first!r} occurs in {len(where)} datasets of the score table (column {column!r}: "
+            f"{', '.join(map(str, where[:3]))}), so queries of different datasets would be compared with each other. Compare "
+            "each dataset by itself, and all of them with sy.across({name: comparison, ...})."
+        )
+    return [note("datasets-merged", column=column, datasets=frame[column].n_unique())]
 
 
 def _refuse_repeats(frame: pl.DataFrame, ids: list[str]) -> None:

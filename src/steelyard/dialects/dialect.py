@@ -5,7 +5,8 @@ names of the tool and the measure that each means, with its parameters; `[defaul
 names in this dialect; `[renamed]`, the tool's names of parameters (`Name.parameter`: of one measure) and Steelyard's;
 `[wrapped]`, flags of the tool that turn a measure into another one, written with `{measure}`; `[sets]`, names for
 several measures; `[[orders]]`, measures for which the tool orders equal scores in another way (`RR@`: with a
-cutoff), with `ties` and `single`; and `measures`, the default measures of a comparison. In a name, `{k}` is a number, `{points}` a list
+cutoff), with `ties` and `single`; `measures`, the default measures of a comparison; and `borda`, the rules of Borda
+counts over datasets, the default first. In a name, `{k}` is a number, `{points}` a list
 of numbers and `{gains}` a list of grade=gain.
 """
 
@@ -17,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import MeasureError, did_you_mean
 from steelyard.listing import Listing
@@ -25,6 +26,9 @@ from steelyard.measures.compute import reads_texts
 from steelyard.measures.grammar import Measure, build, find, parse, split
 from steelyard.measures.registry import definitions, folded
 from steelyard.options import Options, resolve
+
+if TYPE_CHECKING:
+    from steelyard.statistics.datasets import BordaRule
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -55,6 +59,7 @@ class Dialect:
     sets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     measures: Sequence[str] = ()
     orders: Sequence[Mapping[str, Any]] = ()
+    borda: Sequence[BordaRule] = ("complete",)
 
     def own_options(self, measures: Mapping[str, Measure], options: Options) -> dict[str, Options]:
         """The options of measures for which the tool orders equal scores in another way than `[policies]` states.

@@ -16,6 +16,7 @@ from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.errors import InputError, PolicyError, SteelyardError, did_you_mean, problem_report
 from steelyard.gate.baseline import check_allowed, definition_notes, query_notes
 from steelyard.gate.decisions import ResolvedRule, decide
+from steelyard.gate.history import history_baseline, names_history
 from steelyard.gate.inputs import GateInput, gate_input
 from steelyard.gate.result import GateResult, Row
 from steelyard.gate.settings import GatePlan, option
@@ -57,6 +58,7 @@ def check(
 
     result, baseline: a result folder, the JSON of `evaluate --per-query`, a file that `save_baseline` wrote, Scores,
     or the result of `bench`.
+    baseline may also be `history:best`, `history:last` or `history:COMMIT`: from the history of the bench.
     rules: rules in addition to those of the result (`gate:` in bench.yaml). If no rule compares with the baseline,
     there must be no significant drop in any measure that both have (no rise, if lower is better).
     run: the runs to check; default: all, or the only run of the baseline if the result has it.
@@ -78,7 +80,10 @@ def check(
     allow = (allow,) if isinstance(allow, str) else tuple(allow)
     check_allowed(allow)
     now = gate_input(result)
-    before = None if baseline is None else gate_input(baseline, "the baseline")
+    if names_history(baseline):
+        before: GateInput | None = history_baseline(str(baseline), now)
+    else:
+        before = None if baseline is None else gate_input(baseline, "the baseline")
     given = parse_rules([rules] if isinstance(rules, (str, Rule)) else rules)
     all_rules = parse_rules([*given, *now.rules])
     if not all_rules and before is None:

@@ -65,7 +65,7 @@ class GateInput:
     queries. unmeasured: runs whose values mean nothing, with the reason. sessions: when the times of each run were
     measured. weights: of the composite. files: the run files of a folder. lists: the first `list_depth` documents of
     every query of a run, in a baseline; empty if no rule needs them. chunked: the bench has chunkers, each with its own
-    judgments.
+    judgments. history: the file that the bench adds a line to.
     """
 
     name: str
@@ -91,6 +91,7 @@ class GateInput:
     lists: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     list_depth: int | None = None
     chunked: bool = False
+    history: Path | None = None
 
     @property
     def keys(self) -> list[str]:
@@ -407,6 +408,7 @@ def _from_folder(path: Path, name: str) -> GateInput:
         cutoffs=cutoffs,
         folder=None if chunked else path,
         chunked=chunked,
+        history=path / str(settings["history"]) if settings.get("history") else None,
         rules=tuple(map(str, settings.get("gate") or ())),
         unknown_documents={
             str(row["run"]): int(row["unknown_documents"])

@@ -1,14 +1,22 @@
-"""MTEB predictions: `{query: {document: score}}`, alone or under a task's subset and split."""
+"""MTEB: predictions, `{query: {document: score}}`, alone or under a task's subset and split; and published results.
+
+A file of results is of one model and one task: `{"task_name", "scores": {split: [{"hf_subset", "main_score", metric:
+value}]}}`, in a folder per model and revision with model_meta.json beside it.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.columns import check_roles
-from steelyard.io.files import run_name
+from steelyard.io.files import errors_name, read_bytes, reading, run_name
 from steelyard.io.lists import run_of_lists
+from steelyard.io.published import Published
 from steelyard.io.text import Source
 from steelyard.notes import note
 
@@ -66,3 +74,67 @@ def _choose(names: list[str], level: str, named: str | None) -> str:
     problem = f"{len(names)} {level}s in one file" if named is None else f"no {level} {named!r}"
     near = did_you_mean(named, names) if named is not None else ""
     raise InputError(f"{problem}; name one of {', '.join(names)} ({level}=...).{near}")
+
+
+# Results
+
+
+MODEL_META = "model_meta.json"
+
+
+def is_results_file(content: Any) -> bool:
+    """Whether JSON is a file of results."""
+    return isinstance(content, dict) and "task_name" in content and isinstance(content.get("scores"), dict)
+
+
+def read_results(path: Path) -> list[Published]:
+    """The results in a file, or in all files of a folder. A model with several revisions is one run per revision."""
+    files = [path] if path.is_file() else sorted(path.rglob("*.json"))
+    found = [each for file in files if file.name != MODEL_META for each in _results_of(file, path.is_file())]
+    if not found:
+        raise InputError(
+            f"{path} has no MTEB results; expected JSON files with `task_name` and `scores`, as MTEB writes them to "
+            "results/MODEL/REVISION/TASK.json."
+        )
+    revisions: dict[str, set[str]] = {}
+    for each, revision in found:
+        revisions.setdefault(each.run, set()).add(revision)
+    return [
+        Published(f"{each.run} ({revision[:7]})", each.dataset, each.scores, each.parts, each.source)
+        if len(revisions[each.run]) > 1
+        else each
+        for each, revision in found
+    ]
+
+
+def _results_of(file: Path, required: bool) -> list[tuple[Published, str]]:
+    with errors_name(file), reading(file):
+        content = json.loads(read_bytes(file))
+        if not is_results_file(content):
+            if required:
+                raise InputError("not MTEB results; expected an object with `task_name` and `scores`.")
+            return []
+        parts = [entry for entries in content["scores"].values() for entry in _entries(entries)]
+        if not parts:
+            raise InputError("no scores; expected `scores: {split: [{metric: value}]}`.")
+        names = [name for name in parts[0] if all(is_number(entry.get(name)) for entry in parts)]
+        if not names:
+            raise InputError("no metric is a number in every split and subset.")
+        scores = {name: sum(float(entry[name]) for entry in parts) / len(parts) for name in names}
+        model, revision = _model_of(file)
+        return [(Published(model, str(content["task_name"]), scores, len(parts), str(file)), revision)]
+
+
+def _entries(entries: Any) -> list[dict[str, Any]]:
+    return [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+
+
+def _model_of(file: Path) -> tuple[str, str]:
+    """The model and its revision: by model_meta.json, or by the folders MODEL/REVISION."""
+    meta = file.parent / MODEL_META
+    if meta.is_file():
+        content = json.loads(read_bytes(meta))
+        if isinstance(content, dict) and content.get("name"):
+            return str(content["name"]), str(content.get("revision") or file.parent.name)
+    folders = file.resolve().parent
+    return folders.parent.name.replace("__", "/"), folders.name

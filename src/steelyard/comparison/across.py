@@ -1,0 +1,641 @@
+"""Across: several datasets in one table: means, ranks, two tests with their questions, and what one dataset decides."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from steelyard.alignment.hits import Floats
+from steelyard.checks import unknown_name
+from steelyard.comparison.dataset_values import DatasetValues, reverse
+from steelyard.comparison.leaderboard import Verdict
+from steelyard.errors import InputError, PolicyError
+from steelyard.notes import Note, note
+from steelyard.statistics import groups_of
+from steelyard.statistics.datasets import (
+    FRIEDMAN_FROM,
+    BordaRule,
+    FriedmanResult,
+    MacroTests,
+    borda,
+    dataset_ranks,
+    datasets_like_these,
+    friedman,
+    smallest_dataset_p,
+    these_datasets,
+)
+from steelyard.version import __version__
+from steelyard.wording import SHOWN_NAMES, counted, listed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Missing = Literal["refuse", "skip"]
+MISSING: tuple[Missing, ...] = get_args(Missing)
+
+THESE, LIKE_THESE = "on these datasets", "on datasets like these"
+"""The questions of the two tests."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One test of a pair: p corrected for all pairs, the 95% interval of this pair alone, and the verdict.
+
+    The verdict is better, worse, not significant, equal, or not tested; `reason` is why there was no test.
+    """
+
+    p_adjusted: float
+    low: float
+    high: float
+    verdict: str
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, None where there is no number."""
+        return {
+            "p_adjusted": _plain(self.p_adjusted),
+            "low": _plain(self.low),
+            "high": _plain(self.high),
+            "verdict": self.verdict,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True)
+class AcrossRow:
+    """One run: its means over datasets, its ranks, its values, and the datasets that it was not measured on."""
+
+    run: str
+    macro: float
+    these: tuple[float, float]
+    like_these: tuple[float, float]
+    micro: float
+    wins: int
+    mean_rank: float
+    borda: float
+    borda_rank: int | None
+    group: str
+    like_group: str
+    values: dict[str, float]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AcrossPair:
+    """Two runs: the difference of their macro means, both tests, Nemenyi's p-value, and the verdict on every dataset."""
+
+    run: str
+    baseline: str
+    difference: float
+    these: Outcome
+    like_these: Outcome
+    nemenyi: float
+    datasets: dict[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Across:
+    """The result of across(): `table`, `pairs` and `verdict` over several datasets.
+
+    datasets: their values. measure: its name. better: `less` where lower is better. missing, borda_rule: see
+    `across`. published: the runs with published means only.
+    """
+
+    datasets: tuple[DatasetValues, ...]
+    measure: str
+    better: str = "more"
+    missing: Missing = "refuse"
+    borda_rule: BordaRule = "complete"
+    alpha: float = 0.05
+    seed: int = 0
+    input_notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.missing not in MISSING:
+            raise PolicyError(unknown_name("missing", self.missing, MISSING))
+        if len(self.datasets) < 2:
+            raise InputError(
+                f"across compares runs over several datasets, and there is {counted(len(self.datasets), 'dataset')}: "
+                "give more results, or use compare for one."
+            )
+        if not 0.0 < self.alpha < 1.0:
+            raise PolicyError(f"alpha is {self.alpha:g}; expected a number above 0 and below 1, as in 0.05.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The datasets."""
+        return tuple(each.name for each in self.datasets)
+
+    @cached_property
+    def runs(self) -> tuple[str, ...]:
+        """The runs, in the order in which they occur."""
+        return tuple(dict.fromkeys(run for each in self.datasets for run in each.means))
+
+    @cached_property
+    def values(self) -> Floats:
+        """The mean of every run on every dataset, runs x datasets; NaN where it was not measured."""
+        return np.array([[each.means.get(run, math.nan) for each in self.datasets] for run in self.runs])
+
+    @cached_property
+    def _sign(self) -> float:
+        return -1.0 if self.better == "less" else 1.0
+
+    @cached_property
+    def compared(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The positions of the runs and of the datasets that are tested.
+
+        `refuse`: the runs that were measured on every dataset. `skip`: the datasets that every run was measured on.
+        """
+        measured = np.asarray(~np.isnan(self.values))
+        if self.missing == "skip":
+            return tuple(range(len(self.runs))), tuple(np.flatnonzero(measured.all(axis=0)).tolist())
+        return tuple(np.flatnonzero(measured.all(axis=1)).tolist()), tuple(range(len(self.datasets)))
+
+    @cached_property
+    def macro(self) -> Floats:
+        """The macro mean of every run: over all datasets, or with `skip` over those it was measured on; NaN if refused."""
+        if self.missing == "skip":
+            return np.array([float(np.nanmean(row)) for row in self.values])
+        return np.asarray(self.values.mean(axis=1))
+
+    @cached_property
+    def _tested_by_query(self) -> tuple[int, ...]:
+        """The runs of the test by queries: those of `compared` with values per query on every dataset."""
+        runs, places = self.compared
+        return tuple(
+            run for run in runs if all(self.runs[run] in self.datasets[place].per_query for place in places)
+        )
+
+    @cached_property
+    def these(self) -> MacroTests | None:
+        """The test 'on these datasets' of the runs in `_tested_by_query`; None where there is no value per query."""
+        places = self.compared[1]
+        runs = self._tested_by_query
+        if not runs or not places or any(self.datasets[place].timed_apart for place in places):
+            return None
+        matrices = [
+            np.array([self.datasets[place].per_query[self.runs[run]] for run in runs]) for place in places
+        ]
+        return these_datasets(matrices, seed=self.seed)
+
+    @cached_property
+    def like_these(self) -> MacroTests | None:
+        """The test 'on datasets like these' of the compared runs; None with fewer than two datasets."""
+        runs, places = self.compared
+        if not runs or len(places) < 2 or any(self.datasets[place].timed_apart for place in places):
+            return None
+        return datasets_like_these(self.values[np.ix_(runs, places)], seed=self.seed)
+
+    @cached_property
+    def friedman(self) -> FriedmanResult | None:
+        """Friedman's and Nemenyi's tests of the compared runs; None with fewer than five datasets."""
+        runs, places = self.compared
+        if len(runs) < 2 or len(places) < FRIEDMAN_FROM:
+            return None
+        return friedman(self._sign * self.values[np.ix_(runs, places)], self.alpha)
+
+    def _p_matrix(self, tests: MacroTests | None, runs: Sequence[int]) -> Floats:
+        """The corrected p-values, all runs x all runs; NaN where there was no test."""
+        matrix = np.full((len(self.runs), len(self.runs)), math.nan)
+        np.fill_diagonal(matrix, 1.0)
+        for (i, j), p in zip(tests.pairs, tests.p, strict=True) if tests is not None else ():
+            matrix[runs[i], runs[j]] = matrix[runs[j], runs[i]] = p
+        return matrix
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The runs by macro mean, best first; those whose mean is refused come last, in the order given."""
+        worth = np.where(np.isnan(self.macro), -np.inf, self._sign * self.macro)
+        return tuple(sorted(range(len(self.runs)), key=lambda run: -float(worth[run])))
+
+    @cached_property
+    def rows(self) -> tuple[AcrossRow, ...]:
+        """One row per run, best first."""
+        worth = self._sign * self.values
+        ranks = dataset_ranks(worth)
+        counts = borda(worth, self.borda_rule)
+        wins = (worth == np.nanmax(worth, axis=0)).sum(axis=1)
+        nothing = (math.nan, math.nan)
+        these: dict[int, tuple[float, float]] = {}
+        like: dict[int, tuple[float, float]] = {}
+        for found, tests, members in (
+            (these, self.these, self._tested_by_query),
+            (like, self.like_these, self.compared[0]),
+        ):
+            # An interval over the shared datasets is not one of a mean over more of them.
+            if tests is not None and len(self.compared[1]) == len(self.datasets):
+                found.update(zip(members, tests.run_intervals, strict=True))
+        letters, like_letters = (self._letters(tests) for tests in (self.these, self.like_these))
+        rows = []
+        for run in self.order:
+            absent = tuple(
+                name for name, value in zip(self.names, self.values[run], strict=True) if value != value
+            )
+            refused = bool(absent) and self.missing == "refuse"
+            rows.append(
+                AcrossRow(
+                    run=self.runs[run],
+                    macro=float(self.macro[run]),
+                    these=these.get(run, nothing),
+                    like_these=like.get(run, nothing),
+                    micro=math.nan if refused else self._micro(self.runs[run]),
+                    wins=int(wins[run]),
+                    mean_rank=math.nan if refused else float(np.nanmean(ranks[run])),
+                    borda=float(counts[run]),
+                    borda_rank=None if counts[run] != counts[run] else 1 + int((counts > counts[run]).sum()),
+                    group=letters[run],
+                    like_group=like_letters[run],
+                    values=dict(zip(self.names, self.values[run].tolist(), strict=True)),
+                    missing=absent,
+                )
+            )
+        return tuple(rows)
+
+    def _micro(self, run: str) -> float:
+        """The mean over the queries of all datasets; NaN if a dataset has no values per query."""
+        measured = [each for each in self.datasets if run in each.means]
+        if not all(run in each.per_query for each in measured):
+            return math.nan
+        return float(np.concatenate([each.per_query[run] for each in measured]).mean())
+
+    def _letters(self, tests: MacroTests | None) -> list[str]:
+        """Letters: runs that share one are not significantly different; empty for runs that were not tested."""
+        members = self._tested_by_query if tests is self.these else self.compared[0]
+        if tests is None or len(members) < 2:
+            return [""] * len(self.runs)
+        p = self._p_matrix(tests, members)[np.ix_(members, members)]
+        found = groups_of(self._sign * self._shared_means[list(members)], p, self.alpha)
+        letters = dict(zip(members, found, strict=True))
+        return [letters.get(run, "") for run in range(len(self.runs))]
+
+    @cached_property
+    def _shared_means(self) -> Floats:
+        """The macro means over the datasets that are tested."""
+        places = list(self.compared[1])
+        if not places:
+            return np.full(len(self.runs), math.nan)
+        return np.asarray(self.values[:, places].mean(axis=1))
+
+    @cached_property
+    def tested_pairs(self) -> tuple[AcrossPair, ...]:
+        """Every two runs that have a macro mean, the better first."""
+        ranked = [run for run in self.order if self.macro[run] == self.macro[run]]
+        found = {}
+        for name, tests, members in (
+            (THESE, self.these, self._tested_by_query),
+            (LIKE_THESE, self.like_these, self.compared[0]),
+        ):
+            for (i, j), difference, p, (low, high) in (
+                zip(tests.pairs, tests.differences, tests.p, tests.intervals, strict=True) if tests else ()
+            ):
+                outcome = self._outcome(difference, p, low, high, tests.reason if tests else "")
+                found[name, members[i], members[j]] = outcome
+                found[name, members[j], members[i]] = _reversed_outcome(outcome)
+        ranks = self.friedman
+        nemenyi = {}
+        if ranks is not None:
+            members = self.compared[0]
+            nemenyi = {
+                frozenset((members[i], members[j])): p
+                for (i, j), p in zip(ranks.pairs, ranks.nemenyi, strict=True)
+            }
+        return tuple(
+            AcrossPair(
+                run=self.runs[one],
+                baseline=self.runs[other],
+                difference=float(self._shared_means[one] - self._shared_means[other]),
+                these=found.get((THESE, one, other)) or self._no_test(THESE, one, other),
+                like_these=found.get((LIKE_THESE, one, other)) or self._no_test(LIKE_THESE, one, other),
+                nemenyi=nemenyi.get(frozenset((one, other)), math.nan),
+                datasets={
+                    each.name: each.verdicts.get((self.runs[one], self.runs[other]), "not tested")
+                    for each in self.datasets
+                },
+            )
+            for one, other in combinations(ranked, 2)
+        )
+
+    def _outcome(self, difference: float, p: float, low: float, high: float, reason: str) -> Outcome:
+        if p != p:
+            verdict = "not tested"
+        elif difference == 0.0 and low == high:
+            verdict = "equal"
+        elif not p < self.alpha:
+            verdict = "not significant"
+        else:
+            verdict = "better" if self._sign * difference > 0 else "worse"
+        return Outcome(p, low, high, verdict, reason)
+
+    def _no_test(self, question: str, one: int, other: int) -> Outcome:
+        """The outcome where there was no test, with the reason."""
+        if not self.compared[1]:
+            reason = "no dataset has a value of every run"
+        elif any(self.datasets[place].timed_apart for place in self.compared[1]):
+            reason = "the times were not measured together"
+        elif question == THESE:
+            lacking = [self.runs[run] for run in (one, other) if run not in self._tested_by_query]
+            reason = f"{listed(lacking)} has no values per query on every dataset"
+        else:
+            reason = "one dataset only"
+        return Outcome(math.nan, math.nan, math.nan, "not tested", reason)
+
+    # What one dataset decides
+
+    @cached_property
+    def deciding(self) -> tuple[tuple[str, str, str, str], ...]:
+        """(run, baseline, dataset, outcome) of significant differences that depend on one dataset.
+
+        Without that dataset the difference is `reversed` or `not significant` on the other datasets. Where it is not
+        significant without any of them, all decide together.
+        """
+        tests, members, places = self.these, self._tested_by_query, self.compared[1]
+        if tests is None or not tests.without:
+            return ()
+        rank = {run: place for place, run in enumerate(self.order)}
+        found = []
+        for number, ((i, j), p) in enumerate(zip(tests.pairs, tests.p, strict=True)):
+            if not p < self.alpha:
+                continue
+            one, other = sorted((members[i], members[j]), key=lambda run: rank[run])
+            gaps = self._sign * (self.values[one, list(places)] - self.values[other, list(places)])
+            lost = [not without[number] < self.alpha for without in tests.without]
+            for at, place in enumerate(places):
+                name = self.names[place]
+                if float(np.delete(gaps, at).sum()) * float(gaps.sum()) < 0:
+                    found.append((self.runs[one], self.runs[other], name, "reversed"))
+                elif lost[at] and not all(lost):
+                    found.append((self.runs[one], self.runs[other], name, "not significant"))
+        return tuple(found)
+
+    @cached_property
+    def leaders_without(self) -> dict[str, str]:
+        """For every dataset without which another run leads: that run."""
+        runs, places = self.compared
+        if len(places) < 2 or len(runs) < 2:
+            return {}
+        table = self._sign * self.values[np.ix_(runs, places)]
+        first = int(np.argmax(table.mean(axis=1)))
+        leaders = {
+            self.names[place]: int(np.argmax(np.delete(table, at, axis=1).mean(axis=1)))
+            for at, place in enumerate(places)
+        }
+        return {name: self.runs[runs[run]] for name, run in leaders.items() if run != first}
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """Missing datasets, few datasets, and results that depend on one dataset."""
+        found = list(self.input_notes)
+        absent = [(row.run, row.missing) for row in self.rows if row.missing]
+        if absent:
+            found.append(note("across-missing", runs=absent, skipped=self.missing == "skip"))
+        places = self.compared[1]
+        if absent and self.missing == "skip":
+            shared = [self.names[place] for place in places]
+            found.append(note("across-shared-datasets", shared=shared, datasets=len(self.datasets)))
+        if self.like_these is not None and smallest_dataset_p(len(places)) * 2 >= self.alpha:
+            found.append(note("across-few-datasets", datasets=len(places), alpha=self.alpha))
+        tied = {row.run for row in self.rows if set(row.group) & set(self.rows[0].group)}
+        others = [(name, run) for name, run in self.leaders_without.items() if run not in tied]
+        if others:
+            found.append(note("across-leader-depends", leader=self.rows[0].run, without=others))
+        if self.deciding:
+            found.append(note("across-one-dataset-decides", pairs=self.deciding))
+        opposite = [
+            (pair.run, pair.baseline, pair.these.verdict, name)
+            for pair in self.tested_pairs
+            for name, verdict in pair.datasets.items()
+            if {pair.these.verdict, verdict} == {"better", "worse"}
+        ]
+        if opposite:
+            found.append(note("across-opposite", pairs=opposite))
+        return tuple(found)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Which run leads by macro mean, by how much, and what the two tests say; then who is best where."""
+        ranked = [row for row in self.rows if row.macro == row.macro]
+        over = f"{self.measure} over {len(self.datasets)} datasets"
+        if not ranked:
+            return Verdict(
+                f"No run was measured on all of the {len(self.datasets)} datasets, so no mean is given; "
+                "missing=skip (--missing skip) averages over the datasets that each run has."
+            )
+        top = ranked[0]
+        score = f"macro mean {top.macro:.4f}"
+        if len(ranked) == 1:
+            return Verdict(
+                f"{top.run} scores {top.macro:.4f} on {over} (macro mean); no other run to compare with."
+            )
+        pair = self.tested_pairs[0]
+        answers = [f"{_said(pair.these)} {THESE}", f"{_said(pair.like_these)} {LIKE_THESE}"]
+        lead = abs(top.macro - ranked[1].macro)
+        headline = f"{top.run} leads {pair.baseline} on {over} by {lead:.4f} ({score}): {', '.join(answers)}."
+        tied = [row.run for row in ranked[1:] if set(row.group) & set(top.group)]
+        details = [f"Tied for first {THESE}: {listed([top.run, *tied], SHOWN_NAMES)}."] if tied else []
+        best: dict[tuple[str, ...], list[str]] = {}
+        for name, value in zip(self.names, self.best_values.tolist(), strict=True):
+            runs = tuple(row.run for row in self.rows if row.values[name] == value)
+            if top.run not in runs:
+                best.setdefault(runs, []).append(name)
+        details += [
+            f"Best on {listed(names, SHOWN_NAMES)}: {listed(runs, SHOWN_NAMES)}."
+            for runs, names in best.items()
+        ]
+        return Verdict(headline, details, [top.run, *tied])
+
+    @cached_property
+    def best_values(self) -> Floats:
+        """The best value on every dataset."""
+        return np.asarray(self._sign * np.nanmax(self._sign * self.values, axis=0))
+
+    # Frames and files
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row per run, best first: means, wins, mean rank, Borda count, letters, and the value on every dataset.
+
+        macro_low and macro_high are the interval 'on these datasets', like_low and like_high 'on datasets like
+        these'. Means that are refused, and values that were not measured, are null.
+        """
+        import polars as pl
+
+        fixed = [
+            *("run", "macro", "macro_low", "macro_high", "like_low", "like_high", "micro", "wins"),
+            *("mean_rank", "borda", "borda_rank", "group", "like_group"),
+        ]
+        names = [name if name not in fixed else f"dataset {name}" for name in self.names]
+        data = [
+            [
+                *(row.run, _plain(row.macro), *map(_plain, row.these), *map(_plain, row.like_these)),
+                *(_plain(row.micro), row.wins, _plain(row.mean_rank), _plain(row.borda), row.borda_rank),
+                *(row.group, row.like_group),
+                *map(_plain, row.values.values()),
+            ]
+            for row in self.rows
+        ]
+        types: dict[str, Any] = dict.fromkeys([*fixed, *names], pl.Float64)
+        types |= dict.fromkeys(("run", "group", "like_group"), pl.String)
+        types |= dict.fromkeys(("wins", "borda_rank"), pl.Int64)
+        return pl.DataFrame(data, schema=types, orient="row")
+
+    @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """One row per pair of runs: the difference of macro means, both tests, and the verdict on every dataset."""
+        import polars as pl
+
+        fields = ("p_adjusted", "low", "high", "verdict", "reason")
+        fixed = [
+            *("run", "baseline", "difference"),
+            *(f"{test}_{name}" for test in ("these", "like_these") for name in fields),
+            "nemenyi",
+        ]
+        names = [name if name not in fixed else f"dataset {name}" for name in self.names]
+        data = [
+            [
+                *(pair.run, pair.baseline, pair.difference),
+                *(pair.these.to_dict()[name] for name in fields),
+                *(pair.like_these.to_dict()[name] for name in fields),
+                *(_plain(pair.nemenyi), *pair.datasets.values()),
+            ]
+            for pair in self.tested_pairs
+        ]
+        types: dict[str, Any] = dict.fromkeys([*fixed, *names], pl.String)
+        numbers = [name for name in fixed if name.endswith(("p_adjusted", "low", "high"))]
+        types |= dict.fromkeys([*numbers, "difference", "nemenyi"], pl.Float64)
+        return pl.DataFrame(data, schema=types, orient="row")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `across`."""
+        ranks = self.friedman
+        return {
+            "steelyard": __version__,
+            "datasets": list(self.names),
+            "measure": self.measure,
+            "missing": self.missing,
+            "borda_rule": self.borda_rule,
+            "alpha": self.alpha,
+            "seed": self.seed,
+            "queries": {each.name: each.queries for each in self.datasets},
+            "verdict": self.verdict,
+            "table": [
+                {
+                    "run": row.run,
+                    "macro": _plain(row.macro),
+                    "interval": _ends(row.these),
+                    "like_interval": _ends(row.like_these),
+                    "micro": _plain(row.micro),
+                    "wins": row.wins,
+                    "mean_rank": _plain(row.mean_rank),
+                    "borda": _plain(row.borda),
+                    "borda_rank": row.borda_rank,
+                    "group": row.group,
+                    "like_group": row.like_group,
+                    "values": {name: _plain(value) for name, value in row.values.items()},
+                    "intervals": {
+                        each.name: _ends(each.intervals.get(row.run) or (math.nan, math.nan))
+                        for each in self.datasets
+                    },
+                    "missing": list(row.missing),
+                }
+                for row in self.rows
+            ],
+            "pairs": [
+                {
+                    "run": pair.run,
+                    "baseline": pair.baseline,
+                    "difference": pair.difference,
+                    "these": pair.these.to_dict(),
+                    "like_these": pair.like_these.to_dict(),
+                    "nemenyi": _plain(pair.nemenyi),
+                    "datasets": pair.datasets,
+                }
+                for pair in self.tested_pairs
+            ],
+            "friedman": None
+            if ranks is None
+            else {
+                "statistic": _plain(ranks.statistic),
+                "p": ranks.p,
+                "critical_difference": ranks.critical_difference,
+            },
+            "methods": {
+                name: tests.method
+                for name, tests in (("these", self.these), ("like_these", self.like_these))
+                if tests is not None
+            },
+            "notes": [each.to_dict() for each in self.notes],
+        }
+
+    def to_json(self) -> str:
+        """The JSON of `across`; numbers are unrounded."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+
+    def to_text(self) -> str:
+        """The verdict, the tables and the notes as plain text."""
+        from steelyard.report.across import across_text
+
+        return across_text(self)
+
+    def to_markdown(self) -> str:
+        """The tables and the notes in Markdown."""
+        from steelyard.report.across import across_markdown
+
+        return across_markdown(self)
+
+    def to_latex(self) -> str:
+        """Booktabs tables; the notes as comments."""
+        from steelyard.report.across import across_latex
+
+        return across_latex(self)
+
+    def to_csv(self) -> str:
+        """One row per run, as in `table`."""
+        from steelyard.report.tables import Table, comma_separated
+
+        return comma_separated(Table(self.table.columns, self.table.rows()))
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The page: a matrix of runs and datasets with intervals, the tests and the notes.
+
+        It is written to `path` where one is given; the datasets then link to their own report pages.
+        """
+        from steelyard.io.files import write_file
+        from steelyard.report.across import across_page
+
+        page = across_page(self, None if path is None else Path(path).parent)
+        if path is not None:
+            write_file(Path(path), page.encode())
+        return page
+
+    def _repr_html_(self) -> str:
+        from steelyard.report.across import across_fragment
+
+        return across_fragment(self)
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+
+def _said(outcome: Outcome) -> str:
+    """A verdict on the leader in a sentence."""
+    return "significant" if outcome.verdict in ("better", "worse") else outcome.verdict
+
+
+def _reversed_outcome(outcome: Outcome) -> Outcome:
+    return Outcome(outcome.p_adjusted, -outcome.high, -outcome.low, reverse(outcome.verdict), outcome.reason)
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _ends(interval: tuple[float, float]) -> list[float] | None:
+    return list(interval) if math.isfinite(interval[0]) and math.isfinite(interval[1]) else None

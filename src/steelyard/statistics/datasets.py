@@ -1,0 +1,365 @@
+"""Statistics over several datasets: two tests of a macro mean, Friedman and Nemenyi, ranks and Borda counts.
+
+A dataset is a matrix runs x queries; a table of values is runs x datasets, with NaN where a run was not measured.
+More is better. The two tests answer different questions: `these_datasets` resamples the queries and keeps the
+datasets; `datasets_like_these` treats the datasets as a sample as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.checks import unknown_name
+from steelyard.errors import InputError, PolicyError
+from steelyard.statistics.arrays import (
+    Array,
+    Pair,
+    checked_count,
+    checked_level,
+    checked_seed,
+    many_series,
+    row_differences,
+    whole_numbers,
+)
+from steelyard.statistics.corrections import max_t
+from steelyard.statistics.intervals import mean_intervals
+from steelyard.statistics.paired import mean_ranks
+from steelyard.statistics.resampling import resampled_sums
+
+BordaRule = Literal["complete", "all", "measured"]
+BORDA_RULES: tuple[BordaRule, ...] = get_args(BordaRule)
+
+FRIEDMAN_FROM = 5
+"""Datasets from which on Friedman's test and Nemenyi's are given."""
+
+_CELLS = 20_000_000
+"""Resampled values that are kept at once; for very many pairs there are fewer draws."""
+_FEWEST_DRAWS = 1000
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class MacroTests:
+    """The tests of macro means: one entry per pair of runs, and an interval per run.
+
+    `differences` are macro means of the first run minus those of the second, `intervals` theirs, each of the pair
+    alone; `p` is corrected for all pairs. Where no test is possible, p and intervals are NaN, and `reason` gives the
+    reason. `without` has, for every dataset, the same p-values when this dataset is left out.
+    """
+
+    pairs: tuple[Pair, ...]
+    differences: tuple[float, ...]
+    p: tuple[float, ...]
+    intervals: tuple[Interval, ...]
+    run_intervals: tuple[Interval, ...]
+    method: str
+    reason: str = ""
+    without: tuple[tuple[float, ...], ...] = ()
+
+
+def these_datasets(
+    datasets: Sequence[npt.ArrayLike], draws: int = 10_000, seed: int = 0, level: float = 0.95
+) -> MacroTests:
+    """'On these datasets': queries are resampled within each dataset, and every dataset weighs the same.
+
+    For every pair, the difference of the macro means is D = mean over datasets of the mean difference m_d, with the
+    variance V = sum of s_d^2 / n_d over (number of datasets)^2. A draw resamples the queries of every dataset, for
+    all pairs at once, and gives t* = (D* - D) / sqrt(V*). p is the step-down max-T p-value (Westfall and Young 1993)
+    of |t| = |D| / sqrt(V): the largest |t*| of the pair and of those with a smaller |t|. The interval of a pair, or
+    of a run's macro mean, is D -+ q sqrt(V) with q the `level` quantile of its own |t*|. A dataset needs two queries.
+
+    >>> rng = np.random.default_rng(1)
+    >>> easy, hard = rng.normal([[0.7], [0.5]], 0.1, (2, 30)), rng.normal([[0.4], [0.3]], 0.1, (2, 300))
+    >>> found = these_datasets([easy, hard])
+    >>> round(found.differences[0], 2), found.p[0] < 0.001
+    (0.15, True)
+    """
+    matrices = [many_series(each) for each in datasets]
+    draws, seed, level = checked_count(draws, "draws"), checked_seed(seed), checked_level(level)
+    runs = _same_runs(matrices)
+    pairs = tuple(itertools.combinations(range(runs), 2))
+    gaps = [row_differences(each, pairs) for each in matrices]
+    differences = tuple(np.mean([gap.mean(axis=1) for gap in gaps], axis=0).tolist()) if pairs else ()
+    if any(each.shape[1] < 2 for each in matrices):
+        reason = "a dataset has one query only, so its variance cannot be estimated"
+        return _untested(pairs, differences, runs, reason)
+    columns = [np.vstack([gap, each]) for gap, each in zip(gaps, matrices, strict=True)]
+    draws = min(draws, max(_FEWEST_DRAWS, _CELLS // (len(columns) * len(columns[0]))))
+    parts = [_resampled(each, draws, seed + place) for place, each in enumerate(columns)]
+    total = _Part.total(parts)
+    observed, drawn = total.statistics()
+    count = len(pairs)
+    ends = total.intervals(drawn, level)
+    lows = np.min([each.min(axis=1) for each in matrices], axis=0)
+    highs = np.max([each.max(axis=1) for each in matrices], axis=0)
+    without = [
+        _step_down(*_Part.total(parts[:place] + parts[place + 1 :]).statistics(count))
+        for place in range(len(parts) if len(parts) > 1 else 0)
+    ]
+    return MacroTests(
+        pairs,
+        differences,
+        _step_down(observed[:count], drawn[:, :count]),
+        tuple(ends[:count]),
+        tuple(
+            (max(low, float(least)), min(high, float(most)))
+            for (low, high), least, most in zip(ends[count:], lows, highs, strict=True)
+        ),
+        f"studentised bootstrap of queries within datasets, step-down max-T, {draws:,} draws",
+        without=tuple(without),
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Means and variances of the mean, observed and resampled (draws x columns, means centred), of one dataset or a sum."""
+
+    mean: Array
+    variance: Array
+    drawn_mean: Array
+    drawn_variance: Array
+
+    @staticmethod
+    def total(parts: Sequence[_Part]) -> _Part:
+        """The mean over datasets: every dataset weighs the same."""
+        count = len(parts)
+        mean, drawn_mean = sum(part.mean for part in parts), sum(part.drawn_mean for part in parts)
+        variance = sum(part.variance for part in parts)
+        drawn_variance = sum(part.drawn_variance for part in parts)
+        return _Part(
+            np.asarray(mean) / count,
+            np.asarray(variance) / count**2,
+            np.asarray(drawn_mean) / count,
+            np.asarray(drawn_variance) / count**2,
+        )
+
+    def statistics(self, count: int | None = None) -> tuple[Array, Array]:
+        """|t| of the first columns, and |t*| of every draw; 0 for a column without any difference."""
+        mean, variance = self.mean[:count], self.variance[:count]
+        return _ratio(np.abs(mean), variance), _ratio(
+            np.abs(self.drawn_mean[:, :count]), self.drawn_variance[:, :count]
+        )
+
+    def intervals(self, drawn: Array, level: float) -> list[Interval]:
+        """mean -+ q sqrt(variance), q the quantile of |t*|; NaN where |t*| is mostly infinite."""
+        quantiles = np.quantile(drawn, level, axis=0, method="inverted_cdf")
+        reach = np.where(np.isfinite(quantiles), quantiles, np.nan) * np.sqrt(self.variance)
+        return list(zip((self.mean - reach).tolist(), (self.mean + reach).tolist(), strict=True))
+
+
+def _ratio(size: Array, variance: Array) -> Array:
+    """size / sqrt(variance), infinite where only the variance is 0."""
+    root = np.sqrt(np.maximum(variance, 0.0))
+    tiny = 1e-12
+    ratio: Array = np.divide(size, root, out=np.where(size > tiny, np.inf, 0.0), where=root > tiny)
+    return ratio
+
+
+def _resampled(values: Array, draws: int, seed: int) -> _Part:
+    """The resampled means and variances of rows of values over the queries of one dataset."""
+    n = values.shape[1]
+    mean = values.mean(axis=1)
+    centred = values - mean[:, None]
+    whole, shift = whole_numbers(centred.T, n)
+    squares, square_shift = whole_numbers(centred.T**2, n)
+    sums = resampled_sums(np.hstack([whole, squares]), draws, seed)
+    rows = len(values)
+    drawn = np.ldexp(sums[:, :rows], -shift) / n
+    spread = np.ldexp(sums[:, rows:], -square_shift) - n * drawn**2
+    return _Part(mean, (centred**2).sum(axis=1) / (n - 1) / n, drawn, np.maximum(spread, 0.0) / (n - 1) / n)
+
+
+def _step_down(observed: Array, drawn: Array) -> tuple[float, ...]:
+    """Step-down max-T p-values of |t|, from the |t*| of the draws; 1 where the two runs are equal."""
+    order = np.argsort(-observed, kind="stable")
+    largest = np.maximum.accumulate(drawn[:, order][:, ::-1], axis=1)[:, ::-1]
+    reached = np.count_nonzero(largest >= observed[order] * (1.0 - 1e-9), axis=0)
+    p = np.empty(len(observed))
+    p[order] = np.maximum.accumulate((reached + 1.0) / (len(drawn) + 1.0))
+    return tuple(np.where(observed > 0.0, p, 1.0).tolist())
+
+
+def datasets_like_these(means: npt.ArrayLike, level: float = 0.95, seed: int = 0) -> MacroTests:
+    """'On datasets like these': the datasets are a sample too; a matrix runs x datasets of means.
+
+    The unit is the dataset: its mean difference, which includes the noise of its queries. p is the step-down max-T
+    p-value over sign flips of whole datasets (exact up to 16 datasets), so it is never below 2 / 2**datasets. The
+    intervals are Student's over the datasets.
+
+    >>> found = datasets_like_these([[0.5, 0.6, 0.4, 0.7, 0.6, 0.5], [0.4, 0.5, 0.35, 0.6, 0.55, 0.45]])
+    >>> found.p
+    (0.03125,)
+    """
+    table = many_series(means)
+    runs, count = table.shape
+    pairs = tuple(itertools.combinations(range(runs), 2))
+    gaps = row_differences(table, pairs)
+    differences = tuple(gaps.mean(axis=1).tolist()) if pairs else ()
+    if count < 2:
+        return _untested(pairs, differences, runs, "one dataset only")
+    result = max_t(table, seed=seed, pairs=pairs) if pairs else None
+    return MacroTests(
+        pairs,
+        differences,
+        result.p if result is not None else (),
+        tuple(mean_intervals(gaps, level, method="t")) if pairs else (),
+        tuple(mean_intervals(table, level, method="t")),
+        f"sign flips of datasets, {result.method}" if result is not None else "none",
+    )
+
+
+def smallest_dataset_p(datasets: int) -> float:
+    """The smallest p-value that `datasets_like_these` can give.
+
+    >>> smallest_dataset_p(3), smallest_dataset_p(8)
+    (0.25, 0.0078125)
+    """
+    return 2.0 ** (1 - datasets)
+
+
+def _same_runs(matrices: Sequence[Array]) -> int:
+    if not matrices or len({len(each) for each in matrices}) != 1:
+        raise InputError("Expected one matrix runs x queries per dataset, each with the same runs.")
+    if any(np.isnan(each).any() for each in matrices):
+        raise InputError("Expected a value for every run and query; leave out queries without one.")
+    return len(matrices[0])
+
+
+def _untested(pairs: tuple[Pair, ...], differences: tuple[float, ...], runs: int, reason: str) -> MacroTests:
+    nothing = (math.nan, math.nan)
+    return MacroTests(
+        pairs,
+        differences,
+        (math.nan,) * len(pairs),
+        (nothing,) * len(pairs),
+        (nothing,) * runs,
+        "none",
+        reason,
+    )
+
+
+# Ranks
+
+
+def dataset_ranks(values: npt.ArrayLike) -> Array:
+    """The rank of every run on every dataset, 1 best, ties sharing their mean rank; NaN where it was not measured.
+
+    >>> dataset_ranks([[0.5, 0.9], [0.5, float("nan")], [0.4, 0.95]])
+    array([[1.5, 2. ],
+           [1.5, nan],
+           [3. , 1. ]])
+    """
+    table = many_series(values)
+    ranks = np.full(table.shape, np.nan)
+    for place, column in enumerate(table.T):
+        measured = ~np.isnan(column)
+        ranks[measured, place] = mean_ranks(-column[measured])[0]
+    return ranks
+
+
+def borda(values: npt.ArrayLike, rule: BordaRule = "complete") -> Array:
+    """Borda counts of a table runs x datasets: the points of a run, summed over datasets; ties share their points.
+
+    A run gets one point for every run that it beats and half a point for every tie. The rules differ only where
+    runs were not measured on every dataset: `complete` gives such a run no count (NaN); `all` gives it 0 points on
+    that dataset, and the others get the number of all runs minus their rank, so that a run that was not measured
+    counts as beaten (MTEB's own rule); `measured` counts only the runs that were measured on the dataset.
+
+    >>> borda([[0.5, 0.9], [0.4, float("nan")], [0.3, 0.8]], "all")
+    array([4., 1., 1.])
+    >>> borda([[0.5, 0.9], [0.4, float("nan")], [0.3, 0.8]], "measured")
+    array([3., 1., 0.])
+    """
+    if rule not in BORDA_RULES:
+        raise PolicyError(unknown_name("Borda rule", rule, BORDA_RULES))
+    ranks = dataset_ranks(values)
+    measured = ~np.isnan(ranks)
+    voters = np.full(ranks.shape[1], len(ranks)) if rule == "all" else measured.sum(axis=0)
+    points: Array = np.where(measured, voters - ranks, 0.0).sum(axis=1)
+    return np.where(measured.all(axis=1), points, np.nan) if rule == "complete" else points
+
+
+@dataclass(frozen=True)
+class FriedmanResult:
+    """Friedman's test by Iman and Davenport's F, and Nemenyi's p-values of all pairs, from the runs' mean ranks.
+
+    Two runs differ significantly by Nemenyi's test if their mean ranks differ by `critical_difference` or more.
+    """
+
+    statistic: float
+    p: float
+    mean_ranks: tuple[float, ...]
+    pairs: tuple[Pair, ...]
+    nemenyi: tuple[float, ...]
+    critical_difference: float
+
+
+def friedman(values: npt.ArrayLike, alpha: float = 0.05) -> FriedmanResult:
+    """Friedman's and Nemenyi's tests (Demsar 2006) of a complete table runs x datasets.
+
+    Chi-square with the correction for ties, F = (n - 1) chi2 / (n (k - 1) - chi2) with k - 1 and (k - 1)(n - 1)
+    degrees of freedom; Nemenyi: |difference of mean ranks| / sqrt(k (k + 1) / (6 n)), times sqrt(2), in the
+    studentised range of k groups.
+
+    >>> found = friedman([[0.9, 0.8, 0.9, 0.7, 0.8], [0.5, 0.6, 0.5, 0.6, 0.5], [0.4, 0.3, 0.2, 0.1, 0.3]])
+    >>> found.mean_ranks, round(found.critical_difference, 3)
+    ((1.0, 2.0, 3.0), 1.482)
+    """
+    from scipy.special import fdtrc
+
+    ranks = dataset_ranks(values)
+    runs, count = ranks.shape
+    means = ranks.mean(axis=1)
+    pairs = tuple(itertools.combinations(range(runs), 2))
+    middle = (runs + 1) / 2
+    spread = float(((ranks - middle) ** 2).sum()) / (runs - 1)
+    chi2 = 0.0 if spread == 0.0 else count**2 * float(((means - middle) ** 2).sum()) / spread
+    rest = count * (runs - 1) - chi2
+    statistic = math.inf if rest <= 1e-9 * chi2 else (count - 1) * chi2 / rest
+    p = 0.0 if math.isinf(statistic) else float(fdtrc(runs - 1, (runs - 1) * (count - 1), statistic))
+    unit = math.sqrt(runs * (runs + 1) / (6 * count)) / math.sqrt(2)
+    gaps = np.array([abs(means[i] - means[j]) for i, j in pairs]) / unit
+    return FriedmanResult(
+        statistic,
+        p,
+        tuple(means.tolist()),
+        pairs,
+        tuple(range_exceeded(gaps, runs).tolist()),
+        unit * _range_quantile(alpha, runs),
+    )
+
+
+def range_exceeded(sizes: Array, groups: int) -> Array:
+    """The probability that the range of independent standard normal numbers, as many as groups, exceeds each size.
+
+    1 - k * integral of phi(z) (Phi(z) - Phi(z - q))**(k - 1) dz.
+
+    >>> range_exceeded(np.array([3.633]), 4).round(3)
+    array([0.05])
+    """
+    from scipy.special import ndtr
+
+    z = np.linspace(-9.0, 9.0, 4001)
+    density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+    inside = (ndtr(z)[None, :] - ndtr(z[None, :] - sizes[:, None])) ** (groups - 1)
+    chance = 1.0 - groups * (density * inside).sum(axis=1) * (z[1] - z[0])
+    clipped: Array = np.clip(chance, 0.0, 1.0)
+    return clipped
+
+
+def _range_quantile(alpha: float, groups: int) -> float:
+    """The size that the range exceeds with probability alpha."""
+    low, high = 0.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        above = float(range_exceeded(np.array([middle]), groups)[0]) > alpha
+        low, high = (middle, high) if above else (low, middle)
+    return high

@@ -1,0 +1,79 @@
+"""The baseline of a gate from the history of a bench: the best, the last, or a commit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import steelyard as sy
+from steelyard.cli import run as steelyard
+from steelyard.errors import InputError
+
+
+def bench(folder, k1, dataset="demo", measures=("nDCG@10", "RR@10")):
+    settings = {
+        "dataset": dataset,
+        "retrievers": [{"bm25-okapi": {"name": "search", "k1": k1}}],
+        "measures": list(measures),
+        "history": str(folder / "h.jsonl"),
+    }
+    return sy.bench(settings, folder / "out")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three lines: a good one, a bad one, and the result, which is in between."""
+    for number, k1 in enumerate((1.2, 20.0, 4.0)):
+        bench(tmp_path, k1)
+        lines = [json.loads(line) for line in (tmp_path / "h.jsonl").read_text().splitlines()]
+        lines[-1] |= {"commit": f"{number}" * 40, "time": f"2026-01-0{number + 1}T00:00:00+00:00"}
+        (tmp_path / "h.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return tmp_path
+
+
+def means(folder):
+    lines = [json.loads(line) for line in (folder / "h.jsonl").read_text().splitlines()]
+    return [line["runs"]["search"]["means"]["nDCG@10"] for line in lines]
+
+
+@pytest.mark.parametrize(("point", "number"), [("best", 0), ("last", 1), ("1111", 1), ("0000000", 0)])
+def test_the_baseline_is_the_named_point(folder, point, number):
+    found = sy.gate(folder / "out", ["nDCG@10 >= baseline - 0.5"], baseline=f"history:{point}")
+    (row,) = found.rows
+    assert row.reference == pytest.approx(means(folder)[number])
+    assert str(number) * 7 in found.baseline
+
+
+def test_a_drop_from_the_best_fails_and_a_rise_from_the_last_passes(folder, capsys):
+    given = ["gate", str(folder / "out"), "--rule", "nDCG@10 >= baseline"]
+    assert steelyard([*given, "--baseline", "history:best"]) == 1
+    assert steelyard([*given, "--baseline", "history:last"]) == 0
+    notes = sy.gate(folder / "out", baseline="history:last").warnings
+    assert "gate-qrels-unknown" not in {each.code for each in notes}
+
+
+def test_an_unknown_commit_is_an_error(folder):
+    with pytest.raises(
+        InputError, match="no comparable line of the commit 'abc'; expected best, last or one of 0000000"
+    ):
+        sy.gate(folder / "out", baseline="history:abc")
+
+
+def test_the_first_line_has_nothing_to_compare_with(tmp_path):
+    bench(tmp_path, 1.2)
+    with pytest.raises(InputError, match="nothing to compare with"):
+        sy.gate(tmp_path / "out", baseline="history:last")
+
+
+def test_other_definitions_are_not_comparable(tmp_path):
+    bench(tmp_path, 1.2, measures=("RR@10",))
+    bench(tmp_path, 2.0)
+    with pytest.raises(InputError, match="nothing to compare with"):
+        sy.gate(tmp_path / "out", baseline="history:best")
+
+
+def test_a_bench_without_a_history_is_an_error(tmp_path):
+    sy.bench({"dataset": "demo", "retrievers": ["bm25-okapi"], "measures": ["RR@10"]}, tmp_path / "out")
+    with pytest.raises(InputError, match="has no history"):
+        sy.gate(tmp_path / "out", baseline="history:best")
