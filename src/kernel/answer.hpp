@@ -16,7 +16,10 @@ namespace nb = nanobind;
 constexpr size_t kExamples = 3;  // steelyard.alignment.hits.SHOWN_RUN_ONLY
 
 // The tie rules have the numbers of steelyard.native.
-inline Ordering ordering_of(int ties, bool collapse, bool single) { return {static_cast<Ties>(ties), collapse, single}; }
+inline Ordering ordering_of(int ties, bool collapse, bool single) {
+    if (ties < 0 || ties > static_cast<int>(Ties::stable)) throw nb::value_error("there is no tie rule of this number");
+    return {static_cast<Ties>(ties), collapse, single};
+}
 
 template <class Row, class Get>
 nb::bytes column(const std::vector<Row>& rows, Get get) {

@@ -111,13 +111,15 @@ nb::object qrels_of(nb::handle buffer) {
     return nb::make_tuple(texts_of(judged.queries), as_bytes(judged.starts), texts_of(judged.docs), as_bytes(grades));
 }
 
-nb::object scan(nb::handle buffer, const Judged& judged, int ties, bool collapse, bool single, unsigned threads, size_t piece) {
-    const View view(buffer);
+// Reads the first `size` bytes of an open file.
+nb::object scan(int file, size_t size, const Judged& judged, int ties, bool collapse, bool single, unsigned threads,
+                size_t piece) {
+    const FileSource source(file, size);
     Shared shared(judged.texts(), ordering_of(ties, collapse, single));
     RunScan result;
     {
         nb::gil_scoped_release released;
-        result = scan_pieces(shared, view.begin(), view.end(), threads, piece);
+        result = scan_pieces(shared, source, threads, piece);
     }
     return answer(shared, result);
 }
@@ -181,8 +183,12 @@ class Stream {
 // judged documents, and its thread helps to finish the scan.
 class Ahead {
    public:
-    Ahead(nb::handle qrels, nb::handle run, int ties, bool collapse, bool single, unsigned threads, size_t piece)
-        : qrels_(qrels), run_(run), first_([=] { begin(ordering_of(ties, collapse, single), threads, piece); }) {}
+    Ahead(int qrels, size_t qrels_size, int run, size_t run_size, int ties, bool collapse, bool single, unsigned threads,
+          size_t piece)
+        : qrels_(qrels, qrels_size), run_(run, run_size) {
+        const Ordering ordering = ordering_of(ties, collapse, single);
+        first_ = std::thread([=] { begin(ordering, threads, piece); });
+    }
     ~Ahead() {
         if (!first_.joinable()) return;
         nb::gil_scoped_release released;
@@ -206,7 +212,8 @@ class Ahead {
     }
 
    private:
-    View qrels_, run_;
+    FileSource qrels_, run_;
+    Buffer qrels_bytes_;  // the texts of judged_
     JudgedTexts judged_;
     std::unique_ptr<Shared> shared_;
     std::unique_ptr<PieceScan> pieces_;  // null if the qrels are not clean
@@ -214,21 +221,24 @@ class Ahead {
     std::mutex mutex_;
     std::condition_variable changed_;
     bool started_ = false;
-    std::thread first_;  // the last member: it runs as soon as it is constructed
+    std::thread first_;
 
     void begin(const Ordering& ordering, unsigned threads, size_t piece) {
         {
             const std::lock_guard<std::mutex> lock(mutex_);
             try {
                 std::vector<double> grades;
-                if (read_qrels(qrels_.begin(), qrels_.end(), judged_, grades)) {
+                const char* const judged = qrels_.bytes(0, qrels_.size(), qrels_bytes_);
+                if (read_qrels(judged, judged + qrels_.size(), judged_, grades)) {
                     judged_.index();
                     shared_ = std::make_unique<Shared>(judged_, ordering);
-                    pieces_ = std::make_unique<PieceScan>(*shared_, run_.begin(), run_.end(), piece);
-                    for (unsigned i = 1; i < threads; ++i) others_.emplace_back([this] { pieces_->work(); });
+                    pieces_ = std::make_unique<PieceScan>(*shared_, run_, piece);
+                    others_ = start_workers(*pieces_, std::max(1u, threads) - 1);
                 }
             } catch (const std::bad_alloc&) {
                 if (others_.empty()) pieces_.reset();
+            } catch (const Changed&) {
+                // Left to the readers, which report it.
             }
             started_ = true;
         }
@@ -262,7 +272,7 @@ void register_files(nb::module_& m) {
         .def("clean", &Stream::clean)
         .def("finish", &Stream::finish);
     nb::class_<Ahead>(m, "Ahead")
-        .def(nb::init<nb::handle, nb::handle, int, bool, bool, unsigned, size_t>())
+        .def(nb::init<int, size_t, int, size_t, int, bool, bool, unsigned, size_t>())
         .def("answer", &Ahead::answer);
     m.def("read_qrels", &qrels_of);
     m.def("scan", &scan);

@@ -44,7 +44,7 @@ struct Id {
     }
 };
 
-// The texts outlive the rows that point to them: they are in Python's strings or in the mapped qrels.
+// The texts outlive the rows that point to them: they are in Python's strings or in the bytes of the qrels.
 struct JudgedTexts {
     std::vector<Id> queries;      // an id without a UTF-8 form has no text: it cannot be in a file
     std::vector<Id> docs;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
@@ -19,7 +20,7 @@ from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
-from steelyard.io.files import reading
+from steelyard.io.files import read_bytes, reading
 from steelyard.notes import Note, note, note_from_dict, sentence
 from steelyard.qrels import Qrels
 from steelyard.report.page.subject import RANDOM, Subject
@@ -238,8 +239,8 @@ def read_frame(file: Path) -> pl.DataFrame | None:
     import polars as pl
 
     try:
-        return pl.read_parquet(file)
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return pl.read_parquet(io.BytesIO(read_bytes(file)))
+    except (OSError, InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
 
 

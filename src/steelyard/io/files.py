@@ -137,15 +137,41 @@ def compression_named(path: Path) -> str | None:
     return _SUFFIXES.get(path.suffix.lower())
 
 
+@contextmanager
+def unchanged(file: IO[bytes], path: Path) -> Iterator[None]:
+    """An error if an open file is changed while it is read: what was read may be a mixture of two versions."""
+
+    def state() -> tuple[int, int] | None:
+        if isinstance(file, io.BytesIO):
+            return None
+        known = os.fstat(file.fileno())
+        return known.st_size, known.st_mtime_ns
+
+    before = state()
+    try:
+        yield
+    except InputError:
+        if state() != before:
+            raise changed(path) from None
+        raise
+    if state() != before:
+        raise changed(path)
+
+
+def changed(path: Path) -> InputError:
+    """The error for a file that was changed while it was read."""
+    return InputError("the file changed while it was read; wait until it is complete, then try again.", path)
+
+
 def open_chunks(path: Path, size: int = CHUNK) -> Iterator[bytes]:
     """The file's bytes, decompressed, in chunks."""
-    with _open(path) as file:
+    with _open(path) as file, unchanged(file, path):
         yield from _chunks(file, path, _compression(file), size)
 
 
 def read_bytes(path: Path) -> bytes:
     """The whole file, decompressed."""
-    with _open(path) as file:
+    with _open(path) as file, unchanged(file, path):
         kind = _compression(file)
         return file.read() if kind is None else b"".join(_chunks(file, path, kind, CHUNK))
 
