@@ -29,6 +29,7 @@ from steelyard.errors import (
     problem_report,
 )
 from steelyard.io.files import reading, write_file
+from steelyard.io.unpacking import check_aliases
 from steelyard.masking import masked_settings
 from steelyard.measures.grammar import Measure
 from steelyard.options import POLICIES, help_text, resolve
@@ -63,6 +64,8 @@ def read_yaml(path: Path) -> LocatedYaml:
     try:
         with reading(path):
             node = yaml.compose(text, Loader=yaml.SafeLoader)
+            if node is not None:
+                check_aliases(node)
             value = _construct(node, (), lines, repeated, yaml.SafeLoader("")) if node is not None else None
     except InputError as error:
         if isinstance(error.__cause__, yaml.YAMLError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shlex
@@ -21,6 +20,7 @@ from steelyard.comparison.slices import COMPLEXITY
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
 from steelyard.io.files import read_bytes, reading
+from steelyard.io.unpacking import read_parquet
 from steelyard.notes import Note, note, note_from_dict, sentence
 from steelyard.qrels import Qrels
 from steelyard.report.page.subject import RANDOM, Subject
@@ -239,7 +239,7 @@ def read_frame(file: Path) -> pl.DataFrame | None:
     import polars as pl
 
     try:
-        return pl.read_parquet(io.BytesIO(read_bytes(file)))
+        return read_parquet(read_bytes(file), file)
     except (OSError, InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
 

@@ -15,6 +15,7 @@ from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.files import bare_name, find_file, listing, no_such_file, reading, streams_read_once
 from steelyard.io.text import Source
+from steelyard.io.unpacking import load_yaml
 from steelyard.qrels import Row
 
 IR_DATASETS = "ir_datasets:"
@@ -159,7 +160,7 @@ def _mapping(text: str) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(text)
+        return load_yaml(text)
     except yaml.YAMLError as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"the dataset {text!r} is not YAML ({reason}); expected {FORMS}.") from None

@@ -76,9 +76,10 @@ class Guidelines:
         import yaml
 
         from steelyard.io.files import read_bytes
+        from steelyard.io.unpacking import load_yaml
 
         try:
-            given = yaml.safe_load(read_bytes(Path(path)))
+            given = load_yaml(read_bytes(Path(path)))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             mark = getattr(error, "problem_mark", None)
             where = f", line {mark.line + 1}" if mark is not None else ""
