@@ -30,17 +30,11 @@ class View {
 // JudgedDocs for the scan. The ids point to the UTF-8 bytes of Python's strings, which the lists keep alive.
 class Judged {
    public:
-    Judged(nb::sequence query_ids, nb::handle starts, nb::sequence doc_ids)
+    Judged(nb::sequence query_ids, Column<int64_t> starts, nb::sequence doc_ids)
         : query_ids_(fast(query_ids)), doc_ids_(fast(doc_ids)) {
         texts_.queries = ids_of(query_ids_);
         texts_.docs = ids_of(doc_ids_);
-        const View view(starts);
-        texts_.starts.resize(static_cast<size_t>(view.end() - view.begin()) / sizeof(int64_t));
-        std::memcpy(texts_.starts.data(), view.begin(), texts_.starts.size() * sizeof(int64_t));
-        if (texts_.starts.size() != texts_.queries.size() + 1 || texts_.starts.front() != 0 ||
-            texts_.starts.back() != static_cast<int64_t>(texts_.docs.size()) ||
-            !std::is_sorted(texts_.starts.begin(), texts_.starts.end()))
-            throw nb::value_error("starts must ascend from 0 to the number of documents and have one more entry than there are queries");
+        texts_.starts = checked_starts(starts, texts_.queries.size(), texts_.docs.size());
         texts_.index();
     }
     const JudgedTexts& texts() const { return texts_; }
@@ -138,10 +132,8 @@ nb::object scan_any_order(nb::handle buffer, const Judged& judged, int ties, boo
 // A run that comes in pieces, as from a decompressor. One piece and one query are in memory at a time.
 class Stream {
    public:
-    Stream(nb::object judged, int ties, bool collapse, bool single)
-        : judged_(judged),
-          shared_(nb::cast<const Judged&>(judged).texts(), ordering_of(ties, collapse, single)),
-          scan_(shared_) {
+    Stream(const Judged& judged, int ties, bool collapse, bool single)
+        : shared_(judged.texts(), ordering_of(ties, collapse, single)), scan_(shared_) {
         result_.outcome = Outcome::clean;
     }
 
@@ -172,7 +164,6 @@ class Stream {
     }
 
    private:
-    nb::object judged_;
     Shared shared_;
     Scan scan_;
     RunScan result_;
@@ -265,9 +256,9 @@ class Ahead {
 }  // namespace
 
 void register_files(nb::module_& m) {
-    nb::class_<Judged>(m, "Judged").def(nb::init<nb::sequence, nb::handle, nb::sequence>());
+    nb::class_<Judged>(m, "Judged").def(nb::init<nb::sequence, Column<int64_t>, nb::sequence>(), nb::arg(), nb::arg().noconvert(), nb::arg());
     nb::class_<Stream>(m, "Stream")
-        .def(nb::init<nb::object, int, bool, bool>())
+        .def(nb::init<const Judged&, int, bool, bool>(), nb::keep_alive<1, 2>())
         .def("feed", &Stream::feed)
         .def("clean", &Stream::clean)
         .def("finish", &Stream::finish);

@@ -36,7 +36,10 @@ class Distinct {
     const std::string& operator[](size_t i) const { return *in_order_[i]; }
 
    private:
-    std::unordered_set<std::string> known_;
+    struct Hash {
+        size_t operator()(const std::string& text) const { return hash_id(text.data(), text.size()); }
+    };
+    std::unordered_set<std::string, Hash> known_;
     std::vector<const std::string*> in_order_;  // the strings of a set do not move
 };
 

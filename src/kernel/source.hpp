@@ -50,15 +50,6 @@ class Source {
     const size_t size_;
 };
 
-class MemorySource : public Source {
-   public:
-    MemorySource(const char* begin, const char* end) : Source(static_cast<size_t>(end - begin)), begin_(begin) {}
-    const char* bytes(size_t begin, size_t, Buffer&) const override { return begin_ + begin; }
-
-   private:
-    const char* begin_;
-};
-
 // A file of which the first `size` bytes are read. The descriptor may be closed after the constructor.
 class FileSource : public Source {
    public:
