@@ -143,9 +143,8 @@ const char* next_line(const char* line, const char* end) {
 // Visits the bytes from `begin` to `end` in blocks of whole lines, until `visit` returns false. Of a file only one block is
 // in memory.
 template <class Visit>
-void each_block(const Source& source, size_t begin, size_t end, Buffer& buffer, Visit visit) {
-    constexpr size_t kBlock = size_t{1} << 18;  // stays in the second-level cache
-    for (size_t size = kBlock; begin < end;) {
+void each_block(const Source& source, size_t begin, size_t end, size_t block, Buffer& buffer, Visit visit) {
+    for (size_t size = block; begin < end;) {
         size = std::min(size, end - begin);
         const char* const first = source.bytes(begin, begin + size, buffer);
         const char* last = first + size;
@@ -156,16 +155,16 @@ void each_block(const Source& source, size_t begin, size_t end, Buffer& buffer, 
         }
         begin += static_cast<size_t>(last - first);
         if (!visit(first, last)) return;
-        size = kBlock;
+        size = block;
     }
 }
 
 // The place of the first line after `from` whose query differs from that of the line before it.
-size_t query_border(const Source& source, size_t from, Buffer& buffer) {
+size_t query_border(const Source& source, size_t from, size_t block, Buffer& buffer) {
     std::string query;
     bool known = false, partial = true;  // `from` is within a line
     size_t place = from;
-    each_block(source, from, source.size(), buffer, [&](const char* begin, const char* end) {
+    each_block(source, from, source.size(), block, buffer, [&](const char* begin, const char* end) {
         const char* line = begin;
         if (partial) line = next_line(line, end);
         partial = false;
@@ -205,7 +204,8 @@ void RunScan::absorb(Scan& part) {
     tags.add(part.tags);
 }
 
-PieceScan::PieceScan(Shared& shared, const Source& source, size_t piece) : shared_(shared), source_(source) {
+PieceScan::PieceScan(Shared& shared, const Source& source, size_t piece, size_t block)
+    : shared_(shared), source_(source), block_(block) {
     const size_t size = source.size();
     Buffer buffer;
     try {
@@ -213,7 +213,7 @@ PieceScan::PieceScan(Shared& shared, const Source& source, size_t piece) : share
         const char* const start = source.bytes(0, first, buffer);
         clean_start_ = starts_cleanly(start, start + first);
         if (!clean_start_) return;
-        while (size - borders_.back() > piece) borders_.push_back(query_border(source, borders_.back() + piece, buffer));
+        while (size - borders_.back() > piece) borders_.push_back(query_border(source, borders_.back() + piece, block, buffer));
     } catch (const Changed&) {
         changed_ = true;
         return;
@@ -229,7 +229,7 @@ void PieceScan::work() {
         for (size_t i; !stop_ && (i = next_++) < scans_.size();) {
             scans_[i] = std::make_unique<Scan>(shared_);
             try {
-                each_block(source_, borders_[i], borders_[i + 1], buffer, [&](const char* begin, const char* end) {
+                each_block(source_, borders_[i], borders_[i + 1], block_, buffer, [&](const char* begin, const char* end) {
                     outcomes_[i] = scans_[i]->lines(begin, end);
                     if (outcomes_[i] == Outcome::clean) scans_[i]->keep_ids();
                     return outcomes_[i] == Outcome::clean;
@@ -268,8 +268,8 @@ std::vector<std::thread> start_workers(PieceScan& scan, size_t count) {
     return workers;
 }
 
-RunScan scan_pieces(Shared& shared, const Source& source, unsigned threads, size_t piece) {
-    PieceScan scan(shared, source, piece);
+RunScan scan_pieces(Shared& shared, const Source& source, unsigned threads, size_t piece, size_t block) {
+    PieceScan scan(shared, source, piece, block);
     std::vector<std::thread> workers = start_workers(scan, std::max<size_t>(1, std::min<size_t>(threads, scan.pieces())) - 1);
     scan.work();
     for (std::thread& worker : workers) worker.join();

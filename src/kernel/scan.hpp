@@ -103,11 +103,14 @@ struct RunScan {
 
 // False for an empty file and one that starts with a byte order mark.
 bool starts_cleanly(const char* begin, const char* end);
+// The bytes of a file that a thread has in memory: few enough for the second-level cache.
+constexpr size_t kBlock = size_t{1} << 18;
+
 // Scans a file in pieces of about `piece` bytes, cut where a query ends. Any number of threads may work on it at once,
 // and a thread may join late.
 class PieceScan {
    public:
-    PieceScan(Shared& shared, const Source& source, size_t piece);
+    PieceScan(Shared& shared, const Source& source, size_t piece, size_t block = kBlock);
     void work();            // scans pieces that no other thread took, until none is left
     void stop() { stop_ = true; }
     RunScan result();       // once no thread works any more
@@ -116,6 +119,7 @@ class PieceScan {
    private:
     Shared& shared_;
     const Source& source_;
+    const size_t block_;
     bool clean_start_ = false, changed_ = false;
     std::vector<size_t> borders_{0};
     std::vector<std::unique_ptr<Scan>> scans_;
@@ -127,7 +131,7 @@ class PieceScan {
 // Threads that do the work; fewer if the system refuses to start as many.
 std::vector<std::thread> start_workers(PieceScan& scan, size_t count);
 // The same on several threads, from start to end.
-RunScan scan_pieces(Shared& shared, const Source& source, unsigned threads, size_t piece);
+RunScan scan_pieces(Shared& shared, const Source& source, unsigned threads, size_t piece, size_t block = kBlock);
 // The same in memory, for files whose queries interleave: the offsets of the lines, 8 bytes each, are sorted by query first.
 RunScan scan_interleaved(Shared& shared, const char* begin, const char* end);
 
