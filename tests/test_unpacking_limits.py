@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import zlib
 
 import polars as pl
 import pytest
@@ -141,15 +140,22 @@ def test_a_parquet_file_of_long_texts_is_limited(tmp_path, low_limit):
         sy.Run.read(path)
 
 
-def test_what_is_not_parquet_has_no_size():
-    for data in (
-        b"",
-        b"PAR1",
-        b"PAR1" + b"\xff" * 100 + b"PAR1",
-        b"PAR1\0\0\0\0PAR1",
-        zlib.compress(b"x" * 99),
-    ):
-        assert _parquet_size(data) == 0
+@pytest.mark.parametrize("data", [b"PAR1", b"PAR1" + b"\xff" * 100 + b"PAR1", b"PAR1\0\0\0\0PAR1"])
+def test_damaged_headers_of_parquet_are_refused(tmp_path, data):
+    (tmp_path / "a.parquet").write_bytes(data)
+    with pytest.raises(InputError, match="starts as a Parquet file but cannot be read as one"):
+        sy.Run.read(tmp_path / "a.parquet")
+
+
+def test_parquet_with_a_negative_count_does_not_end_the_process(tmp_path):
+    """polars 2.1 allocates memory for the count, which ends the process."""
+    path = parquet(tmp_path, 2, compression="uncompressed", statistics=False)
+    data = path.read_bytes()
+    # The header of a data page: a struct (field 5) with the count 2, the encoding and those of the levels.
+    count = data.index(b"\x2c\x15\x04\x15")
+    path.write_bytes(data[: count + 2] + b"\x53" + data[count + 3 :])
+    with pytest.raises(InputError, match="headers are damaged"):
+        sy.Run.read(path)
 
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(

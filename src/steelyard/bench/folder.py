@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -192,7 +193,7 @@ def read_qrels(path: Path) -> Qrels:
 
 def _read_runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
     files = {str(row["run"]): path / "runs" / str(row["file"]) for row in record["runs"]}
-    missing = [str(file.relative_to(path)) for file in files.values() if not file.is_file()]
+    missing = [str(file.relative_to(path)) for file in files.values() if not os.path.isfile(file)]
     if missing:
         raise InputError(
             problem_report(

@@ -63,10 +63,21 @@ def within_limit(chunks: Iterable[bytes], packed: int, kind: str, path: Path) ->
 
 
 def read_parquet(data: bytes, path: Path | None) -> pl.DataFrame:
-    """The table of a Parquet file. Raises what polars raises, and InputError for one that unpacks to too much."""
+    """The table of a Parquet file. Raises what polars raises, and InputError for one that polars must not see.
+
+    That is one that unpacks to too much, or has damaged headers: for a wrong count polars ends the process.
+    """
     import polars as pl
 
-    check_unpacked(_parquet_size(data), len(data), "Parquet", path)
+    try:
+        size = _parquet_size(data)
+    except (IndexError, KeyError, TypeError, ValueError, RecursionError):
+        raise InputError(
+            "starts as a Parquet file but cannot be read as one (its headers are damaged); it may be truncated: "
+            "get a complete copy.",
+            path,
+        ) from None
+    check_unpacked(size, len(data), "Parquet", path)
     return pl.read_parquet(io.BytesIO(data))
 
 
@@ -76,34 +87,36 @@ _CELL = 16  # bytes of a value in memory, without the text it may refer to
 def _parquet_size(data: bytes) -> int:
     """The bytes that a Parquet file unpacks to: those of its pages, and of its cells, which may be run lengths.
 
-    Read from the headers of the pages, by which they are unpacked. What is not a Parquet file has no size here.
+    Read from the headers of the pages, by which they are unpacked. What does not start as Parquet has no size here.
     """
+    if not data.startswith(b"PAR1"):
+        return 0
+    length = int.from_bytes(data[-8:-4], "little")
+    footer = _Thrift(data, len(data) - 8 - length).struct()
     size = 0
-    try:
-        length = int.from_bytes(data[-8:-4], "little")
-        footer = _Thrift(data, len(data) - 8 - length).struct()
-        for group in footer[4]:
-            size += _CELL * group[3] * len(group[1])
-            for chunk in group[1]:
-                size += _pages_size(data, chunk[3])
-    except (IndexError, KeyError, TypeError, ValueError, RecursionError):
-        pass  # polars reports what is wrong
+    for group in footer[4]:
+        size += _CELL * _count(group[3]) * len(group[1])
+        size += sum(_pages_size(data, chunk[3]) for chunk in group[1])
     return size
 
 
 def _pages_size(data: bytes, chunk: dict[int, Any]) -> int:
-    size = 0
+    size = _CELL * _count(chunk[5])
     at = min(chunk[9], chunk.get(11) or chunk[9])
-    end = at + chunk[7]
+    end = at + _count(chunk[7])
     while at < end:
         reader = _Thrift(data, at)
         header = reader.struct()
         values = next((header[kind][1] for kind in (5, 8, 7) if kind in header), 0)
-        size += header[2] + _CELL * values
-        if header[3] < 0:
-            raise ValueError("a page of a negative size")
-        at = reader.at + header[3]
+        size += _count(header[2]) + _CELL * _count(values)
+        at = reader.at + _count(header[3])
     return size
+
+
+def _count(value: int) -> int:
+    if value < 0:
+        raise ValueError("a negative count")
+    return value
 
 
 class _Thrift:
