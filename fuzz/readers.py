@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import random
-import resource
 import signal
 import sys
 import time
@@ -270,7 +269,6 @@ def make_result(folder: Path) -> None:
 def try_input(target: Target, data: bytes, save: Path) -> None:
     target.path.write_bytes(data)
     start = time.perf_counter()
-    signal.setitimer(signal.ITIMER_REAL, LONGEST)
     try:
         TARGETS[target.name](target.path)
     except SteelyardError:
@@ -284,8 +282,6 @@ def try_input(target: Target, data: bytes, save: Path) -> None:
             save.mkdir(parents=True, exist_ok=True)
             (save / name).write_bytes(data)
             print(f"{target.name}: {key}: {error!r:.200}\n  {name}: {data[:200]!r}", flush=True)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
     target.tried += 1
     target.seconds += time.perf_counter() - start
 
@@ -309,20 +305,26 @@ def fuzz_readers(inputs: int, seconds: float, seed: int, save: Path, folder: Pat
     The files are written to `folder`: if an input ends the process, it is the newest one.
     """
 
+    import resource
+
     def late(*_: Any) -> None:
         raise Hang
 
     signal.signal(signal.SIGALRM, late)
     warnings.simplefilter("ignore")
-    draw, start, tried = random.Random(seed), time.perf_counter(), 0
+    draw, tried = random.Random(seed), 0
     with quiet_stderr():
         targets = targets_in(folder)
+        start = time.perf_counter()
         while tried < inputs and time.perf_counter() - start < seconds:
             # A reader that does not let Python run is stopped here, with a traceback.
             faulthandler.dump_traceback_later(6 * LONGEST, exit=True)
             target = min(targets, key=lambda one: one.seconds)
             for _ in range(50):
-                try_input(target, target.input(draw), save)
+                data = target.input(draw)
+                signal.setitimer(signal.ITIMER_REAL, LONGEST)
+                try_input(target, data, save)
+                signal.setitimer(signal.ITIMER_REAL, 0)
             tried += 50
         faulthandler.cancel_dump_traceback_later()
     for target in targets:
