@@ -59,6 +59,14 @@ ODD = [
         STARTS.astype(">i8"),
         STARTS.reshape(3, 1),
     ),
+    *(
+        np.ones((2, 2)),
+        np.ones((3, 2), "i8"),
+        np.full((1, 2), 255, "u1"),
+        np.ones((0, 2)),
+        np.ones((2, 0)),
+        np.ones(3),
+    ),
     *(np.arange(8)[::2], np.array(["a"]), np.array([np.inf, 1.0]), np.array([None])),
 ]
 
@@ -87,6 +95,12 @@ def good():
             *order,
         ],
         native.bm25_postings: [[["a", "b"], ["c"]]],
+        native.shuffled_ranges: [
+            np.ones((2, 2)),
+            np.zeros((1, 2), "u1"),
+            np.zeros((3, 2), "i8"),
+            np.empty(3),
+        ],
         native.bm25_search: [STARTS, docs, weights, weights, 2, STARTS, terms, 3, False],
     }
 
