@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -12,10 +13,11 @@ import polars as pl
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.bench.config import read_yaml
 from steelyard.errors import InputError
 from steelyard.io.files import read_bytes
-from steelyard.io.unpacking import _parquet_size, load_yaml
+from steelyard.io.unpacking import _parquet_size, load_yaml, read_parquet
 from steelyard.judging.guidelines import Guidelines
 
 LIMIT = 1 << 20
@@ -191,3 +193,26 @@ def test_yaml_is_read_as_before():
         }
     )
     assert load_yaml("") is None
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3000])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("compression", ["none", "zstd", "snappy"])
+def test_headers_of_other_writers(rows, version, dictionary, compression):
+    arrow = import_peer("pyarrow.parquet")
+    frame = pl.DataFrame(
+        {"doc_id": [f"d{n}" for n in range(rows)], "list": [["a"] * (n % 3) for n in range(rows)]},
+        schema={"doc_id": pl.String, "list": pl.List(pl.String)},
+    )
+    file = io.BytesIO()
+    options = {"row_group_size": 1000, "data_page_size": 2000, "write_page_index": True}
+    arrow.write_table(
+        frame.to_arrow(),
+        file,
+        data_page_version=version,
+        use_dictionary=dictionary,
+        compression=compression,
+        **options,
+    )
+    assert read_parquet(file.getvalue(), None).equals(frame)

@@ -102,7 +102,7 @@ def _parquet_size(data: bytes) -> int:
 
 def _pages_size(data: bytes, chunk: dict[int, Any]) -> int:
     size = _CELL * _count(chunk[5])
-    at = min(chunk[9], chunk.get(11) or chunk[9])
+    at = chunk.get(11) or chunk[9]  # the dictionary, if there is one, is before the data
     end = at + _count(chunk[7])
     while at < end:
         reader = _Thrift(data, at)
