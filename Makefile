@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 test test-all test-lowest coverage: export OPENBLAS_NUM_THREADS := 1
 FAST := -m "not slow and not browser and not adapters and not spark" --ignore tests/spark
 
-.PHONY: help demo test test-all test-lowest lint docs pictures wheel coverage bench clean
+.PHONY: help demo test test-all test-lowest lint docs pictures wheel coverage bench fuzz clean
 
 help:
 	@echo "make demo      the bundled benchmark: leaderboard in the terminal, report in ./steelyard-demo"
@@ -19,6 +19,7 @@ help:
 	@echo "make wheel     build the wheels and the source distribution and test each in an empty environment"
 	@echo "make coverage  the tests of make test with a coverage report"
 	@echo "make bench     timings, and other tools' timings"
+	@echo "make fuzz      mutated inputs for the kernel and the readers: SECONDS=12 of each, or INPUTS=10000000"
 	@echo "make lint      ruff and mypy"
 	@echo "make clean     remove environments, builds and caches"
 
@@ -35,6 +36,7 @@ test-all: $(VENV)/.tested-all
 	$(PYTEST) -n auto --dist loadfile -m "slow or browser or adapters"
 	$(PYTEST) -m spark tests/spark
 	$(PYTEST) --doctest-modules src/steelyard/spark
+	$(MAKE) fuzz
 	$(MAKE) docs
 	$(MAKE) test-lowest
 	$(MAKE) wheel
@@ -71,6 +73,10 @@ coverage: $(VENV)/.tested
 
 bench: $(VENV)/.tested
 	$(BIN)/python -m benchmarks
+
+# SECONDS for the kernel and as many for the readers; or INPUTS of the kernel, and a tenth for the readers.
+fuzz: $(VENV)/.tested
+	$(BIN)/python -m fuzz $(if $(INPUTS),--inputs $(INPUTS),--seconds $(or $(SECONDS),12)) --seed $(or $(SEED),0)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
 #include <algorithm>
 #include <string>
@@ -16,7 +17,23 @@ namespace nb = nanobind;
 constexpr size_t kExamples = 3;  // steelyard.alignment.hits.SHOWN_RUN_ONLY
 
 // The tie rules have the numbers of steelyard.native.
-inline Ordering ordering_of(int ties, bool collapse, bool single) { return {static_cast<Ties>(ties), collapse, single}; }
+inline Ordering ordering_of(int ties, bool collapse, bool single) {
+    if (ties < 0 || ties > static_cast<int>(Ties::stable)) throw nb::value_error("there is no tie rule of this number");
+    return {static_cast<Ties>(ties), collapse, single};
+}
+
+// An array as it is passed: of this type and without gaps.
+template <class T>
+using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// The borders of `groups` groups of `items` items.
+inline std::vector<int64_t> checked_starts(const Column<int64_t>& starts, size_t groups, size_t items) {
+    std::vector<int64_t> found(starts.data(), starts.data() + starts.size());
+    if (found.size() != groups + 1 || found.front() != 0 || found.back() != static_cast<int64_t>(items) ||
+        !std::is_sorted(found.begin(), found.end()))
+        throw nb::value_error("starts must ascend from 0 to the number of items and have one more entry than there are groups");
+    return found;
+}
 
 template <class Row, class Get>
 nb::bytes column(const std::vector<Row>& rows, Get get) {

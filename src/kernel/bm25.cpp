@@ -2,25 +2,21 @@
 //
 // Sums are computed in float64 in the order of a query's terms, so that the scores equal those of the portable
 // implementation (steelyard.retrievers.bm25) to the last bit. Nothing is multiplied here: the weights are precomputed.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
+#include "answer.hpp"
 #include "slots.hpp"
-
-namespace nb = nanobind;
 
 namespace steelyard {
 
 namespace {
-
-template <class T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 nb::bytes bytes_of(const std::vector<T>& values) {
@@ -45,7 +41,10 @@ struct Token {
         return size > 0 || text == other.text || PyUnicode_Compare(text, other.text) == 0;
     }
     uint32_t hash() const {
-        return fold((size > 0 ? word : static_cast<uint64_t>(PyObject_Hash(text))) * kSpread);
+        if (size > 0) return fold(word * kSpread);
+        const Py_hash_t hash = PyObject_Hash(text);
+        if (hash == -1) throw nb::python_error();
+        return fold(static_cast<uint64_t>(hash) * kSpread);
     }
 };
 
@@ -180,6 +179,7 @@ class Search {
 
     // Finds the best k documents of each query, best first.
     void run(std::vector<Query>& queries) {
+        if (k_ == 0) return;
         std::vector<std::vector<Term>> unread;
         for (const Query& query : queries) unread.push_back(query.terms);
         for (int32_t first = 0; first < documents_; first += kBlock) {
@@ -220,7 +220,10 @@ class Search {
             const int32_t* const far = term.end - doc > size ? doc + size : term.end;
             const auto count = static_cast<size_t>(std::lower_bound(doc, far, limit) - doc);
             double* const sums = sums_;
-            const auto place = [doc, first](size_t i) { return static_cast<uint32_t>(doc[i] - first); };
+            // Within the block also where the documents of a term do not ascend, which is not checked.
+            const auto place = [doc, first](size_t i) {
+                return (static_cast<uint32_t>(doc[i]) - static_cast<uint32_t>(first)) % static_cast<uint32_t>(kBlock);
+            };
             if (!query.based) {
                 for (size_t i = 0; i < count; ++i) sums[place(i)] += weight[i];
             } else {
@@ -238,7 +241,7 @@ class Search {
         constexpr int32_t kLanes = 8, kStretch = 64;
         int32_t i = 0;
         for (; i < size && query.best.size() < k_; ++i)
-            if (!query.never_met(sums_[i])) query.push({sums_[i], first + i});
+            if (!query.never_met(sums_[i]) && sums_[i] == sums_[i]) query.push({sums_[i], first + i});
         // The best of each stretch first: most stretches have nothing better than the worst so far.
         for (; i + kStretch <= size; i += kStretch) {
             double most[kLanes];
@@ -275,14 +278,19 @@ nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<doubl
                       int32_t documents, Column<int64_t> query_starts, Column<int64_t> query_terms, size_t k,
                       bool matching) {
     constexpr size_t kTogether = 1024;
-    const size_t vocabulary = bases.size(), asked = query_starts.size() - 1;
-    if (starts.size() != vocabulary + 1 || docs.size() != weights.size() ||
-        starts.data()[vocabulary] != static_cast<int64_t>(docs.size()) || query_starts.size() == 0 ||
-        query_starts.data()[asked] != static_cast<int64_t>(query_terms.size()))
-        throw nb::value_error("postings and queries must fit together");
-    for (size_t i = 0; i < query_terms.size(); ++i)
-        if (query_terms.data()[i] < 0 || query_terms.data()[i] >= static_cast<int64_t>(vocabulary))
+    const size_t vocabulary = bases.size(), asked = query_starts.size() - (query_starts.size() > 0);
+    checked_starts(query_starts, asked, query_terms.size());
+    if (starts.size() != vocabulary + 1 || docs.size() != weights.size() || documents < 0 ||
+        documents > std::numeric_limits<int32_t>::max() / 2)
+        throw nb::value_error("postings must fit together");
+    for (size_t i = 0; i < query_terms.size(); ++i) {
+        const int64_t term = query_terms.data()[i];
+        if (term < 0 || term >= static_cast<int64_t>(vocabulary))
             throw nb::value_error("a query's terms must be in the vocabulary");
+        const int64_t begin = starts.data()[term], end = starts.data()[term + 1];
+        if (begin < 0 || begin > end || end > static_cast<int64_t>(docs.size()) || !std::isfinite(bases.data()[term]))
+            throw nb::value_error("postings must fit together");
+    }
 
     std::vector<int64_t> sizes;
     std::vector<int32_t> found;
@@ -319,7 +327,8 @@ nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<doubl
 
 void register_bm25(nb::module_& m) {
     m.def("bm25_postings", &bm25_postings);
-    m.def("bm25_search", &bm25_search);
+    m.def("bm25_search", &bm25_search, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
+          nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg());
 }
 
 }  // namespace steelyard

@@ -30,17 +30,11 @@ class View {
 // JudgedDocs for the scan. The ids point to the UTF-8 bytes of Python's strings, which the lists keep alive.
 class Judged {
    public:
-    Judged(nb::sequence query_ids, nb::handle starts, nb::sequence doc_ids)
+    Judged(nb::sequence query_ids, Column<int64_t> starts, nb::sequence doc_ids)
         : query_ids_(fast(query_ids)), doc_ids_(fast(doc_ids)) {
         texts_.queries = ids_of(query_ids_);
         texts_.docs = ids_of(doc_ids_);
-        const View view(starts);
-        texts_.starts.resize(static_cast<size_t>(view.end() - view.begin()) / sizeof(int64_t));
-        std::memcpy(texts_.starts.data(), view.begin(), texts_.starts.size() * sizeof(int64_t));
-        if (texts_.starts.size() != texts_.queries.size() + 1 || texts_.starts.front() != 0 ||
-            texts_.starts.back() != static_cast<int64_t>(texts_.docs.size()) ||
-            !std::is_sorted(texts_.starts.begin(), texts_.starts.end()))
-            throw nb::value_error("starts must ascend from 0 to the number of documents and have one more entry than there are queries");
+        texts_.starts = checked_starts(starts, texts_.queries.size(), texts_.docs.size());
         texts_.index();
     }
     const JudgedTexts& texts() const { return texts_; }
@@ -111,13 +105,15 @@ nb::object qrels_of(nb::handle buffer) {
     return nb::make_tuple(texts_of(judged.queries), as_bytes(judged.starts), texts_of(judged.docs), as_bytes(grades));
 }
 
-nb::object scan(nb::handle buffer, const Judged& judged, int ties, bool collapse, bool single, unsigned threads, size_t piece) {
-    const View view(buffer);
+// Reads the first `size` bytes of an open file.
+nb::object scan(int file, size_t size, const Judged& judged, int ties, bool collapse, bool single, unsigned threads,
+                size_t piece) {
+    const FileSource source(file, size);
     Shared shared(judged.texts(), ordering_of(ties, collapse, single));
     RunScan result;
     {
         nb::gil_scoped_release released;
-        result = scan_pieces(shared, view.begin(), view.end(), threads, piece);
+        result = scan_pieces(shared, source, threads, piece);
     }
     return answer(shared, result);
 }
@@ -136,10 +132,8 @@ nb::object scan_any_order(nb::handle buffer, const Judged& judged, int ties, boo
 // A run that comes in pieces, as from a decompressor. One piece and one query are in memory at a time.
 class Stream {
    public:
-    Stream(nb::object judged, int ties, bool collapse, bool single)
-        : judged_(judged),
-          shared_(nb::cast<const Judged&>(judged).texts(), ordering_of(ties, collapse, single)),
-          scan_(shared_) {
+    Stream(const Judged& judged, int ties, bool collapse, bool single)
+        : shared_(judged.texts(), ordering_of(ties, collapse, single)), scan_(shared_) {
         result_.outcome = Outcome::clean;
     }
 
@@ -170,7 +164,6 @@ class Stream {
     }
 
    private:
-    nb::object judged_;
     Shared shared_;
     Scan scan_;
     RunScan result_;
@@ -181,8 +174,12 @@ class Stream {
 // judged documents, and its thread helps to finish the scan.
 class Ahead {
    public:
-    Ahead(nb::handle qrels, nb::handle run, int ties, bool collapse, bool single, unsigned threads, size_t piece)
-        : qrels_(qrels), run_(run), first_([=] { begin(ordering_of(ties, collapse, single), threads, piece); }) {}
+    Ahead(int qrels, size_t qrels_size, int run, size_t run_size, int ties, bool collapse, bool single, unsigned threads,
+          size_t piece)
+        : qrels_(qrels, qrels_size), run_(run, run_size) {
+        const Ordering ordering = ordering_of(ties, collapse, single);
+        first_ = std::thread([=] { begin(ordering, threads, piece); });
+    }
     ~Ahead() {
         if (!first_.joinable()) return;
         nb::gil_scoped_release released;
@@ -206,7 +203,8 @@ class Ahead {
     }
 
    private:
-    View qrels_, run_;
+    FileSource qrels_, run_;
+    Buffer qrels_bytes_;  // the texts of judged_
     JudgedTexts judged_;
     std::unique_ptr<Shared> shared_;
     std::unique_ptr<PieceScan> pieces_;  // null if the qrels are not clean
@@ -214,21 +212,24 @@ class Ahead {
     std::mutex mutex_;
     std::condition_variable changed_;
     bool started_ = false;
-    std::thread first_;  // the last member: it runs as soon as it is constructed
+    std::thread first_;
 
     void begin(const Ordering& ordering, unsigned threads, size_t piece) {
         {
             const std::lock_guard<std::mutex> lock(mutex_);
             try {
                 std::vector<double> grades;
-                if (read_qrels(qrels_.begin(), qrels_.end(), judged_, grades)) {
+                const char* const judged = qrels_.bytes(0, qrels_.size(), qrels_bytes_);
+                if (read_qrels(judged, judged + qrels_.size(), judged_, grades)) {
                     judged_.index();
                     shared_ = std::make_unique<Shared>(judged_, ordering);
-                    pieces_ = std::make_unique<PieceScan>(*shared_, run_.begin(), run_.end(), piece);
-                    for (unsigned i = 1; i < threads; ++i) others_.emplace_back([this] { pieces_->work(); });
+                    pieces_ = std::make_unique<PieceScan>(*shared_, run_, piece);
+                    others_ = start_workers(*pieces_, std::max(1u, threads) - 1);
                 }
             } catch (const std::bad_alloc&) {
                 if (others_.empty()) pieces_.reset();
+            } catch (const Changed&) {
+                // Left to the readers, which report it.
             }
             started_ = true;
         }
@@ -255,14 +256,14 @@ class Ahead {
 }  // namespace
 
 void register_files(nb::module_& m) {
-    nb::class_<Judged>(m, "Judged").def(nb::init<nb::sequence, nb::handle, nb::sequence>());
+    nb::class_<Judged>(m, "Judged").def(nb::init<nb::sequence, Column<int64_t>, nb::sequence>(), nb::arg(), nb::arg().noconvert(), nb::arg());
     nb::class_<Stream>(m, "Stream")
-        .def(nb::init<nb::object, int, bool, bool>())
+        .def(nb::init<const Judged&, int, bool, bool>(), nb::keep_alive<1, 2>())
         .def("feed", &Stream::feed)
         .def("clean", &Stream::clean)
         .def("finish", &Stream::finish);
     nb::class_<Ahead>(m, "Ahead")
-        .def(nb::init<nb::handle, nb::handle, int, bool, bool, unsigned, size_t>())
+        .def(nb::init<int, size_t, int, size_t, int, bool, bool, unsigned, size_t>())
         .def("answer", &Ahead::answer);
     m.def("read_qrels", &qrels_of);
     m.def("scan", &scan);

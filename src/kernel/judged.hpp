@@ -14,10 +14,7 @@ namespace steelyard {
 // A hash for ids longer than a word; reads exactly the id's bytes.
 inline uint32_t hash_long(const char* text, size_t size) {
     uint64_t hash = size;
-    for (size_t i = 0; i + 8 < size; i += 8) {
-        hash = (hash ^ load_word(text + i)) * kSpread;
-        hash ^= hash >> 32;
-    }
+    for (size_t i = 0; i + 8 < size; i += 8) hash = mixed(hash ^ load_word(text + i));
     return fold((hash ^ load_word(text + size - 8)) * kSpread);
 }
 
@@ -44,7 +41,7 @@ struct Id {
     }
 };
 
-// The texts outlive the rows that point to them: they are in Python's strings or in the mapped qrels.
+// The texts outlive the rows that point to them: they are in Python's strings or in the bytes of the qrels.
 struct JudgedTexts {
     std::vector<Id> queries;      // an id without a UTF-8 form has no text: it cannot be in a file
     std::vector<Id> docs;

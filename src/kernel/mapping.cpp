@@ -25,6 +25,8 @@ class QueryIndex {
    public:
     explicit QueryIndex(nb::handle query_ids) : ids_(nb::steal(PySequence_Fast(query_ids.ptr(), "ids must be a sequence"))) {
         if (!ids_.is_valid()) throw nb::python_error();
+        for (size_t i = 0; i < size(); ++i)
+            if (!PyUnicode_CheckExact(id(i))) throw nb::type_error("ids must be strings");
     }
     size_t size() const { return static_cast<size_t>(PySequence_Fast_GET_SIZE(ids_.ptr())); }
 
@@ -51,7 +53,7 @@ class QueryIndex {
 
 class MappingScan {
    public:
-    MappingScan(nb::handle query_ids, nb::handle starts, nb::handle doc_ids, nb::handle floating, nb::handle integer,
+    MappingScan(nb::handle query_ids, Column<int64_t> starts, nb::handle doc_ids, nb::handle floating, nb::handle integer,
                 const Ordering& ordering)
         : index_(query_ids),
           floating_(reinterpret_cast<PyTypeObject*>(floating.ptr())),
@@ -68,14 +70,7 @@ class MappingScan {
             if (!PyUnicode_CheckExact(ids_.back().text)) throw nb::type_error("ids must be strings");
             hashes_.push_back(ids_.back().hash());
         }
-        Py_buffer view;
-        if (PyObject_GetBuffer(starts.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
-        starts_.resize(static_cast<size_t>(view.len) / sizeof(int64_t));
-        std::memcpy(starts_.data(), view.buf, starts_.size() * sizeof(int64_t));
-        PyBuffer_Release(&view);
-        if (starts_.size() != tallies_.size() + 1 || starts_.front() != 0 || starts_.back() != static_cast<int64_t>(count) ||
-            !std::is_sorted(starts_.begin(), starts_.end()))
-            throw nb::value_error("starts must ascend from 0 to the number of documents and have one more entry than there are queries");
+        starts_ = checked_starts(starts, tallies_.size(), count);
     }
 
     // False if the run is not a clean one.
@@ -221,8 +216,8 @@ class MappingScan {
 };
 
 // The result has the form of a scan of a file; None if the run is not a clean one.
-nb::object scan_mapping(nb::dict run, nb::handle query_ids, nb::handle starts, nb::handle doc_ids, nb::handle floating,
-                        nb::handle integer, int ties, bool collapse, bool single) {
+nb::object scan_mapping(nb::dict run, nb::handle query_ids, Column<int64_t> starts, nb::handle doc_ids,
+                        nb::type_object floating, nb::type_object integer, int ties, bool collapse, bool single) {
     MappingScan scan(query_ids, starts, doc_ids, floating, integer, ordering_of(ties, collapse, single));
     if (!scan.queries(run)) return nb::none();
     return scan.answer();
@@ -312,7 +307,8 @@ nb::object flatten(nb::list values) {
 
 void register_mappings(nb::module_& m) {
     m.def("flatten", &flatten);
-    m.def("scan_mapping", &scan_mapping);
+    m.def("scan_mapping", &scan_mapping, nb::arg(), nb::arg(), nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(),
+          nb::arg(), nb::arg(), nb::arg());
 }
 
 }  // namespace steelyard

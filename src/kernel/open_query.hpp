@@ -127,7 +127,7 @@ class OpenQuery {
     STEELYARD_APART bool grow() {
         if (rows_ >= kJudged / 2) return false;
         if (rows_ == scores_.size()) {
-            const size_t size = std::max<size_t>(1024, 2 * scores_.size());
+            const size_t size = std::max<size_t>(64, 2 * scores_.size());
             scores_.resize(size);
             ids_.resize(size);
             hashes_.resize(size);

@@ -65,7 +65,7 @@ void shuffled_ranges(Matrix<const double> scores, Matrix<const uint8_t> orders, 
 
 void register_ranges(nb::module_& m) {
     m.def("shuffled_ranges", &shuffled_ranges, nb::arg("scores"), nb::arg("orders"), nb::arg("picked"),
-          nb::arg("ranges"));
+          nb::arg("ranges").noconvert());
 }
 
 }  // namespace steelyard

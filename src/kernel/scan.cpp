@@ -1,5 +1,7 @@
 #include "scan.hpp"
 
+#include <system_error>
+
 #include "lines.hpp"
 
 namespace steelyard {
@@ -138,16 +140,47 @@ const char* next_line(const char* line, const char* end) {
     return found ? static_cast<const char*>(found) + 1 : end;
 }
 
-// The start of the first line after `from` whose query differs from that of the line before it.
-const char* query_border(const char* from, const char* end) {
-    const char* line = next_line(from, end);
-    if (line == end) return end;
-    const QueryText query = query_of(line, end);
-    while ((line = next_line(line, end)) != end) {
-        const QueryText other = query_of(line, end);
-        if (other.size != query.size || std::memcmp(other.begin, query.begin, query.size) != 0) return line;
+// Visits the bytes from `begin` to `end` in blocks of whole lines, until `visit` returns false. Of a file only one block is
+// in memory.
+template <class Visit>
+void each_block(const Source& source, size_t begin, size_t end, size_t block, Buffer& buffer, Visit visit) {
+    for (size_t size = block; begin < end;) {
+        size = std::min(size, end - begin);
+        const char* const first = source.bytes(begin, begin + size, buffer);
+        const char* last = first + size;
+        while (begin + size < end && last > first && last[-1] != '\n') --last;
+        if (last == first) {
+            size *= 2;  // a line longer than the block
+            continue;
+        }
+        begin += static_cast<size_t>(last - first);
+        if (!visit(first, last)) return;
+        size = block;
     }
-    return end;
+}
+
+// The place of the first line after `from` whose query differs from that of the line before it.
+size_t query_border(const Source& source, size_t from, size_t block, Buffer& buffer) {
+    std::string query;
+    bool known = false, partial = true;  // `from` is within a line
+    size_t place = from;
+    each_block(source, from, source.size(), block, buffer, [&](const char* begin, const char* end) {
+        const char* line = begin;
+        if (partial) line = next_line(line, end);
+        partial = false;
+        for (; line < end; line = next_line(line, end)) {
+            const QueryText other = query_of(line, end);
+            if (!known) {
+                query.assign(other.begin, other.size);
+                known = true;
+            } else if (other.size != query.size() || std::memcmp(other.begin, query.data(), query.size()) != 0) {
+                break;
+            }
+        }
+        place += static_cast<size_t>(line - begin);
+        return line == end;
+    });
+    return place;
 }
 
 // The sixth word of a line; empty if there is none.
@@ -171,21 +204,39 @@ void RunScan::absorb(Scan& part) {
     tags.add(part.tags);
 }
 
-PieceScan::PieceScan(Shared& shared, const char* begin, const char* end, size_t piece)
-    : shared_(shared), clean_start_(starts_cleanly(begin, end)), borders_{begin} {
-    if (!clean_start_) return;
-    while (static_cast<size_t>(end - borders_.back()) > piece)
-        borders_.push_back(query_border(borders_.back() + piece, end));
-    if (borders_.back() != end) borders_.push_back(end);
+PieceScan::PieceScan(Shared& shared, const Source& source, size_t piece, size_t block)
+    : shared_(shared), source_(source), block_(block) {
+    const size_t size = source.size();
+    Buffer buffer;
+    try {
+        const size_t first = std::min<size_t>(3, size);
+        const char* const start = source.bytes(0, first, buffer);
+        clean_start_ = starts_cleanly(start, start + first);
+        if (!clean_start_) return;
+        while (size - borders_.back() > piece) borders_.push_back(query_border(source, borders_.back() + piece, block, buffer));
+    } catch (const Changed&) {
+        changed_ = true;
+        return;
+    }
+    if (borders_.back() != size) borders_.push_back(size);
     scans_.resize(borders_.size() - 1);
     outcomes_.resize(scans_.size(), Outcome::clean);
 }
 
 void PieceScan::work() {
+    Buffer buffer;
     try {
         for (size_t i; !stop_ && (i = next_++) < scans_.size();) {
             scans_[i] = std::make_unique<Scan>(shared_);
-            outcomes_[i] = scans_[i]->lines(borders_[i], borders_[i + 1]);
+            try {
+                each_block(source_, borders_[i], borders_[i + 1], block_, buffer, [&](const char* begin, const char* end) {
+                    outcomes_[i] = scans_[i]->lines(begin, end);
+                    if (outcomes_[i] == Outcome::clean) scans_[i]->keep_ids();
+                    return outcomes_[i] == Outcome::clean;
+                });
+            } catch (const Changed&) {
+                outcomes_[i] = Outcome::changed;
+            }
             if (outcomes_[i] != Outcome::clean) stop_ = true;
             scans_[i]->finish();
         }
@@ -197,21 +248,29 @@ void PieceScan::work() {
 RunScan PieceScan::result() {
     RunScan whole;
     if (out_of_memory_) throw std::bad_alloc();
-    if (!clean_start_) return whole;
-    whole.outcome = Outcome::clean;
-    for (const Outcome outcome : outcomes_) {
-        if (outcome == Outcome::unusual) whole.outcome = Outcome::unusual;
-        if (outcome == Outcome::interleaved && whole.outcome == Outcome::clean) whole.outcome = Outcome::interleaved;
-    }
+    const auto any = [this](Outcome one) { return std::find(outcomes_.begin(), outcomes_.end(), one) != outcomes_.end(); };
+    whole.outcome = changed_ || any(Outcome::changed)                ? Outcome::changed
+                    : !clean_start_ || any(Outcome::unusual)         ? Outcome::unusual
+                    : any(Outcome::interleaved)                      ? Outcome::interleaved
+                                                                     : Outcome::clean;
     if (whole.outcome != Outcome::clean) return whole;
     for (const auto& scan : scans_) whole.absorb(*scan);
     return whole;
 }
 
-RunScan scan_pieces(Shared& shared, const char* begin, const char* end, unsigned threads, size_t piece) {
-    PieceScan scan(shared, begin, end, piece);
+std::vector<std::thread> start_workers(PieceScan& scan, size_t count) {
     std::vector<std::thread> workers;
-    for (unsigned i = 1; i < threads && i < scan.pieces(); ++i) workers.emplace_back([&] { scan.work(); });
+    workers.reserve(count);
+    try {
+        while (workers.size() < count) workers.emplace_back([&scan] { scan.work(); });
+    } catch (const std::system_error&) {
+    }
+    return workers;
+}
+
+RunScan scan_pieces(Shared& shared, const Source& source, unsigned threads, size_t piece, size_t block) {
+    PieceScan scan(shared, source, piece, block);
+    std::vector<std::thread> workers = start_workers(scan, std::max<size_t>(1, std::min<size_t>(threads, scan.pieces())) - 1);
     scan.work();
     for (std::thread& worker : workers) worker.join();
     return scan.result();

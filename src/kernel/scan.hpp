@@ -10,12 +10,13 @@
 
 #include "judged.hpp"
 #include "open_query.hpp"
+#include "source.hpp"
 
 namespace steelyard {
 
 // unusual: not a clean run file, left to the readers of steelyard.io. interleaved: the lines of a query are not
-// together. Python sees the numbers.
-enum class Outcome { clean, unusual, interleaved };
+// together. changed: the file became shorter while it was read. Python sees the numbers.
+enum class Outcome { clean, unusual, interleaved, changed };
 
 // Distinct texts, in the order they were first added.
 class Distinct {
@@ -35,7 +36,10 @@ class Distinct {
     const std::string& operator[](size_t i) const { return *in_order_[i]; }
 
    private:
-    std::unordered_set<std::string> known_;
+    struct Hash {
+        size_t operator()(const std::string& text) const { return hash_id(text.data(), text.size()); }
+    };
+    std::unordered_set<std::string, Hash> known_;
     std::vector<const std::string*> in_order_;  // the strings of a set do not move
 };
 
@@ -99,11 +103,14 @@ struct RunScan {
 
 // False for an empty file and one that starts with a byte order mark.
 bool starts_cleanly(const char* begin, const char* end);
-// Scans a file in memory in pieces of about `piece` bytes, cut where a query ends. Any number of threads may work on
-// it at once, and a thread may join late.
+// The bytes of a file that a thread has in memory: few enough for the second-level cache.
+constexpr size_t kBlock = size_t{1} << 18;
+
+// Scans a file in pieces of about `piece` bytes, cut where a query ends. Any number of threads may work on it at once,
+// and a thread may join late.
 class PieceScan {
    public:
-    PieceScan(Shared& shared, const char* begin, const char* end, size_t piece);
+    PieceScan(Shared& shared, const Source& source, size_t piece, size_t block = kBlock);
     void work();            // scans pieces that no other thread took, until none is left
     void stop() { stop_ = true; }
     RunScan result();       // once no thread works any more
@@ -111,17 +118,21 @@ class PieceScan {
 
    private:
     Shared& shared_;
-    const bool clean_start_;
-    std::vector<const char*> borders_;
+    const Source& source_;
+    const size_t block_;
+    bool clean_start_ = false, changed_ = false;
+    std::vector<size_t> borders_{0};
     std::vector<std::unique_ptr<Scan>> scans_;
     std::vector<Outcome> outcomes_;
     std::atomic<size_t> next_{0};
     std::atomic<bool> stop_{false}, out_of_memory_{false};
 };
 
+// Threads that do the work; fewer if the system refuses to start as many.
+std::vector<std::thread> start_workers(PieceScan& scan, size_t count);
 // The same on several threads, from start to end.
-RunScan scan_pieces(Shared& shared, const char* begin, const char* end, unsigned threads, size_t piece);
-// The same for files whose queries interleave: the offsets of the lines, 8 bytes each, are sorted by query first.
+RunScan scan_pieces(Shared& shared, const Source& source, unsigned threads, size_t piece, size_t block = kBlock);
+// The same in memory, for files whose queries interleave: the offsets of the lines, 8 bytes each, are sorted by query first.
 RunScan scan_interleaved(Shared& shared, const char* begin, const char* end);
 
 }  // namespace steelyard

@@ -3,13 +3,32 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <vector>
 
 #include "inlining.hpp"
 
 namespace steelyard {
 
-constexpr uint64_t kSpread = 0x9e3779b97f4a7c15u;
+// The multiplier of all hashes: odd, and random, so that nobody can choose ids whose hashes are equal. No result depends
+// on it.
+inline const uint64_t kSpread = [] {
+    std::random_device random;
+    return (uint64_t{random()} << 32 | random()) | 1;
+}();
+
+// The two halves of the product with the multiplier, combined: without knowing it, nobody can tell which bits a changed
+// word changes.
+inline uint64_t mixed(uint64_t word) {
+#ifdef __SIZEOF_INT128__
+    const auto product = static_cast<unsigned __int128>(word) * kSpread;
+    return static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product);
+#else
+    const uint64_t high = word >> 32, low = word & 0xffffffffu, more = kSpread >> 32, less = kSpread & 0xffffffffu;
+    const uint64_t middle = high * less + (low * less >> 32), other = low * more + (middle & 0xffffffffu);
+    return (high * more + (middle >> 32) + (other >> 32)) ^ (word * kSpread);
+#endif
+}
 
 inline uint32_t fold(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 

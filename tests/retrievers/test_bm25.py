@@ -216,7 +216,7 @@ def test_retrieving_before_indexing_is_refused() -> None:
     ("wrong", "message"),
     [
         ({"variant": "okapy"}, "Did you mean okapi"),
-        ({"k1": -1}, "k1 is -1; expected a number 0 or more"),
+        ({"k1": -1}, "k1 is -1; expected a number from 0 to 1e"),
         ({"b": 1.5}, "b is 1.5; expected a number from 0 to 1"),
         ({"b": "0.75"}, "expected a number"),
         ({"k1": float("nan")}, "expected a number"),

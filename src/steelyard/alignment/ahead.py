@@ -7,7 +7,6 @@ import.
 
 from __future__ import annotations
 
-import mmap
 import os
 
 from steelyard.native import PIECE, kernel
@@ -33,14 +32,14 @@ def read_ahead(qrels: str, run: str, options: tuple[int, bool, bool]) -> None:
             state = os.fstat(run_lines.fileno())
             if state.st_size < _SMALLEST:
                 return
-            views = [
-                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) for file in (judged_lines, run_lines)
-            ]
-    except (OSError, ValueError):
+            judged_size = os.fstat(judged_lines.fileno()).st_size
+            # The thread that asks for the result joins in: until then, one thread fewer than there are cores.
+            threads = max(1, (os.cpu_count() or 1) - 1)
+            files = judged_lines.fileno(), judged_size, run_lines.fileno(), state.st_size
+            _started[:] = [(state, options, native.Ahead(*files, *options, threads, PIECE))]
+    except (OSError, RuntimeError):
+        # RuntimeError: no thread can be started.
         return
-    # The thread that asks for the result joins in: until then, one thread fewer than there are cores.
-    threads = max(1, (os.cpu_count() or 1) - 1)
-    _started[:] = [(state, options, native.Ahead(*views, *options, threads, PIECE))]
 
 
 def read_result(

@@ -8,7 +8,6 @@ and steelyard.alignment.frames gives the same hits.
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Generator
 from contextlib import closing
@@ -17,10 +16,11 @@ from typing import IO, Any
 
 from steelyard.alignment.ahead import read_result
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
+from steelyard.io.files import CHUNK, changed, open_chunks, unchanged
 from steelyard.native import PIECE, hits_from, kernel, options
 
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
-_INTERLEAVED = 2
+_INTERLEAVED, _CHANGED = 2, 3  # Outcome in src/kernel/scan.hpp
 
 
 def scan_file(
@@ -40,29 +40,31 @@ def scan_file(
     if native is None:
         return None
     judged_docs = native.Judged(judged.query_ids, judged.starts, judged.doc_ids)
-    with path.open("rb") as file:
+    with path.open("rb") as file, unchanged(file, path):
         if file.read(4).startswith(_COMPRESSED):
             found = _scan_compressed(path, native, judged_docs, options(ordering), piece)
-        elif os.fstat(file.fileno()).st_size == 0:
-            return None
         else:
-            found = _scan_open(file, native, judged_docs, options(ordering), threads, piece)
+            found = _scan_open(file, path, native, judged_docs, options(ordering), threads, piece)
     return hits_from(found, judged, ordering) if isinstance(found, tuple) else None
 
 
 def _scan_open(
     file: IO[bytes],
+    path: Path,
     native: Any,
     judged_docs: Any,
     order: tuple[int, bool, bool],
-    threads: int | None = None,
-    piece: int | None = None,
+    threads: int | None,
+    piece: int | None,
 ) -> Any:
-    view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    found = read_result(os.fstat(file.fileno()), judged_docs, order)
+    state = os.fstat(file.fileno())
+    found = read_result(state, judged_docs, order)
     if found is None:
-        found = native.scan(view, judged_docs, *order, threads or os.cpu_count() or 1, piece or PIECE)
-    return native.scan_any_order(view, judged_docs, *order) if found == _INTERLEAVED else found
+        workers = threads or os.cpu_count() or 1
+        found = native.scan(file.fileno(), state.st_size, judged_docs, *order, workers, piece or PIECE)
+    if found == _CHANGED:
+        raise changed(path)
+    return _scan_any_order(path, native, judged_docs, order) if found == _INTERLEAVED else found
 
 
 def _scan_compressed(
@@ -79,14 +81,12 @@ def _scan_compressed(
                 break
     stream.feed(rest, True)
     found = stream.finish()
-    return _scan_decompressed(path, native, judged_docs, order) if found == _INTERLEAVED else found
+    return _scan_any_order(path, native, judged_docs, order) if found == _INTERLEAVED else found
 
 
 def _decompressed_ahead(path: Path, piece: int | None) -> Generator[bytes, None, None]:
     """Decompressed chunks; the next one is decompressed while the current one is read."""
     from concurrent.futures import ThreadPoolExecutor
-
-    from steelyard.io.files import CHUNK, open_chunks
 
     chunks = open_chunks(path, piece or CHUNK)
     with ThreadPoolExecutor(1) as pool:
@@ -96,14 +96,9 @@ def _decompressed_ahead(path: Path, piece: int | None) -> Generator[bytes, None,
             yield chunk
 
 
-def _scan_decompressed(path: Path, native: Any, judged_docs: Any, order: tuple[int, bool, bool]) -> Any:
-    """A compressed run whose queries interleave is written to a temporary file: it has to be read twice."""
-    import tempfile
-
-    from steelyard.io.files import open_chunks
-
-    with tempfile.TemporaryFile() as file:
-        for chunk in open_chunks(path):
-            file.write(chunk)
-        file.flush()
-        return _scan_open(file, native, judged_docs, order, threads=1)
+def _scan_any_order(path: Path, native: Any, judged_docs: Any, order: tuple[int, bool, bool]) -> Any:
+    """A run whose queries interleave is read as a whole: its lines are visited in the order of the queries."""
+    data = bytearray()
+    for chunk in open_chunks(path):
+        data += chunk
+    return native.scan_any_order(data, judged_docs, *order)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from steelyard.errors import (
     problem_report,
 )
 from steelyard.io.files import reading, write_file
+from steelyard.io.unpacking import check_aliases
 from steelyard.masking import masked_settings
 from steelyard.measures.grammar import Measure
 from steelyard.options import POLICIES, help_text, resolve
@@ -63,6 +65,8 @@ def read_yaml(path: Path) -> LocatedYaml:
     try:
         with reading(path):
             node = yaml.compose(text, Loader=yaml.SafeLoader)
+            if node is not None:
+                check_aliases(node)
             value = _construct(node, (), lines, repeated, yaml.SafeLoader("")) if node is not None else None
     except InputError as error:
         if isinstance(error.__cause__, yaml.YAMLError):
@@ -374,11 +378,11 @@ def _file_problems(bench: Bench, folder: Path) -> list[Problem]:
         else:
             name = str(path)
             known = name == "demo" or name.startswith("ir_datasets:")
-            if not known and not (folder / path).exists() and not Path(path).exists():
+            if not known and not os.path.exists(folder / path) and not os.path.exists(path):
                 close = did_you_mean(name, ["demo"])
                 problems.append((place, f"there is no dataset {name!r}.{close} Expected {FORMS}"))
     evidence = bench.evidence.get("path") if isinstance(bench.evidence, Mapping) else bench.evidence
-    if isinstance(evidence, str) and not (folder / evidence).exists():
+    if isinstance(evidence, str) and not os.path.exists(folder / evidence):
         problems.append((("evidence",), f"there is no evidence file {folder / evidence}"))
     return problems
 

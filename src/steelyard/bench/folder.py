@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +20,8 @@ from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
-from steelyard.io.files import reading
+from steelyard.io.files import read_bytes, reading
+from steelyard.io.unpacking import read_parquet
 from steelyard.notes import Note, note, note_from_dict, sentence
 from steelyard.qrels import Qrels
 from steelyard.report.page.subject import RANDOM, Subject
@@ -191,7 +193,7 @@ def read_qrels(path: Path) -> Qrels:
 
 def _read_runs(path: Path, record: Mapping[str, Any]) -> dict[str, Run]:
     files = {str(row["run"]): path / "runs" / str(row["file"]) for row in record["runs"]}
-    missing = [str(file.relative_to(path)) for file in files.values() if not file.is_file()]
+    missing = [str(file.relative_to(path)) for file in files.values() if not os.path.isfile(file)]
     if missing:
         raise InputError(
             problem_report(
@@ -238,8 +240,8 @@ def read_frame(file: Path) -> pl.DataFrame | None:
     import polars as pl
 
     try:
-        return pl.read_parquet(file)
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return read_parquet(read_bytes(file), file)
+    except (OSError, InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
 
 

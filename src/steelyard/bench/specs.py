@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -233,7 +234,7 @@ def _run_spec(point: GridPoint, entry: int, folder: Path) -> Spec:
     """A finished run."""
     path = Path(str(point.settings.get("path", "")))
     path = path if path.is_absolute() else folder / path
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(f"there is no run file {path}")
     label = point.label(str(point.settings[NAME])) if NAME in point.settings else path.stem
     return Spec(RUN, {**point.settings, "path": str(path)}, label, entry)

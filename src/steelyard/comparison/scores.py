@@ -19,6 +19,7 @@ from steelyard.errors import InputError, MeasureError, PolicyError, did_you_mean
 from steelyard.io.columns import RUN_NAMES
 from steelyard.io.files import read_bytes, reading
 from steelyard.io.published import DATASET_NAMES
+from steelyard.io.unpacking import load_yaml, read_parquet
 from steelyard.measures.compute import averaged, geometric, logarithms, summary
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note
@@ -282,12 +283,7 @@ def _read_weights_file(path: Path) -> Mapping[str, Any]:
             f"{path}: the weights cannot be read ({error}); expected a YAML or JSON file of measure: weight."
         ) from None
     with reading(path):
-        if path.suffix == ".json":
-            weights = json.loads(text)
-        else:
-            import yaml
-
-            weights = yaml.safe_load(text)
+        weights = json.loads(text) if path.suffix == ".json" else load_yaml(text)
     if isinstance(weights, Mapping) and isinstance(weights.get("weights"), Mapping):
         weights = weights["weights"]
     if not isinstance(weights, Mapping):
@@ -422,7 +418,7 @@ def _read_frame(path: Path) -> pl.DataFrame:
     data = read_bytes(path)
     try:
         if data.startswith(b"PAR1"):
-            return pl.read_parquet(io.BytesIO(data))
+            return read_parquet(data, path)
         separator = "\t" if b"\t" in data.split(b"\n", 1)[0] else ","
         frame = pl.read_csv(io.BytesIO(data), separator=separator, infer_schema_length=None)
         return frame.with_columns(pl.col(pl.String).str.replace(CSV_QUOTED, "$1"))

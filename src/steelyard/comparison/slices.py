@@ -14,6 +14,7 @@ from steelyard.comparison.leaderboard import order_of
 from steelyard.comparison.scores import ScoreTable
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.files import bare_name, read_bytes
+from steelyard.io.unpacking import read_parquet
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.statistics import tally
@@ -212,14 +213,14 @@ def _otherwise(
 def _read_frame(path: Path) -> pl.DataFrame:
     import polars as pl
 
-    data = io.BytesIO(read_bytes(path))
+    data = read_bytes(path)
     suffix = bare_name(path).suffix.lower()
     try:
         if suffix == ".parquet":
-            return pl.read_parquet(data)
+            return read_parquet(data, path)
         if suffix in (".jsonl", ".ndjson"):
-            return pl.read_ndjson(data)
-        return pl.read_csv(data, separator="\t" if suffix == ".tsv" else ",")
+            return pl.read_ndjson(io.BytesIO(data))
+        return pl.read_csv(io.BytesIO(data), separator="\t" if suffix == ".tsv" else ",")
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise InputError(
             f"{path}: the queries cannot be read ({error}); expected JSONL, CSV, TSV or Parquet."

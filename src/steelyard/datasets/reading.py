@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -15,6 +16,7 @@ from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.files import bare_name, find_file, listing, no_such_file, reading, streams_read_once
 from steelyard.io.text import Source
+from steelyard.io.unpacking import load_yaml
 from steelyard.qrels import Row
 
 IR_DATASETS = "ir_datasets:"
@@ -47,7 +49,7 @@ def read_dataset(
     if isinstance(source, str) and (source.startswith(IR_DATASETS) or format == "ir_datasets"):
         return _reader("ir_datasets", options)(source.removeprefix(IR_DATASETS), **options)
     path = Path(source)
-    if not path.exists():
+    if not os.path.exists(path):
         error = no_such_file(path, "folder or file")
         forms = f"A dataset is a folder, a file, the name demo, or {IR_DATASETS} and an id."
         raise InputError(f"{error.message} {forms}", path)
@@ -135,9 +137,9 @@ def dataset_named(named: Any, folder: Path = Path(), judged: bool = True) -> Dat
     if isinstance(named, Dataset):
         return named
     path, options = path_and_options(named)
-    place = path if path == "demo" or not (folder / path).exists() else folder / path
+    place = path if path == "demo" or not os.path.exists(folder / path) else folder / path
     qrels = options.get("qrels")
-    if isinstance(qrels, str) and not (Path(place) / qrels).exists() and (folder / qrels).exists():
+    if isinstance(qrels, str) and not os.path.exists(Path(place) / qrels) and os.path.exists(folder / qrels):
         options["qrels"] = str((folder / qrels).resolve())
     return Dataset.read(place, **{"judged": judged, **options})
 
@@ -159,8 +161,8 @@ def _mapping(text: str) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        return load_yaml(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"the dataset {text!r} is not YAML ({reason}); expected {FORMS}.") from None
 

@@ -194,7 +194,7 @@ def dialect(name: str | Dialect) -> Dialect:
 @cache
 def _named(name: str) -> Dialect:
     path = _FOLDER / f"{name}.toml"
-    if re.fullmatch(r"[\w.-]+", name) and path.is_file():
+    if re.fullmatch(r"[\w.-]{1,64}", name) and path.is_file():
         return Dialect(**tomllib.loads(path.read_text("utf-8")))
     raise MeasureError(
         f"unknown dialect {name!r}; expected one of {', '.join(dialects())}.{did_you_mean(name, dialects())}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -422,7 +423,7 @@ def _from_folder(path: Path, name: str) -> GateInput:
         else {
             str(row["run"]): path / "runs" / str(row["file"])
             for row in record["runs"]
-            if (path / "runs" / str(row["file"])).is_file()
+            if os.path.isfile(path / "runs" / str(row["file"]))
         },
         sessions={str(row["run"]): str(row["session"]) for row in record["runs"] if row.get("session")},
         unmeasured={

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from steelyard.errors import InputError, SteelyardError, did_you_mean
+from steelyard.io.unpacking import within_limit
 from steelyard.safe_text import error_text
 
 CHUNK = 1 << 22
+_STEP = 1 << 11
 _SHOWN = 200
 _LZ4 = b"\x04\x22\x4d\x18"
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", _LZ4: "lz4"}
@@ -137,15 +139,41 @@ def compression_named(path: Path) -> str | None:
     return _SUFFIXES.get(path.suffix.lower())
 
 
+@contextmanager
+def unchanged(file: IO[bytes], path: Path) -> Iterator[None]:
+    """An error if an open file is changed while it is read: what was read may be a mixture of two versions."""
+
+    def state() -> tuple[int, int] | None:
+        if isinstance(file, io.BytesIO):
+            return None
+        known = os.fstat(file.fileno())
+        return known.st_size, known.st_mtime_ns
+
+    before = state()
+    try:
+        yield
+    except InputError:
+        if state() != before:
+            raise changed(path) from None
+        raise
+    if state() != before:
+        raise changed(path)
+
+
+def changed(path: Path) -> InputError:
+    """The error for a file that was changed while it was read."""
+    return InputError("the file changed while it was read; wait until it is complete, then try again.", path)
+
+
 def open_chunks(path: Path, size: int = CHUNK) -> Iterator[bytes]:
     """The file's bytes, decompressed, in chunks."""
-    with _open(path) as file:
+    with _open(path) as file, unchanged(file, path):
         yield from _chunks(file, path, _compression(file), size)
 
 
 def read_bytes(path: Path) -> bytes:
     """The whole file, decompressed."""
-    with _open(path) as file:
+    with _open(path) as file, unchanged(file, path):
         kind = _compression(file)
         return file.read() if kind is None else b"".join(_chunks(file, path, kind, CHUNK))
 
@@ -167,7 +195,7 @@ def is_lz4(data: bytes) -> bool:
 
 def unpack_lz4(data: bytes, path: Path) -> bytes:
     """The content of LZ4 frames in memory: ranx compresses its files twice."""
-    return b"".join(_frames(io.BytesIO(data), path, "lz4", CHUNK))
+    return b"".join(_chunks(io.BytesIO(data), path, "lz4", CHUNK))
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -192,10 +220,11 @@ def _chunks(file: IO[bytes], path: Path, kind: str | None, size: int) -> Iterato
     if kind is None:
         while chunk := file.read(size):
             yield chunk
-    elif kind == "gzip":
-        yield from _gunzip(file, path, size)
-    else:
-        yield from _frames(file, path, kind, size)
+        return
+    packed = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    chunks = _gunzip(file, path, size) if kind == "gzip" else _frames(file, path, kind, size)
+    yield from within_limit(chunks, packed, kind, path)
 
 
 def _gunzip(file: IO[bytes], path: Path, size: int) -> Iterator[bytes]:
@@ -229,18 +258,26 @@ def _gzip_reader(file: IO[bytes]) -> tuple[IO[bytes], tuple[type[Exception], ...
 
 
 def _frames(file: IO[bytes], path: Path, kind: str, size: int) -> Iterator[bytes]:
-    """Frame after frame; a frame without an end means that the file is truncated."""
+    """Frame after frame; a frame without an end means that the file is truncated.
+
+    A step of compressed bytes is small: the few bytes of a zstd block can stand for 128 KiB.
+    """
     if kind == "zstd":
         new, broken, _ = _zstandard()
     else:
         new, broken = _lz4().LZ4FrameDecompressor, RuntimeError
     frame, started = new(), False
+    pending: list[bytes] = []
+    pending_size = 0
     try:
-        while packed := file.read(max(1, size // 8)):
+        while packed := file.read(_STEP):
             while packed:
                 started = True
-                if chunk := frame.decompress(packed):
-                    yield chunk
+                pending.append(frame.decompress(packed))
+                pending_size += len(pending[-1])
+                if pending_size >= size:
+                    yield b"".join(pending)
+                    pending, pending_size = [], 0
                 packed = b""
                 if frame.eof:
                     packed = frame.unused_data or b""
@@ -249,6 +286,8 @@ def _frames(file: IO[bytes], path: Path, kind: str, size: int) -> Iterator[bytes
         raise _damaged(path, kind, error) from None
     if started:
         raise _truncated(path, kind)
+    if pending_size:
+        yield b"".join(pending)
 
 
 def _truncated(path: Path, kind: str) -> InputError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from steelyard.errors import SHOWN_PROBLEMS, InputError, problem_report
 from steelyard.io.encodings import UTF_16, Encoding, likely_encoding
 from steelyard.io.files import open_chunks, read_bytes, read_head
+from steelyard.io.unpacking import read_parquet
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -110,12 +111,10 @@ class Source:
     @cached_property
     def parquet(self) -> pl.DataFrame:
         """The whole file as a Parquet table."""
-        import io
-
         import polars as pl
 
         try:
-            return pl.read_parquet(io.BytesIO(self.data))
+            return read_parquet(self.data, self.path)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(

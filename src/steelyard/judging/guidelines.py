@@ -14,12 +14,12 @@ another one is given.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean, problem_report
 from steelyard.wording import counted, listed
 
@@ -75,14 +75,19 @@ class Guidelines:
         """Read a YAML file; see the module's text for its form."""
         import yaml
 
-        from steelyard.io.files import read_bytes
+        from steelyard.io.files import read_bytes, reading
+        from steelyard.io.unpacking import load_yaml
 
         try:
-            given = yaml.safe_load(read_bytes(Path(path)))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            mark = getattr(error, "problem_mark", None)
+            with reading(Path(path)):
+                given = load_yaml(read_bytes(Path(path)))
+        except InputError as error:
+            cause = error.__cause__
+            if not isinstance(cause, (yaml.YAMLError, UnicodeDecodeError)):
+                raise
+            mark = getattr(cause, "problem_mark", None)
             where = f", line {mark.line + 1}" if mark is not None else ""
-            said = getattr(error, "problem", None) or "it is not UTF-8"
+            said = getattr(cause, "problem", None) or "it is not UTF-8"
             raise InputError(f"{path}{where}: not YAML ({said}).") from None
         return cls.of(given, str(path))
 
@@ -128,7 +133,7 @@ def _grades(given: Any, problems: list[str]) -> tuple[Grade, ...]:
 
 def _grade(value: Any, what: Any, problems: list[str]) -> Grade | None:
     where = f"grade {value!r}"
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not is_number(value):
         problems.append(f"{where}: expected a number")
         return None
     what = {"label": what} if isinstance(what, str) else what

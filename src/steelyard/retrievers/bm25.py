@@ -43,6 +43,7 @@ Integers = npt.NDArray[np.int32]
 Positions = npt.NDArray[np.intp]
 Found = tuple[npt.NDArray[np.int32], Floats]
 """The documents found for a query, best first, and their scores."""
+_LARGEST = 1e6  # of a constant: scores stay far from what a float can hold
 VariantName: TypeAlias = Literal["okapi", "plus", "l", "lucene", "robertson", "atire"]
 
 
@@ -250,7 +251,7 @@ class BM25:
 
     variant: `okapi`, `plus` and `l` give the scores of rank_bm25 0.2.2; `lucene`, `robertson` and `atire`
         those of bm25s.
-    k1: term frequency saturation; 0 uses only the presence of a term.
+    k1: term frequency saturation, up to 1,000,000; 0 uses only the presence of a term.
     b: length normalisation, from 0 (none) to 1.
     delta: what plus and l add to a term's weight (1 and 0.5 by default); not for the other variants.
     epsilon: in okapi, the IDF of a term in more than half of the documents is epsilon x the mean IDF.
@@ -286,10 +287,10 @@ class BM25:
         if delta is not None and not self._formula.delta:
             raise RetrieverError(f"{self.label}: only the variants plus and l have delta; leave it out.")
         self._constants = Constants(
-            number(self.label, "k1", k1),
+            number(self.label, "k1", k1, 0.0, _LARGEST),
             number(self.label, "b", b, 0.0, 1.0),
-            number(self.label, "delta", self._formula.delta if delta is None else delta),
-            number(self.label, "epsilon", epsilon, -math.inf),
+            number(self.label, "delta", self._formula.delta if delta is None else delta, 0.0, _LARGEST),
+            number(self.label, "epsilon", epsilon, -_LARGEST, _LARGEST),
         )
         self.fill = fill
         self._tokenizer_given = tokenizer

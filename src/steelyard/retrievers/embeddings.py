@@ -146,7 +146,7 @@ class MiniLM:
     """all-MiniLM-L6-v2 in numpy: from texts to vectors. Texts are cut at the model's maximum of 256 tokens."""
 
     def __init__(self, folder: Path) -> None:
-        from safetensors.numpy import load_file
+        from safetensors.numpy import load
         from tokenizers import Tokenizer
 
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -154,7 +154,7 @@ class MiniLM:
         self._layers = int(config["num_hidden_layers"])
         self._heads = int(config["num_attention_heads"])
         self._epsilon = np.float32(config["layer_norm_eps"])
-        self._weights: dict[str, Singles] = load_file(folder / "model.safetensors")
+        self._weights: dict[str, Singles] = load((folder / "model.safetensors").read_bytes())
         self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_truncation(int(limits["max_seq_length"]))
         self._tokenizer.no_padding()

@@ -1,0 +1,77 @@
+"""`python -m fuzz`: the kernel and the readers on mutated inputs, and their figures. Exit code 1 if anything was found.
+
+--seconds: of each of both. --inputs: of the kernel; the readers get a tenth. --seed: other inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BUILD = HERE.parent / "build" / "fuzz"
+FOUND = HERE / "found"
+SANITIZED = ["-std=c++17", "-O2", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+def build(compiler: str) -> Path:
+    """The program that tries inputs on the kernel. The code under test reports its branches to the driver."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    kernel = HERE.parent / "src" / "kernel"
+    objects = []
+    for source in (kernel / "scan.cpp", kernel / "qrels.cpp", HERE / "kernel.cpp", HERE / "driver.cpp"):
+        options = (
+            ["-std=c++17", "-O2"] if source.stem == "driver" else [*SANITIZED, "-fsanitize-coverage=trace-pc"]
+        )
+        objects.append(str(BUILD / f"{source.stem}.o"))
+        subprocess.run([compiler, *options, "-c", str(source), "-o", objects[-1]], check=True)
+    program = BUILD / "kernel"
+    subprocess.run([compiler, *SANITIZED, *objects, "-pthread", "-o", str(program)], check=True)
+    return program
+
+
+def fuzz_kernel(inputs: int, seconds: float, seed: int) -> bool:
+    FOUND.mkdir(exist_ok=True)
+    compiler = os.environ.get("CXX") or "g++"
+    if shutil.which(compiler) is None:
+        print(f"kernel: not tried, there is no {compiler}")
+        return True
+    given = [HERE / "corpus" / "kernel", FOUND, inputs, seconds, seed]
+    done = subprocess.run([str(build(compiler)), *map(str, given)], check=False)
+    if done.returncode:
+        print(f"kernel: {'a hang' if done.returncode == 3 else 'a crash'}; the input is in {FOUND}")
+    return done.returncode == 0
+
+
+def fuzz_readers(inputs: int, seconds: float, seed: int) -> bool:
+    """In a process of their own, which an input may end."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        given = [inputs, seconds, seed, FOUND, folder]
+        done = subprocess.run([sys.executable, "-m", "fuzz.readers", *map(str, given)], check=False)
+        if done.returncode not in (0, 1):
+            last = max(Path(folder).glob("*/*"), key=lambda path: path.stat().st_mtime_ns)
+            shutil.copy(last, FOUND / f"{last.parent.name}-ended")
+            print(f"readers: a crash of the process ({done.returncode}); the input is in {FOUND}")
+    return done.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__.splitlines()[0])
+    parser.add_argument("--inputs", type=int)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    inputs = given.inputs or 10**12
+    seconds = given.seconds or (1e9 if given.inputs else 12)
+    kernel = fuzz_kernel(inputs, seconds, given.seed)
+    readers = fuzz_readers(max(1, inputs // 10), seconds, given.seed)
+    return 0 if kernel and readers else 1
+
+
+raise SystemExit(main())
