@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from steelyard.errors import InputError
+from steelyard.io.files import hold
 
 LOCK = ".lock"
 
@@ -32,7 +33,7 @@ def locked(folder: Path) -> Iterator[None]:
         ) from None
     with file:
         # A file that was removed in between belongs to a bench that has just ended: another may hold a new one.
-        if not _lock(file) or not _is_at(file, path):
+        if not hold(file) or not _is_at(file, path):
             file.seek(0)
             holder = file.read(200).strip() or "another process"
             raise InputError(
@@ -56,18 +57,3 @@ def _is_at(file: IO[str], path: Path) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except OSError:
         return False
-
-
-def _lock(file: IO[str]) -> bool:
-    """Whether the file was locked, or cannot be; False if another process holds it."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
