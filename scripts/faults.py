@@ -98,7 +98,7 @@ def prints(query, k):
     return right(query, k)
 
 def leaks(query, k):
-    kept.append(bytearray(100_000_000))
+    kept.append(b"x" * 200_000_000)
     return right(query, k)
 '''
 
@@ -192,7 +192,7 @@ class Laboratory:
         return folder
 
     def command(self, text: str, kill_at: int = 0) -> list[str]:
-        """The command line of a child that is killed at an operation on files; 0: at none."""
+        """The command line of a child that is killed at an operation on files; 0: at none, -1: operations are counted."""
         words = text.replace("{endpoint}", self.endpoint).split()
         return [sys.executable, __file__, "--child", str(kill_at), *words]
 
@@ -210,12 +210,12 @@ class Laboratory:
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=limited,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"},
         )
 
-    def run(self, folder: Path, text: str, limit: int | None = None, seconds: float = 120) -> Done:
+    def run(self, folder: Path, text: str, kill_at: int = 0, limit: int | None = None, seconds: float = 120) -> Done:
         """Run a command to its end, or kill it after some seconds."""
-        process = self.start(folder, text, limit=limit)
+        process = self.start(folder, text, kill_at, limit)
         try:
             output, errors = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -232,7 +232,7 @@ class Laboratory:
             states, seconds = [], 0.0
             for text in (command.old, command.new, command.new):
                 start = time.monotonic()
-                done = self.run(folder, text)
+                done = self.run(folder, text, kill_at=-1)
                 assert done.returncode == 0, f"{text}: {done.stderr}"
                 seconds = max(seconds, time.monotonic() - start)
                 states.append(files_of(folder / "out"))
@@ -422,16 +422,16 @@ def disk(here: Laboratory, _: int, draw: random.Random) -> tuple[Counter[str], l
     for name in COMMANDS:
         reference = here.reference(name)
         largest = max(map(len, reference.new.values()))
-        for share in (0.0, 0.3, 0.9):
+        for share in (0.0, 0.5):
             folder = here.trial(reference.folder)
             done = here.run(folder, reference.command.new, limit=int(share * largest))
             tried["largest file"] += 1
             problems += refused(here, f"{name} with files of {share:.0%}", folder, reference, done)
-        for share in (0.0, 0.3, 0.9, None):
+        for share in (0.0, 0.5, None):
             folder = here.trial()
             (folder / "out").mkdir()
             total = sum(len(content) + 8192 for content in {**reference.old, **reference.new}.values())
-            if not mounted(folder / "out", 4 * total):
+            if not mounted(folder / "out", 4_000_000 + 4 * total):
                 tried["full disk (skipped: no tmpfs can be mounted here)"] += 0
                 break
             try:
@@ -486,7 +486,7 @@ def together(here: Laboratory, _: int, draw: random.Random) -> tuple[Counter[str
     problems: list[str] = []
     for name in COMMANDS:
         reference = here.reference(name)
-        for _round in range(3):
+        for _round in range(2):
             folder = here.trial(reference.folder)
             pair = [here.start(folder, reference.command.new) for _ in range(2)]
             done = [(process, process.communicate()[1]) for process in pair]
@@ -529,7 +529,7 @@ def retrievers(here: Laboratory, _: int, draw: random.Random) -> tuple[Counter[s
         }
         (folder / "bench.yaml").write_text(json.dumps(bench))
         start = time.monotonic()
-        memory = f"--memory {1_400_000_000} " if name == "leaks" else ""
+        memory = f"--memory {3_000_000_000} " if name == "leaks" else ""
         done = here.run(folder, f"{memory}bench bench.yaml -o out --format json")
         wrong = check(folder, done)
         if time.monotonic() - start > 30:
@@ -618,7 +618,7 @@ def _child(kill_at: int, arguments: list[str]) -> int:
 
     sys.addaudithook(count_operation)
     code = run(arguments)
-    if kill_at == 0:
+    if kill_at < 0:
         Path("operations").write_text(str(count))
     return code
 
