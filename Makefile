@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 test test-all test-lowest coverage: export OPENBLAS_NUM_THREADS := 1
 FAST := -m "not slow and not browser and not adapters and not spark" --ignore tests/spark
 
-.PHONY: help demo test test-all test-lowest lint docs pictures wheel coverage bench clean
+.PHONY: help demo test test-all test-lowest lint docs pictures wheel coverage bench faults clean
 
 help:
 	@echo "make demo      the bundled benchmark: leaderboard in the terminal, report in ./steelyard-demo"
@@ -19,6 +19,7 @@ help:
 	@echo "make wheel     build the wheels and the source distribution and test each in an empty environment"
 	@echo "make coverage  the tests of make test with a coverage report"
 	@echo "make bench     timings, and other tools' timings"
+	@echo "make faults    200 kills, full disks, two processes at once, retrievers that break"
 	@echo "make lint      ruff and mypy"
 	@echo "make clean     remove environments, builds and caches"
 
@@ -71,6 +72,9 @@ coverage: $(VENV)/.tested
 
 bench: $(VENV)/.tested
 	$(BIN)/python -m benchmarks
+
+faults: $(VENV)/.tested
+	$(BIN)/python -m scripts.faults
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

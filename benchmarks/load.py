@@ -85,13 +85,13 @@ def report(folder: Path, runs: int) -> Arguments:
     """The page of a bench of finished runs."""
     names = _write_runs(folder, runs)
     (folder / "data").mkdir(exist_ok=True)
-    frame = pl.read_csv(folder / "a.qrels", separator=" ", has_header=False)
-    qrels = frame.select("column_1", "column_3", "column_4")
-    qrels.columns = ["query-id", "corpus-id", "score"]
-    qrels.write_csv(folder / "data" / "qrels.tsv", separator="\t")
+    rows = [line.split() for line in (folder / "a.qrels").read_text().splitlines()]
+    (folder / "data" / "qrels.tsv").write_text(
+        "query-id\tcorpus-id\tscore\n" + "".join(f"{query}\t{doc}\t{grade}\n" for query, _, doc, grade in rows)
+    )
     for name, ids in (("queries", [f"q{n}" for n in range(200)]), ("corpus", [f"d{n}" for n in range(5000)])):
-        rows = pl.DataFrame({"_id": ids, "text": [f"the text of {each}" for each in ids]})
-        rows.write_ndjson(folder / "data" / f"{name}.jsonl")
+        texts = pl.DataFrame({"_id": ids, "text": [f"the text of {each}" for each in ids]})
+        texts.write_ndjson(folder / "data" / f"{name}.jsonl")
     entries = "".join(f"  - run: {name}\n" for name in names)
     (folder / "bench.yaml").write_text(
         f"dataset: data\ndepth: 50\nmeasures: [nDCG@10, AP]\nretrievers:\n{entries}"
