@@ -77,10 +77,13 @@ def write_inputs(folder: Path, shuffled: bool) -> None:
     (folder / "out").mkdir()
     docs = [{"_id": f"d{n}", "text": " ".join(draw.choices(words, k=20))} for n in range(DOCUMENTS)]
     asked = [
-        {"_id": f"q{n}", "text": " ".join(draw.choices(words, k=3)), "kind": "ab"[n % 2]} for n in range(QUERIES)
+        {"_id": f"q{n}", "text": " ".join(draw.choices(words, k=3)), "kind": "ab"[n % 2]}
+        for n in range(QUERIES)
     ]
     qrels = [
-        f"q{n}\td{doc}\t{draw.randint(0, 2)}\n" for n in range(QUERIES) for doc in draw.sample(range(DOCUMENTS), 10)
+        f"q{n}\td{doc}\t{draw.randint(0, 2)}\n"
+        for n in range(QUERIES)
+        for doc in draw.sample(range(DOCUMENTS), 10)
     ]
     runs = {
         name: [
@@ -96,7 +99,9 @@ def write_inputs(folder: Path, shuffled: bool) -> None:
             # The order of the queries stays.
             lines.sort(key=lambda line: int(line.split()[0][1:]))
     for name, rows in (("corpus", docs), ("queries", asked)):
-        (folder / "data" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        (folder / "data" / f"{name}.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows), "utf-8"
+        )
     (folder / "data" / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(qrels))
     for name, lines in runs.items():
         (folder / f"{name}.run").write_text("".join(lines))
