@@ -1059,7 +1059,7 @@ def _short_lists(run: str, longest: int, asked: int) -> str:
 def _bench_stopped(run: str, query: str) -> str:
     return (
         f"the last bench in this folder stopped while {run} ran query {query!r}, which is run again; if it stops "
-        f"there again, the code of {run} ends the process on this query"
+        f"there again, the code of {run} does not return, or ends the process, on this query"
     )
 
 
