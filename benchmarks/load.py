@@ -9,8 +9,9 @@
 | compare | 50 runs | 200 |
 | report | 50 runs | 200 |
 
-Every measurement is a process of its own. `growth` is the time at two times the size divided by the time at one, after
-the time of a process that does nothing is subtracted from both: n log n gives 2.1 to 2.2, pairs of runs give 4.
+Every measurement is a process of its own. `growth` is that of the processor time (of all threads, which other load
+changes little) when the size doubles, without the time of a process that does nothing: n log n gives 2.1 to 2.2, pairs
+of runs give 4.
 
 Run with `python -m benchmarks.load [CASE ...] [--scale 0.1]`.
 """
@@ -119,7 +120,7 @@ def main() -> None:
     given, _ = parser.parse_known_args()
     chosen = [name for name in given.cases if name in CASES] or list(CASES)
     with tempfile.TemporaryDirectory() as folder:
-        idle = measured(Path(folder), ["--version"])[0]
+        idle = measured(Path(folder), ["--version"])[1]
     problems = [problem for name in chosen for problem in show(CASES[name], given.scale, idle)]
     print("\n".join(problems) or "\nNo step grows faster than allowed.")
 
@@ -127,25 +128,25 @@ def main() -> None:
 def show(case: Case, scale: float, idle: float) -> Iterator[str]:
     """Print the table of a case; what grows too fast or is too large."""
     print(f"\n### {case.title}\n")
-    print(f"| {case.unit} | time | growth | peak memory |\n|---:|---:|---:|---:|")
+    print(f"| {case.unit} | time | processor time | growth | peak memory |\n|---:|---:|---:|---:|---:|")
     before = None
     for step in STEPS:
         size = max(2, int(step * case.size * scale))
         with tempfile.TemporaryDirectory() as folder:
             arguments = case.make(Path(folder), size)
-            seconds, peak = measured(Path(folder), arguments)
-        growth = None if before is None else (seconds - idle) / max(before - idle, 1e-3)
+            seconds, worked, peak = measured(Path(folder), arguments)
+        growth = None if before is None else (worked - idle) / max(before - idle, 1e-3)
         shown = "" if growth is None else f"{growth:.2f}"
-        print(f"| {size:,} | {seconds:.2f} s | {shown} | {peak / 1e6:,.0f} MB |", flush=True)
+        print(f"| {size:,} | {seconds:.1f} s | {worked:.1f} s | {shown} | {peak / 1e6:,.0f} MB |", flush=True)
         if growth is not None and growth > NOISE * case.allowed(size):
             yield f"{case.title}: {size:,} take {growth:.2f} times as long as half of them."
         if case.by_pairs and size == PAGE_RUNS and peak > PAGE_BYTES:
             yield f"{case.title}: a page of {size} runs takes {peak / 1e6:,.0f} MB."
-        before = seconds
+        before = worked
 
 
-def measured(folder: Path, arguments: Arguments) -> tuple[float, int]:
-    """Seconds and peak memory in bytes of a process.
+def measured(folder: Path, arguments: Arguments) -> tuple[float, float, int]:
+    """Seconds by the clock and of the processor, and peak memory in bytes, of a process.
 
     It is started by a small process: a new process has the peak memory of the one that starts it.
     """
@@ -158,8 +159,8 @@ def measured(folder: Path, arguments: Arguments) -> tuple[float, int]:
     )
     if done.returncode != 0:
         sys.exit(f"steelyard {' '.join(arguments)} failed: {done.stderr[-500:]}")
-    seconds, peak = done.stdout.split()
-    return float(seconds), int(peak) * (1 if sys.platform == "darwin" else 1024)
+    seconds, worked, peak = done.stdout.split()
+    return float(seconds), float(worked), int(peak) * (1 if sys.platform == "darwin" else 1024)
 
 
 _START = """
@@ -170,7 +171,7 @@ if other == 0:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.execv(sys.argv[1], sys.argv[1:])
 _, status, usage = os.wait4(other, 0)
-print(time.perf_counter() - start, usage.ru_maxrss)
+print(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 

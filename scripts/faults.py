@@ -409,6 +409,7 @@ def kills(here: Laboratory, number: int, draw: random.Random) -> tuple[Counter[s
         leftovers += any(is_temporary(file) for file in files_of(folder / "out"))
         wrong += continued(here, folder, reference)
         problems += [f"{what}: {each}" for each in wrong]
+        print(f"{what}: {'FAILED' if wrong else 'survived'}", file=sys.stderr, flush=True)
         if not wrong:
             shutil.rmtree(folder)
     print(f"kills that left a temporary file, which the next run removed: {leftovers}")
