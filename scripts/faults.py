@@ -132,7 +132,7 @@ def figures(part: str, tried: Counter[str], problems: list[str]) -> str:
 @contextmanager
 def laboratory() -> Iterator[Laboratory]:
     """A temporary folder with the inputs of all commands, and a model that judges."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    server = ModelServer(("127.0.0.1", 0), Model)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         with tempfile.TemporaryDirectory(prefix="faults-") as folder:
@@ -140,6 +140,13 @@ def laboratory() -> Iterator[Laboratory]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+class ModelServer(ThreadingHTTPServer):
+    """A server whose clients may be killed."""
+
+    def handle_error(self, *_: object) -> None:
+        """Print nothing."""
 
 
 class Model(BaseHTTPRequestHandler):
