@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 test test-all test-lowest coverage: export OPENBLAS_NUM_THREADS := 1
 FAST := -m "not slow and not browser and not adapters and not spark" --ignore tests/spark
 
-.PHONY: help demo test test-all test-lowest lint docs pictures wheel coverage bench fuzz clean
+.PHONY: help demo test test-all test-lowest lint docs pictures wheel coverage bench fuzz faults clean
 
 help:
 	@echo "make demo      the bundled benchmark: leaderboard in the terminal, report in ./steelyard-demo"
@@ -20,6 +20,7 @@ help:
 	@echo "make coverage  the tests of make test with a coverage report"
 	@echo "make bench     timings, and other tools' timings"
 	@echo "make fuzz      mutated inputs for the kernel and the readers: SECONDS=12 of each, or INPUTS=10000000"
+	@echo "make faults    200 kills, full disks, two processes at once, retrievers that break"
 	@echo "make lint      ruff and mypy"
 	@echo "make clean     remove environments, builds and caches"
 
@@ -77,6 +78,9 @@ bench: $(VENV)/.tested
 # SECONDS for the kernel and as many for the readers; or INPUTS of the kernel, and a tenth for the readers.
 fuzz: $(VENV)/.tested
 	$(BIN)/python -m fuzz $(if $(INPUTS),--inputs $(INPUTS),--seconds $(or $(SECONDS),12)) --seed $(or $(SEED),0)
+
+faults: $(VENV)/.tested
+	$(BIN)/python -m scripts.faults
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

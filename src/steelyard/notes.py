@@ -1055,6 +1055,14 @@ def _short_lists(run: str, longest: int, asked: int) -> str:
     )
 
 
+@_wording("bench-stopped", "warning")
+def _bench_stopped(run: str, query: str) -> str:
+    return (
+        f"the last bench in this folder stopped while {run} ran query {query!r}, which is run again; if it stops "
+        f"there again, the code of {run} does not return, or ends the process, on this query"
+    )
+
+
 @_wording("files-removed", "info")
 def _files_removed(folder: str, runs: tuple[str, ...], answers: int) -> str:
     files = ", ".join([*runs, *([f"{counted(answers, 'file')} of old answers"] if answers else [])])

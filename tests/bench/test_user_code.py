@@ -274,6 +274,43 @@ def test_answers_survive_a_crash_of_the_process(folder):
         line for path in (folder / "out" / "cache").glob("*.jsonl") for line in path.read_text().splitlines()
     ]
     assert sum("list" in json.loads(line) for line in lines) >= 2 * 3
+    again = steelyard(folder, "bench", "bench.yaml", "-o", "out")
+    assert "stopped while killed ran query 'q3', which is run again" in again.stderr
+
+
+def test_a_bench_that_was_stopped_before_the_throughput_was_measured_measures_it(folder):
+    sy.bench(bench_of("right"), folder / "out")
+    (cache,) = (folder / "out" / "cache").glob("*.jsonl")
+    lines = cache.read_text().splitlines()
+    assert "queries_per_second" in lines[-1]
+    cache.write_text("\n".join(lines[:-1]) + "\n")
+    for cached in (False, True):
+        result = sy.bench(bench_of("right"), folder / "out")
+        assert result.rows[0].queries_per_second is not None
+        assert result.rows[0].cached is cached
+
+
+def test_a_retriever_that_cannot_take_all_queries_at_once_is_cached_all_the_same(folder):
+    class OneByOne:
+        label = "one by one"
+
+        def index(self, corpus):
+            return self
+
+        def retrieve(self, queries, k=10):
+            (_,) = queries
+            return [["d1"]]
+
+        def settings(self):
+            return {}
+
+        def size_in_bytes(self):
+            return 0
+
+    for cached in (False, True):
+        result = sy.bench(bench_of(OneByOne()), folder / "out")
+        assert result.rows[0].queries_per_second is None
+        assert result.rows[0].cached is cached
 
 
 def test_a_broken_answer_in_the_cache_is_asked_again(folder):

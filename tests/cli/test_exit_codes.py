@@ -112,6 +112,12 @@ def test_a_pipe_is_written_to_and_not_replaced(folder):
         ),
         (OSError(errno.EROFS, "Read-only file system", "out"), 2, "error: out: Read-only file system."),
         (MemoryError(), 2, "error: there is not enough memory."),
+        (
+            ImportError("x.so: failed to map segment from shared object"),
+            2,
+            "error: there is not enough memory.",
+        ),
+        (ImportError("No module named 'x'"), 3, "error: internal error (ImportError: No module named 'x')"),
         (RuntimeError("can't start new thread"), 2, "error: the system refused to start a thread"),
         (
             pl.exceptions.PanicException("could not spawn threads"),

@@ -17,6 +17,7 @@ from playback import Playback
 
 import steelyard as sy
 from needs import shared_data
+from steelyard.errors import InputError
 from steelyard.judging import chat
 from steelyard.judging.chat import ChatError, Endpoint
 from steelyard.judging.model import ModelJudge, Prompt, judge
@@ -99,6 +100,18 @@ def test_nothing_is_asked_twice(dataset, small, tmp_path):
         assert graded(again) == expected(small, dataset, labels)
         judge(small, dataset, **{**settings, "model": "other"}, output=tmp_path / "three.jsonl")
         assert server.requests == 2 * asked
+
+
+def test_a_full_disk_is_an_error_that_keeps_the_answers(dataset, small, tmp_path):
+    with Playback(labels_of(small, dataset)) as server:
+        made = ModelJudge(Endpoint(server.url, "m"), cache=tmp_path / "c.sqlite", concurrency=1)
+        pages = made.cache._database.execute("PRAGMA page_count").fetchone()[0]
+        made.cache._database.execute(f"PRAGMA max_page_count={pages + 1}")
+        with pytest.raises(InputError, match=r"c.sqlite: the cache cannot be read or written \(.* full\)"):
+            made.run(made.tasks(small, dataset), Judgments())
+        made.cache.close()
+        again = ModelJudge(Endpoint(server.url, "m"), cache=tmp_path / "c.sqlite")
+        assert 0 < again.plan(again.tasks(small, dataset)).answered < len(small.frame)
 
 
 def test_no_answer_is_recorded_as_no_answer(dataset, small, tmp_path):

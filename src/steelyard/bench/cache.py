@@ -24,7 +24,7 @@ class Answers:
     """The answers of one retriever: lists, seconds and errors by query, and the cost of indexing.
 
     `sessions` tells which times were measured together. `id_hint` is the field with the ids of the corpus, if the
-    retriever returned other ids.
+    retriever returned other ids. `unfinished` is the query that was running when the process ended, if it was killed.
     """
 
     lists: dict[str, Ranked] = field(default_factory=dict)
@@ -33,6 +33,7 @@ class Answers:
     errors: dict[str, str] = field(default_factory=dict)
     cost: dict[str, Any] = field(default_factory=dict)
     id_hint: str | None = None
+    unfinished: str | None = None
 
     @property
     def session(self) -> str | None:
@@ -80,8 +81,11 @@ class AnswerStore:
                     answers.cost.update(entry["cost"])
                 elif "id_hint" in entry:
                     answers.id_hint = entry["id_hint"]
+                elif "started" in entry:
+                    answers.unfinished = entry["query"]
                 elif "error" in entry:
                     answers.errors[entry["query"]] = entry["error"]
+                    answers.unfinished = None
                 else:
                     found = [(doc, score) for doc, score in entry["list"]]
                     answers.lists[entry["query"]] = read_lists(
@@ -90,6 +94,7 @@ class AnswerStore:
                     answers.errors.pop(entry["query"], None)
                     answers.seconds[entry["query"]] = entry["seconds"]
                     answers.sessions[entry["query"]] = entry.get("session", "")
+                    answers.unfinished = None
             except (ValueError, KeyError, TypeError, AttributeError, SteelyardError):
                 continue
         return answers

@@ -12,6 +12,7 @@ from time import monotonic, sleep
 from typing import IO
 
 from steelyard.errors import InputError
+from steelyard.io.files import hold
 
 LOCK = ".lock"
 
@@ -33,7 +34,7 @@ def locked(folder: Path) -> Iterator[None]:
         ) from None
     with file:
         # A file that was removed in between belongs to a bench that has just ended: another may hold a new one.
-        if not _lock(file) or not _is_at(file, path):
+        if not hold(file) or not _is_at(file, path):
             file.seek(0)
             holder = file.read(200).strip() or "another process"
             raise InputError(
@@ -59,21 +60,6 @@ def _is_at(file: IO[str], path: Path) -> bool:
         return False
 
 
-def _lock(file: IO[str]) -> bool:
-    """Whether the file was locked, or cannot be; False if another process holds it."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
 @contextmanager
 def held(path: Path, seconds: float = 60.0) -> Iterator[None]:
     """Hold a lock file, and wait for it if another process has it; an error after so many seconds."""
@@ -86,7 +72,7 @@ def held(path: Path, seconds: float = 60.0) -> Iterator[None]:
                 f"cannot be written ({error.strerror}); name a folder that you may write to.", path.parent
             ) from None
         # A file that was removed in between belongs to a process that has just ended: another may hold a new one.
-        if _lock(file) and _is_at(file, path):
+        if hold(file) and _is_at(file, path):
             break
         file.close()
         if monotonic() > end:

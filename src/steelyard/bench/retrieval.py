@@ -25,6 +25,8 @@ from steelyard.wording import counted, listed
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with the current step, how much of it is done, and its total."""
 
+THROUGHPUT = "queries_per_second"
+
 _STATM = Path("/proc/self/statm")
 _PAGE_BYTES = 4096
 _SAMPLE_SECONDS = 0.01
@@ -44,6 +46,10 @@ class Job:
     def open_queries(self, queries: Sequence[str]) -> list[str]:
         """The queries without an answer."""
         return [query for query in queries if not self.answers.done(query)]
+
+    def is_open(self, queries: Sequence[str]) -> bool:
+        """Whether something is to be run: a query without an answer, or all of them at once for the throughput."""
+        return bool(self.open_queries(queries)) or THROUGHPUT not in self.answers.cost
 
 
 def index_all(jobs: Sequence[Job], progress: Progress) -> None:
@@ -77,7 +83,6 @@ def retrieve_all(
     The times are those of one session, so that they can be compared.
     """
     session = uuid4().hex[:12]
-    texts = list(queries.values())
     for job in jobs:
         if job.failure is not None:
             job.answers.errors |= dict.fromkeys(job.open_queries(list(queries)), job.failure)
@@ -85,9 +90,9 @@ def retrieve_all(
     step = f"running {listed([job.spec.label for job in jobs], 3)}, queries" if jobs else ""
     for job in jobs:
         progress(step, 0, len(queries))
-        for text in texts[:warmup]:
+        for query, text in list(queries.items())[:warmup]:
             with suppress(UserCodeError):
-                _retrieve(job, text, depth)
+                _retrieve(job, query, text, depth)
     open_queries = {id(job): set(job.open_queries(list(queries))) for job in jobs}
     try:
         for number, (query, text) in enumerate(queries.items()):
@@ -108,11 +113,11 @@ def measure_throughput(
     """Queries per second when all are passed at once; not measured for a retriever that failed on a query."""
     for number, job in enumerate(job for job in jobs if not job.answers.errors):
         progress(f"running {job.spec.label} with all queries at once", number, len(jobs))
-        try:
+        rate: float | None = None
+        with suppress(UserCodeError):
             _, taken = run_user_code(partial(_timed, job.retriever, list(queries.values()), depth))
-        except UserCodeError:
-            continue
-        cost = {"queries_per_second": len(queries) / max(taken, 1e-9)}
+            rate = len(queries) / max(taken, 1e-9)
+        cost = {THROUGHPUT: rate}
         job.answers.cost.update(cost)
         job.store.add({"cost": cost})
         job.store.close()
@@ -121,7 +126,7 @@ def measure_throughput(
 def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
     """Run a query and store its list and time, or its error."""
     try:
-        answer, taken = _retrieve(job, text, depth)
+        answer, taken = _retrieve(job, query, text, depth)
     except UserCodeError as failure:
         error = _with_hint(failure, job.spec)
         job.answers.errors[query] = error
@@ -134,8 +139,12 @@ def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
     job.store.add({"query": query, "seconds": taken, "session": session, "list": answer})
 
 
-def _retrieve(job: Job, text: str, depth: int) -> tuple[Ranked, float]:
-    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed."""
+def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, float]:
+    """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed.
+
+    The query is stored before it is run: the retriever may end the process.
+    """
+    job.store.add({"query": query, "started": True})
 
     def timed() -> tuple[Ranked, float]:
         found, taken = _timed(job.retriever, [text], depth)

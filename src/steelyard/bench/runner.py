@@ -198,7 +198,7 @@ def _retrieve(
     open_jobs: list[Job] = []
     for chunking in chunkings:
         own = _jobs(specs, chunking, config.depth, cache, fresh)
-        unfinished = [job for job in own if job.open_queries(list(queries))]
+        unfinished = [job for job in own if job.is_open(list(queries))]
         index_all(unfinished, progress)
         jobs += own
         open_jobs += unfinished
@@ -216,7 +216,10 @@ def _jobs(specs: Sequence[Spec], chunking: Chunking, depth: int, cache: Path, fr
         store = AnswerStore(cache, cache_key(chunking.fingerprint, spec.name, spec.settings, depth))
         if fresh:
             store.clear()
-        jobs.append(Job(spec, spec.retriever, chunking.corpus, store.read(), store))
+        answers = store.read()
+        if answers.unfinished is not None:
+            LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
+        jobs.append(Job(spec, spec.retriever, chunking.corpus, answers, store))
     return jobs
 
 

@@ -107,6 +107,8 @@ def run(arguments: list[str]) -> int:
         _discard_output()
         return _fail(_system_error(error))
     except BaseException as error:
+        if _no_memory(error):
+            return _fail(_system_error(MemoryError()))
         if _no_thread(error):
             return _fail(
                 SteelyardError(f"the system refused to start a thread ({error}); end other processes.")
@@ -130,6 +132,11 @@ def _system_error(error: OSError | MemoryError) -> Exception:
         return SteelyardError("there is not enough memory.")
     where = error.filename if isinstance(error.filename, str) else None
     return InputError(f"{error.strerror or error}.", where)
+
+
+def _no_memory(error: BaseException) -> bool:
+    """Whether a library could not be loaded because there is no memory for it."""
+    return isinstance(error, ImportError) and "failed to map segment" in str(error)
 
 
 def _no_thread(error: BaseException) -> bool:

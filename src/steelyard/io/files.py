@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import io
 import os
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +21,7 @@ from steelyard.safe_text import error_text
 CHUNK = 1 << 22
 _STEP = 1 << 11
 _SHOWN = 200
+_PART = ".part"
 _LZ4 = b"\x04\x22\x4d\x18"
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", _LZ4: "lz4"}
 _SUFFIXES = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4"}
@@ -357,8 +360,9 @@ def write_file(path: Path, data: bytes, packed: bool = False) -> None:
     if path.exists() and not path.is_file() and not path.is_dir():
         _write_stream(path, content)
         return
+    _remove_abandoned(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
     except OSError as error:
         raise InputError(
             f"cannot be written ({error.strerror}); name a folder that exists and that you may write to.",
@@ -366,6 +370,7 @@ def write_file(path: Path, data: bytes, packed: bool = False) -> None:
         ) from None
     try:
         with os.fdopen(handle, "wb") as file:
+            hold(file)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -380,6 +385,35 @@ def write_file(path: Path, data: bytes, packed: bool = False) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the temporary files of processes that were killed while they wrote this file: nobody holds them.
+
+    A file that was made just now is left: its process may be about to hold it.
+    """
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_PART}"):
+        with suppress(OSError), left.open("rb") as file:
+            if hold(file) and time.time() - left.stat().st_mtime > 1:
+                left.unlink()
+
+
+def hold(file: IO[Any]) -> bool:
+    """Lock an open file until it is closed or the process ends; False if another process holds it.
+
+    Where there are no such locks, nothing is held.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _write_stream(path: Path, content: bytes) -> None:

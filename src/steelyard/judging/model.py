@@ -10,6 +10,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,12 +130,12 @@ class AnswerCache:
             )
             self._database.commit()
         except sqlite3.Error as error:
-            raise InputError(f"{path}: the cache cannot be opened ({error}).") from None
+            raise InputError(f"the cache cannot be opened ({error}).", self.path) from None
         self._lock = threading.Lock()
 
     def get(self, key: str) -> tuple[int | None, int | None, float | None] | None:
         """Grade, tokens and seconds of an answer; None where the question was never answered."""
-        with self._lock:
+        with self._used():
             row = self._database.execute(
                 "SELECT grade, tokens, seconds FROM answers WHERE key = ?", (key,)
             ).fetchone()
@@ -148,11 +149,22 @@ class AnswerCache:
             *(task.key, task.model, task.prompt_name, task.query_id, task.doc_id, task.repetition),
             *(grade, tokens, seconds, json.dumps(list(raw), ensure_ascii=False)),
         )
-        with self._lock:
+        with self._used():
             self._database.execute(
                 f"INSERT OR REPLACE INTO answers VALUES ({', '.join('?' * len(values))})", values
             )
             self._database.commit()
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """One thread at a time uses the file. A full disk and a damaged file are errors; earlier answers are kept."""
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise InputError(
+                    f"the cache cannot be read or written ({error}); earlier answers are kept.", self.path
+                ) from None
 
     def close(self) -> None:
         """Close the file."""

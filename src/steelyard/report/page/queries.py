@@ -102,8 +102,8 @@ TEXT_LIMIT = 1_500
 LABEL_LIMIT = 300
 """Characters shown of an id or a title."""
 
-FIRST_READ = 200
-"""Queries whose lists are read first; each further batch is four times larger."""
+FIRST_READ = 2_000
+"""Lists, of all runs together, that are read first; each further batch has four times as many queries."""
 
 Top: TypeAlias = list[tuple[str, float | None]]
 """Documents and scores, best first."""
@@ -190,7 +190,8 @@ def lists_of(
         return Lists((), "{}", 0)
     documents = DocumentTable(subject.documents, whole=limit is None)
     judgments = _Judgments.of(source.qrels, failures)
-    entries: dict[str, Any] = {}
+    # Each entry is kept as JSON, which is a tenth of the size of its objects.
+    entries: dict[str, str] = {}
     used = shown = 0
     for query, name, listed in _listed(comparison, order):
         entry = {
@@ -200,14 +201,16 @@ def lists_of(
             **judgments.entry(name, documents, [rows or [] for rows in listed]),
             **_errors(subject, name),
         }
+        written = embedded_json(entry)
         if limit is not None:
-            used += len(embedded_json([entry, documents.rows[shown:]]).encode()) + 12
+            used += len(written.encode()) + len(embedded_json(documents.rows[shown:]).encode()) + 15
             if used > limit and entries:
                 documents.rows = documents.rows[:shown]
                 break
             shown = len(documents.rows)
-        entries[str(numbers[query])] = entry
-    embedded = embedded_json({"documents": documents.rows, "queries": entries})
+        entries[str(numbers[query])] = written
+    queries = ",".join(f'"{number}":{written}' for number, written in entries.items())
+    embedded = f'{{"documents":{embedded_json(documents.rows)},"queries":{{{queries}}}}}'
     return Lists(tuple(map(int, entries)), embedded, sum(len(row) > 3 for row in documents.rows))
 
 
@@ -216,7 +219,7 @@ def _listed(comparison: Comparison, order: Sequence[int]) -> Iterator[tuple[int,
     assert comparison.source is not None
     assert comparison.options is not None
     ordering = comparison.options.ordering
-    start, size = 0, FIRST_READ
+    start, size = 0, max(1, FIRST_READ // len(comparison.runs))
     while start < len(order):
         some = order[start : start + size]
         names = [comparison.score_tables[0].queries[query] for query in some]

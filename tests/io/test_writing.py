@@ -1,0 +1,37 @@
+"""Files are written under a temporary name; one that a killed process left is removed by the next that writes the file."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from needs import not_on_windows
+from steelyard.io.files import hold, write_file
+
+pytestmark = not_on_windows
+
+
+def temporary_file(folder, name, age):
+    path = folder / f".{name}.abc123_x.part"
+    path.write_bytes(b"half")
+    then = time.time() - age
+    os.utime(path, (then, then))
+    return path
+
+
+def test_a_temporary_file_that_a_killed_process_left_is_removed(tmp_path):
+    left = temporary_file(tmp_path, "a[1].html", 5)
+    other = temporary_file(tmp_path, "b.html", 5)
+    write_file(tmp_path / "a[1].html", b"whole")
+    assert not left.exists()
+    assert other.exists()
+    assert (tmp_path / "a[1].html").read_bytes() == b"whole"
+
+
+def test_the_temporary_file_of_a_running_process_is_kept(tmp_path):
+    used, new = temporary_file(tmp_path, "a.html", 5), temporary_file(tmp_path, "a.html.b", 0)
+    with used.open("rb") as file:
+        assert hold(file)
+        write_file(tmp_path / "a.html", b"whole")
+    assert used.exists()
+    assert new.exists()
