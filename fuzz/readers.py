@@ -32,6 +32,7 @@ from steelyard.evidence import read_chunks
 from steelyard.gate.inputs import gate_input
 from steelyard.io import validate_file
 from steelyard.io.files import read_bytes
+from steelyard.io.published import read_result_table
 from steelyard.judging.guidelines import Guidelines
 from steelyard.judgments import Judgments
 from steelyard.measures.grammar import parse
@@ -64,6 +65,8 @@ TARGETS: dict[str, Callable[[Path], Any]] = {
     "gate": gate_input,
     "scores": sy.compare_scores,
     "config": read_bench,
+    "history": lambda path: str(sy.history(path)),
+    "published": read_result_table,
     "compressed": read_bytes,
     "result": _result,
 }

@@ -166,3 +166,18 @@ def test_fifty_kills_leave_no_torn_line_and_two_processes_lose_none(tmp_path, re
     append_history(file, result, tmp_path)
     assert len(read_history(file)) == whole + 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["h.jsonl", "kills.py", "record.json"]
+
+
+@pytest.mark.parametrize(
+    "runs",
+    ['{"x": {"means": {"RR": "a"}}}', '{"x": {"values": {"RR": 0.5}}}', '{"x": {"values": {"RR": [{}]}}}']
+    + ['{"x": {"means": {"RR": 1' + "0" * 400 + "}}}", '{"\\ud800": {}}', '{"x": ' + "[" * 100_000],
+    ids=["text", "number", "mapping", "huge", "surrogate", "nested"],
+)
+def test_a_line_with_other_values_is_refused(tmp_path, runs):
+    line = (
+        '{"time": "2026-01-01", "dataset": "d", "measures": {}, "fingerprints": {}, "queries": [], "runs": '
+    )
+    (tmp_path / "h.jsonl").write_text(line + runs + "}\n")
+    with pytest.raises(InputError, match="line 1 is not a line of a history"):
+        read_history(tmp_path / "h.jsonl")

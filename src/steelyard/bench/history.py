@@ -13,10 +13,12 @@ from typing import Any
 
 from steelyard.bench.lock import held
 from steelyard.bench.result import BenchResult
+from steelyard.checks import is_number
 from steelyard.comparison.history import History
 from steelyard.comparison.scores import label
 from steelyard.errors import InputError
 from steelyard.io.files import read_bytes, write_file
+from steelyard.safe_text import has_lone_surrogate
 
 GIT_SECONDS = 10
 """After this long git is taken as absent."""
@@ -159,16 +161,34 @@ def read_history(path: str | Path) -> list[dict[str, Any]]:
 def _checked(line: str, file: Path, number: int) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         record = None
     known: tuple[tuple[str, type], ...] = (
         *(("time", str), ("dataset", str), ("measures", dict)),
         *(("fingerprints", dict), ("queries", list), ("runs", dict)),
     )
-    if not isinstance(record, Mapping) or any(not isinstance(record.get(key), kind) for key, kind in known):
+    if (
+        not isinstance(record, Mapping)
+        or any(not isinstance(record.get(key), kind) for key, kind in known)
+        or not all(map(_has_numbers, record["runs"].values()))
+        or has_lone_surrogate(json.dumps(record, ensure_ascii=False))
+    ):
         raise InputError(
             f"line {number} is not a line of a history: expected a JSON object with "
             f"{', '.join(key for key, _ in known)}. Remove it, or resolve the conflict of a merge.",
             file,
         )
     return dict(record)
+
+
+def _has_numbers(run: Any) -> bool:
+    """Whether the means and the values per query of a run are numbers, where there are any."""
+
+    def part(name: str) -> list[Any]:
+        found = run.get(name) if isinstance(run, Mapping) else None
+        return list(found.values()) if isinstance(found, Mapping) else []
+
+    lists = [each for each in part("values") if each]
+    return all(isinstance(each, list) for each in lists) and all(
+        value is None or is_number(value) for each in (part("means"), *lists) for value in each
+    )
