@@ -290,6 +290,29 @@ def test_a_bench_that_was_stopped_before_the_throughput_was_measured_measures_it
         assert result.rows[0].cached is cached
 
 
+def test_a_bench_that_is_killed_at_its_end_leaves_no_run_of_the_earlier_result(folder, monkeypatch):
+    from steelyard.bench import result as module
+
+    sy.bench(bench_of("right", "moves"), folder / "out")
+    write_file, removed = module.write_file, []
+
+    def killed_at_the_record(path, data):
+        if path.name == "result.json":
+            removed.append(sorted(each.name for each in (folder / "out" / "runs").iterdir()))
+            raise KeyboardInterrupt
+        write_file(path, data)
+
+    monkeypatch.setattr(module, "write_file", killed_at_the_record)
+    with pytest.raises(KeyboardInterrupt):
+        sy.bench(bench_of("right"), folder / "out")
+    assert removed == [["right.parquet"]]
+    monkeypatch.undo()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.chdir(folder)
+    sy.bench(bench_of("right"), folder / "out")
+    assert [each.name for each in (folder / "out" / "runs").iterdir()] == ["right.parquet"]
+
+
 def test_a_retriever_that_cannot_take_all_queries_at_once_is_cached_all_the_same(folder):
     class OneByOne:
         label = "one by one"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -328,8 +328,12 @@ class BenchResult:
         ]
         return "\n".join([repr(self.evaluated or self.lists), *lines])
 
-    def write(self) -> None:
-        """Write the folder. Each file is written completely or not at all; result.json comes last."""
+    def write(self, leftovers: Collection[Path] = ()) -> list[Path]:
+        """Write the folder. Each file is written completely or not at all; result.json comes last.
+
+        `leftovers` are removed before: a bench that is killed here finds them again by the earlier result.json.
+        Returns those that were removed.
+        """
         folder = self.folder
         (folder / "runs").mkdir(parents=True, exist_ok=True)
         for run, file in zip(self.runs.values(), run_files(list(self.runs)), strict=True):
@@ -349,7 +353,9 @@ class BenchResult:
             _write_frame(self.evaluated.pairs, folder / "pairs.parquet")
             self.dataset.qrels.write(folder / "qrels.parquet")
             write_page(self._subject(json.loads(record), documents), folder / "report.html")
+        removed = remove_files(leftovers)
         write_file(folder / "result.json", utf8(record))
+        return removed
 
     def to_html(
         self, path: str | Path, *, everything: bool = False, charts: str | Path | None = None

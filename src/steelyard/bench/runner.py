@@ -13,7 +13,7 @@ from steelyard.bench.cache import Answers, AnswerStore, cache_key
 from steelyard.bench.chunkings import Chunking, all_chunks, chunkings_of
 from steelyard.bench.comparison import chunking_notes, compare_runs, unmeasured_runs, with_notes
 from steelyard.bench.config import Bench, check_bench, check_by, read_bench
-from steelyard.bench.folder import leftover_files, read_earlier_record, remove_files
+from steelyard.bench.folder import leftover_files, read_earlier_record
 from steelyard.bench.history import append_history
 from steelyard.bench.lock import locked
 from steelyard.bench.result import BenchResult, Row
@@ -300,10 +300,9 @@ def _compare(
 def _write(result: BenchResult) -> BenchResult:
     """Write the folder, and remove the files of earlier results that this one does not have."""
     earlier = read_earlier_record(result.folder)
-    result.write()
     used = {row.answers for row in result.rows if row.answers is not None}
     leftovers = leftover_files(result.folder, CACHE, earlier, list(result.runs), used)
-    result = replace(result, removed=tuple(remove_files(leftovers)))
+    result = replace(result, removed=tuple(result.write(leftovers)))
     removal = result.removal_note
     if removal is not None:
         LOG.warning("%s", sentence(removal))
