@@ -6,7 +6,7 @@ Results may be of a bench, in a folder, or published.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -219,11 +219,12 @@ class BenchAcross(BenchResult):
         """The retrievers that failed on every query of a dataset."""
         return list(dict.fromkeys(run for result in self.results.values() for run in result.broken))
 
-    def write(self) -> None:
-        """Write across.json, across.md and the page; each dataset has written its own folder."""
+    def write(self, leftovers: Collection[Path] = ()) -> list[Path]:
+        """Write across.json, across.md and the page; each dataset has written its own folder, and removed what was left there."""
         write_file(self.folder / "across.md", utf8(self.across.to_markdown() + "\n"))
         self.across.to_html(self.folder / "report.html")
         write_file(self.folder / ACROSS_FILE, utf8(self.across.to_json() + "\n"))
+        return []
 
     def to_markdown(self) -> str:
         """The table over all datasets in Markdown."""
