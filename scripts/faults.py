@@ -25,9 +25,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,6 +65,10 @@ COMMANDS = {
         "--max-requests 5",
         "judge pool.jsonl --dataset data --endpoint {endpoint} --model m -o out/a.jsonl --cache out/c.sqlite",
         growing=("a.jsonl", "c.sqlite"),
+    ),
+    "history": Command("history old.jsonl -o out/a.html", "history new.jsonl -o out/a.html"),
+    "bench with history": Command(
+        "bench history.yaml -o out/result", "bench history.yaml -o out/result", growing=("result/cache/", "h.jsonl")
     ),
 }  # fmt: skip
 
@@ -174,7 +180,7 @@ class Laboratory:
         self.folder, self.endpoint = folder, endpoint
         self.inputs = folder / "inputs"
         self.inputs.mkdir()
-        self._number = 0
+        self._numbers = count()
         self._known: dict[str, Reference] = {}
         write_inputs(self.inputs)
         for name in ("old", "new"):
@@ -182,11 +188,15 @@ class Laboratory:
             assert done.returncode == 0, done.stderr
         done = self.run(self.inputs, "pool new.run --depth 2 -o pool.jsonl")
         assert done.returncode == 0, done.stderr
+        for name in ("old.jsonl", "new.jsonl"):
+            done = self.run(self.inputs, "bench history.yaml -o history-result")
+            assert done.returncode == 0, done.stderr
+            shutil.copy(self.inputs / "out" / "h.jsonl", self.inputs / name)
+        shutil.rmtree(self.inputs / "out")
 
     def trial(self, old: Path | None = None) -> Path:
         """A new folder with the inputs, and the old files in `out`."""
-        self._number += 1
-        folder = self.folder / f"trial-{self._number}"
+        folder = self.folder / f"trial-{next(self._numbers)}"
         folder.mkdir()
         for path in self.inputs.iterdir():
             (folder / path.name).symlink_to(path)
@@ -286,6 +296,8 @@ class Reference:
         for name, content in files_of(out).items():
             if self.is_growing(name):
                 found += unreadable(out / name)
+                if name.endswith(".jsonl") and not content.startswith(self.old.get(name, b"")):
+                    found.append(f"{name} has lost lines")
             elif not is_temporary(name) and content not in (self.old.get(name), self.new.get(name)):
                 found.append(f"{name} ({len(content):,} bytes) is neither the old nor the new file")
         lost = [name for name in self.old.keys() & self.new.keys() if not (out / name).exists()]
@@ -336,6 +348,9 @@ def write_inputs(folder: Path) -> None:
     common = "dataset: data\ndepth: 10\nmeasures: [AP, nDCG@10]\nretrievers:\n  - bm25-okapi\n  - random: {seed: 4}\n"
     (folder / "old.yaml").write_text(f"{common}  - bm25-l\n")
     (folder / "new.yaml").write_text(f"{common}  - bm25-plus\n  - run: new.run\n")
+    (folder / "history.yaml").write_text(
+        "dataset: data\ndepth: 10\nmeasures: [AP]\nretrievers: [bm25-okapi]\nhistory: out/h.jsonl\n"
+    )
     (folder / "broken").mkdir()
     for n in ("corpus", "queries"):
         rows = [{"_id": f"{n[0].replace('c', 'd')}{i}", "text": f"number {i}"} for i in range(20)]
@@ -357,11 +372,7 @@ def files_of(folder: Path) -> Files:
 def is_temporary(name: str) -> bool:
     """Whether a file is one of those that a killed process may leave: hidden, named .part, or the lock."""
     last = Path(name).name
-    return (
-        last == ".lock"
-        or (last.startswith(".") and last.endswith(".part"))
-        or last.endswith(("-wal", "-shm"))
-    )
+    return last.endswith((".lock", "-wal", "-shm")) or (last.startswith(".") and last.endswith(".part"))
 
 
 def unreadable(path: Path) -> list[str]:
@@ -393,34 +404,47 @@ def judged(content: bytes) -> list[tuple[str, str, int]]:
 
 
 def kills(here: Laboratory, number: int, draw: random.Random) -> tuple[Counter[str], list[str]]:
-    """Kill every command in turn, at a random moment or at a random operation on its files, and run it again."""
+    """Kill every command in turn, at a random moment or at a random operation on its files, and run it again.
+
+    As many kills run at the same time as there are cores.
+    """
     tried: Counter[str] = Counter()
-    problems: list[str] = []
-    leftovers = 0
-    for count in range(number):
-        name = list(COMMANDS)[count % len(COMMANDS)]
-        reference = here.reference(name)
-        folder = here.trial(reference.folder)
-        by_time = count // len(COMMANDS) % 2 == 0
-        moment = draw.uniform(0.1, 1.05) * reference.seconds
-        operation = 0 if by_time else draw.randint(1, reference.operations)
-        what = f"{name} {count}, {f'after {moment:.2f} s' if by_time else f'at operation {operation}'}"
-        process = here.start(folder, reference.command.new, operation)
-        if by_time:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(moment)
-            process.kill()
-        process.communicate()
+    trials: list[tuple[str, Reference, float | None, int]] = []
+    for place in range(number):
+        name = list(COMMANDS)[place % len(COMMANDS)]
         tried[name] += 1
-        wrong = reference.problems(folder / "out")
-        leftovers += any(is_temporary(file) for file in files_of(folder / "out"))
-        wrong += continued(here, folder, reference)
-        problems += [f"{what}: {each}" for each in wrong]
-        print(f"{what}: {'FAILED' if wrong else 'survived'}", file=sys.stderr, flush=True)
-        if not wrong:
-            shutil.rmtree(folder)
+        reference = here.reference(name)
+        moment = draw.uniform(0.1, 1.05) * reference.seconds
+        operation = draw.randint(1, reference.operations)
+        if (place // len(COMMANDS) + place) % 2 == 0:
+            trials.append((f"{name} {place}, after {moment:.2f} s", reference, moment, 0))
+        else:
+            trials.append((f"{name} {place}, at operation {operation}", reference, None, operation))
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        done = list(workers.map(lambda trial: killed(here, *trial), trials))
+    leftovers = sum(left for left, _ in done)
     print(f"kills that left a temporary file, which the next run removed: {leftovers}")
-    return tried, problems
+    return tried, [problem for _, problems in done for problem in problems]
+
+
+def killed(
+    here: Laboratory, what: str, reference: Reference, moment: float | None, operation: int
+) -> tuple[bool, list[str]]:
+    """Kill a command after some seconds, or at an operation: whether temporary files were left, and what is wrong."""
+    folder = here.trial(reference.folder)
+    process = here.start(folder, reference.command.new, operation)
+    if moment is not None:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(moment)
+        process.kill()
+    process.communicate()
+    wrong = reference.problems(folder / "out")
+    left = any(is_temporary(file) for file in files_of(folder / "out"))
+    wrong += continued(here, folder, reference)
+    print(f"{what}: {'FAILED' if wrong else 'survived'}", file=sys.stderr, flush=True)
+    if not wrong:
+        shutil.rmtree(folder)
+    return left, [f"{what}: {each}" for each in wrong]
 
 
 def continued(here: Laboratory, folder: Path, reference: Reference) -> list[str]:
@@ -637,24 +661,24 @@ def _child(kill_at: int, arguments: list[str]) -> int:
 
         retrieval._STATM = Path("no memory is measured")
     out = str(Path("out").absolute())
-    count = 0
+    operations = 0
 
     def count_operation(event: str, values: tuple[object, ...]) -> None:
-        nonlocal count
+        nonlocal operations
         if event not in CHANGES or not isinstance(values[0], (str, bytes, os.PathLike)):
             return
         if event == "open" and not (isinstance(values[2], int) and values[2] & (os.O_WRONLY | os.O_RDWR)):
             return
         if not os.path.abspath(os.fsdecode(values[0])).startswith(out):
             return
-        count += 1
-        if count == kill_at:
+        operations += 1
+        if operations == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(count_operation)
     code = run(arguments)
     if kill_at < 0:
-        Path("operations").write_text(str(count))
+        Path("operations").write_text(str(operations))
     return code
 
 
