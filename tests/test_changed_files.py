@@ -52,6 +52,7 @@ def run_file(path, queries=40, depth=2500):
 
 
 @pytest.mark.parametrize("native", [pytest.param("1", marks=needs_kernel), "0"])
+@pytest.mark.slow
 def test_a_run_truncated_while_it_is_read_does_not_end_the_process(tmp_path, native):
     path = run_file(tmp_path / "a.run")
     tries = 60 if native == "1" else 12

@@ -11,6 +11,8 @@ from needs import shared_data
 from steelyard.cli import run as steelyard
 from steelyard.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 WORDS = [
     "balance",
     "scale",

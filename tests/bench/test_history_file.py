@@ -24,6 +24,7 @@ def result(tmp_path_factory):
     return sy.bench(BENCH, tmp_path_factory.mktemp("history") / "out")
 
 
+@pytest.mark.slow
 def test_every_run_of_a_bench_adds_one_line(tmp_path, capsys):
     (tmp_path / "bench.yaml").write_text(json.dumps({**BENCH, "history": "history.jsonl"}))
     sy.bench(tmp_path / "bench.yaml", tmp_path / "out")
@@ -53,6 +54,7 @@ def test_a_line_has_the_values_of_every_query(tmp_path, result):
     assert line["runs"]["bm25-okapi"]["means"]["nDCG@10"] == mean
 
 
+@pytest.mark.slow
 def test_several_datasets_have_a_line_each(tmp_path):
     bench = {**BENCH, "datasets": {"one": "demo", "two": "demo"}, "history": str(tmp_path / "h.jsonl")}
     del bench["dataset"]

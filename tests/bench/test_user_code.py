@@ -248,6 +248,7 @@ def test_a_chunker_that_exits_is_an_error(folder):
         sy.bench(bench, folder / "out")
 
 
+@pytest.mark.slow
 def test_what_a_retriever_prints_is_not_in_our_output(folder, capsys):
     sy.bench(bench_of("prints"), folder / "out")
     assert "printed" not in capsys.readouterr().out
@@ -266,6 +267,7 @@ def test_a_retriever_that_changes_the_working_directory_does_not_move_the_result
 
 
 @not_on_windows
+@pytest.mark.slow
 def test_answers_survive_a_crash_of_the_process(folder):
     (folder / "bench.yaml").write_text(json.dumps(bench_of("right", "killed")))
     done = steelyard(folder, "bench", "bench.yaml", "-o", "out")
@@ -290,6 +292,7 @@ def test_a_bench_that_was_stopped_before_the_throughput_was_measured_measures_it
         assert result.rows[0].cached is cached
 
 
+@pytest.mark.slow
 def test_a_bench_that_is_killed_at_its_end_leaves_no_run_of_the_earlier_result(folder, monkeypatch):
     from steelyard.bench import result as module
 

@@ -48,6 +48,7 @@ def shell(folder, text, **environment):
 
 
 @pytest.mark.parametrize("closed", [">&-", ">&- 2>&-"])
+@pytest.mark.slow
 def test_closed_streams(folder, closed):
     done = shell(folder, f"steelyard compare a.qrels a.run b=a.run -m AP {closed}")
     assert (done.returncode, b"rror" in done.stderr) == (0, False)

@@ -10,6 +10,8 @@ import steelyard as sy
 from steelyard.cli import run as steelyard
 from steelyard.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 def bench(folder, k1, dataset="demo", measures=("nDCG@10", "RR@10")):
     settings = {
