@@ -19,12 +19,12 @@ AT_ONCE = {
     "plain": PLAIN,
     "no spaces": [line.replace(" ", "") for line in PLAIN],
     "other order": [PLAIN[0], '{"score": 0.5, "doc_id": "b", "query_id": "q2"}'],
-    "numbers as ids": ['{"qid": 7, "docid": 12, "score": 1.5}', '{"qid": 7, "docid": 13, "score": 0.5}'],
     "another column": [line.replace("}", ', "text": "ü", "n": null}') for line in PLAIN],
     "ranks": ['{"query_id": "q", "doc_id": "a", "rank": 2}', '{"query_id": "q", "doc_id": "b", "rank": 1}'],
     "escapes": ['{"query_id": "q\\u00e9", "doc_id": "a\\\\b\\"c", "score": 1}'],
 }
 LINE_BY_LINE = {
+    "numbers as ids": ['{"qid": 7, "docid": 12, "score": 1.5}', '{"qid": 7, "docid": 13, "score": 0.5}'],
     "a name twice": [PLAIN[0], '{"query_id": "q2", "doc_id": "b", "score": 1, "score": 2}'],
     "a name twice, then missing": [
         '{"query_id": "q", "doc_id": "a", "n": 1, "score": 2}',

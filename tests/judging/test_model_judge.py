@@ -338,7 +338,11 @@ def stored(cache: Path) -> set[str]:
     """The prompts whose answer was stored: those that must not be asked again."""
     if not cache.exists():
         return set()
-    rows = sqlite3.connect(cache).execute("SELECT query_id, doc_id FROM answers").fetchall()
+    connection = sqlite3.connect(cache)
+    # A process that was killed before it made the table has stored nothing.
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'answers'").fetchall():
+        return set()
+    rows = connection.execute("SELECT query_id, doc_id FROM answers").fetchall()
     dataset = sy.Dataset.read("demo")
     made = Prompt.of("graded")
     return {made.fill(dataset.queries[query], dataset.corpus[doc]) for query, doc in rows}

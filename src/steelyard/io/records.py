@@ -225,7 +225,7 @@ def frame_of_lines(source: Source, columns: Mapping[str, str], roles: Sequence[s
     schema: dict[str, Any] = {}
     for name, role in chosen.items():
         is_id = role in _TEXT_ROLES
-        known = {str: pl.String, int: pl.Int64} if is_id else {int: pl.Float64, float: pl.Float64}
+        known = {str: pl.String} if is_id else {int: pl.Float64, float: pl.Float64}
         if kinds[name] not in known:
             return None
         schema[name] = known[kinds[name]]
@@ -236,22 +236,21 @@ def frame_of_lines(source: Source, columns: Mapping[str, str], roles: Sequence[s
             if not _read_exactly(block, frame, kinds):
                 return None
             frames.append(frame)
-    except (InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+    except (InputError, RuntimeError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
-    ids = [name for name, role in chosen.items() if role in _TEXT_ROLES]
-    return pl.concat(frames).with_columns(pl.col(ids).cast(pl.String))
+    return pl.concat(frames)
 
 
 def _read_exactly(block: bytes, frame: pl.DataFrame, kinds: Mapping[str, type]) -> bool:
     """Whether every line is an object with each of the names once and no other, texts and numbers as in the first.
 
-    As many `"name":` as lines and no more `":` than these leave no room for another name or a second value. Half of
-    a character (`\\ud800`) is left to the other reader, which refuses it.
+    As many `"name":` as lines and no more `":` than these leave no room for another name or a second value.
     """
     size = block.count(b"\n") + (not block.endswith(b"\n"))
     if frame.height != size or any(frame.null_count().row(0)):
         return False
-    if b"\\" in block and (b"\\ud" in block or b"\\uD" in block):
+    # Some versions of polars read half of a character as another, and truth values as numbers.
+    if (b"\\" in block and (b"\\ud" in block or b"\\uD" in block)) or b"true" in block or b"false" in block:
         return False
     space = b" " if b'": ' in block[: block.find(b"\n")] else b""
     for name, kind in kinds.items():
