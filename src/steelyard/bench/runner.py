@@ -25,9 +25,11 @@ from steelyard.datasets.reading import dataset_named
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, NoQrelsError, problem_report
 from steelyard.notes import Note, note, sentence
+from steelyard.retrievers.shared_vectors import clear_vectors, stored_vectors
 from steelyard.run import Run
 
 CACHE = "cache"
+VECTORS = "vectors"
 LOG = logging.getLogger("steelyard.bench")
 
 
@@ -194,12 +196,15 @@ def _retrieve(
     progress: Progress,
 ) -> tuple[list[Job], set[str]]:
     """Run the retrievers that have open queries; all jobs, and the labels of those that were cached."""
+    if fresh:
+        clear_vectors(cache / VECTORS)
     jobs: list[Job] = []
     open_jobs: list[Job] = []
     for chunking in chunkings:
         own = _jobs(specs, chunking, config.depth, cache, fresh)
         unfinished = [job for job in own if job.is_open(list(queries))]
-        index_all(unfinished, progress)
+        with stored_vectors(cache / VECTORS):
+            index_all(unfinished, progress)
         jobs += own
         open_jobs += unfinished
     if open_jobs:
