@@ -9,9 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.bench.across import BenchAcross
+from steelyard.bench.approximation import Approximation, approximations
 from steelyard.bench.cache import Answers, AnswerStore, cache_key
 from steelyard.bench.chunkings import Chunking, all_chunks, chunkings_of
-from steelyard.bench.comparison import chunking_notes, compare_runs, unmeasured_runs, with_notes
+from steelyard.bench.comparison import (
+    chunking_notes,
+    compare_runs,
+    measure_options,
+    unmeasured_runs,
+    with_notes,
+)
 from steelyard.bench.config import Bench, check_bench, check_by, read_bench
 from steelyard.bench.folder import leftover_files, read_earlier_record
 from steelyard.bench.history import append_history
@@ -120,8 +127,10 @@ def _bench(
         runs, rows = _collect(specs, jobs, chunkings, config, cached)
         comparison: Comparison | None = None
         notes: tuple[Note, ...] = ()
+        approximation: tuple[Approximation, ...] = ()
         if len(chunkings[0].qrels.queries):
             comparison, notes = _compare(config, dataset, chunkings, runs, rows)
+            approximation = _approximation(config, chunkings, runs, rows, comparison)
         result = BenchResult(
             bench=config,
             dataset=all_chunks(dataset, chunkings),
@@ -131,6 +140,7 @@ def _bench(
             folder=folder,
             problems=problems,
             chunk_notes=notes,
+            approximation=approximation,
         )
         progress("writing", 0, 1)
         return _write(result)
@@ -300,6 +310,29 @@ def _compare(
     failed = {row.run: row.failed for row in rows if row.errors}
     cached = tuple(row.run for row in rows if row.cached)
     return replace(with_notes(comparison, notes), failed=failed, cached=cached), notes
+
+
+def _approximation(
+    config: Bench,
+    chunkings: Sequence[Chunking],
+    runs: Mapping[str, Run],
+    rows: Sequence[Row],
+    comparison: Comparison,
+) -> tuple[Approximation, ...]:
+    """What approximate search costs, with the documents and the qrels of every chunking."""
+    options = measure_options(dict(config))
+    return tuple(
+        found
+        for chunking in chunkings
+        for found in approximations(
+            [row for row in rows if row.chunker == chunking.label],
+            runs,
+            comparison,
+            chunking.corpus,
+            chunking.qrels,
+            options,
+        )
+    )
 
 
 def _write(result: BenchResult) -> BenchResult:

@@ -91,7 +91,7 @@ class Dense:
             model = read_vectors(Path(folder or ".") / model, "text", self.label)
         self.model = model
         self.filter = filter
-        self._given_vectors = vectors
+        self._given_vectors: Any = vectors
         self._tokenizer_given = tokenizer
         self._tokenize = tokenizer_of(tokenizer, self.label)
         self._model = None if model == "lsa" else _embedder(model, self.label, folder)

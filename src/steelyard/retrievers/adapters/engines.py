@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,7 @@ class Engine(Wrapped):
         self._source = source
         self._filter = filter
         self._row_ids: list[str] | None = None
+        self._open: Callable[[], Any]
         known = dict(settings)
         if source is not None:
             known["of"] = {key: value for key, value in source.settings().items() if key != "filter"}
