@@ -191,21 +191,17 @@ class Dense:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """The embeddings of texts, of length 1 (or 0)."""
         embedded = checked_index(self._embedded, self.label)
-        return self._unit_vectors(texts, embedded.embed, embedded.vectors.shape[1])
-
-    def embed_queries(self, queries: Sequence[str]) -> Vectors:
-        """The same; without an index, which only lsa needs, for documents that are indexed elsewhere."""
-        if self._embedded is not None or self._model is None:
-            return self.embed(queries)
-        return self._unit_vectors(queries, self._model, None)
-
-    def _unit_vectors(self, texts: Sequence[str], model: Embedder, width: int | None) -> Vectors:
+        width = embedded.vectors.shape[1]
         if not texts:
-            return np.zeros((0, width or 0), np.float32)
-        found = _matrix(model(texts), len(texts), self.label)
-        if width is not None:
-            _check_width(found, width, "queries", "documents", self.label)
+            return np.zeros((0, width), np.float32)
+        found = _matrix(embedded.embed(texts), len(texts), self.label)
+        _check_width(found, width, "queries", "documents", self.label)
         return _unit(found)
+
+    def model_vectors(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of texts as the model returns them, for documents that are indexed elsewhere; lsa needs an index."""
+        model = self._model or checked_index(self._embedded, self.label).embed
+        return _matrix(model(texts), len(texts), self.label).astype(np.float32)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the k most similar documents and their cosines."""

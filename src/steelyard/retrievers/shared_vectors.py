@@ -58,7 +58,8 @@ def stored_vectors(folder: Path) -> Iterator[None]:
 
 
 def clear_vectors(folder: Path) -> None:
-    """Remove the stored embeddings of a folder."""
+    """Forget the embeddings of this process, and remove those that are stored in a folder."""
+    _SHARED.clear()
     for path in folder.glob(f"*{_SUFFIX}"):
         path.unlink(missing_ok=True)
 

@@ -302,7 +302,11 @@ def _approximation(rows: list[Row], subject: Subject) -> Chart | None:
     )
     lost = alt.Y("lost:Q", title=f"{measure} lost", scale=alt.Scale(zero=True, padding=12))
     tips = _tips("search", "lost", "low", "high", "neighbours", "milliseconds", "front")
-    line = base.transform_filter(alt.datum.series != data.EXACT).mark_line(strokeWidth=1, opacity=0.5)
+    line = (
+        base.transform_filter(alt.datum.series != data.EXACT)
+        .mark_line(strokeWidth=1, opacity=0.5)
+        .encode(order="neighbours:Q")
+    )
     bars = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(
         y=alt.Y("low:Q", title=f"{measure} lost"), y2="high:Q"
     )

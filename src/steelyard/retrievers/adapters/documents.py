@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from itertools import islice, pairwise
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any
 from uuid import UUID
@@ -326,8 +326,8 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
     A result is None (nothing found), ids, (id, score) pairs, documents or records, (document, score) pairs,
     {id: score} (ordered by score), a list under a usual name ({"results": [...]}), a table (of Arrow, pandas or
     polars), or {"ids": [...], "scores": [...]}, also as Chroma returns it, with `distances` and a list per query. If a
-    document has no score, the whole list gets 1/rank. Numbers that only increase down the list are distances: they
-    become negative scores.
+    document has no score, the whole list gets 1/rank. Distances (`distance`, `_distance`, `distances`) become negative
+    scores; some engines return a similarity under that name, which decreases down the list and is kept.
 
     >>> ids = DocIds("id", "mine")
     >>> read_answer(["d1", 7], ids, "mine", "a question", 10)
@@ -340,20 +340,24 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
     where = f"the result for {query[:60]!r}"
     plain = _plain_list(answer[:k] if type(answer) is list else answer, label, where)
     if plain is not None:
-        return _without_distances(plain)
+        return plain
     found: list[tuple[str, float | None]] = []
-    for rank, item in enumerate(islice(_items(answer, label, where), k), 1):
+    items = list(islice(_items(answer, label, where), k))
+    for rank, item in enumerate(items, 1):
         found.append(_pair(item, ids, score, label, f"document {rank} of {where}"))
-    return _without_distances(with_scores(found))
+    distances = bool(items) and score == SCORE_NAMES[0] and _has_distance(items[0])
+    return without_distances(with_scores(found)) if distances else with_scores(found)
 
 
-def _without_distances(found: Ranked) -> Ranked:
-    """The list, with negative scores if its scores only increase: in a list that is best first, they are distances."""
-    if len(found) < 2 or found[0][1] >= found[-1][1]:
+def without_distances(found: Ranked) -> Ranked:
+    """Distances as negative scores; numbers that decrease down the list are similarities, and are kept.
+
+    >>> without_distances([("d1", 0.25), ("d2", 0.5)]), without_distances([("d1", 0.9), ("d2", 0.5)])
+    ([('d1', -0.25), ('d2', -0.5)], [('d1', 0.9), ('d2', 0.5)])
+    """
+    if len(found) > 1 and found[0][1] > found[-1][1]:
         return found
-    if any(first > second for (_, first), (_, second) in pairwise(found)):
-        return found
-    return [(doc, -score) for doc, score in found]
+    return [(doc, 0.0 - score) for doc, score in found]
 
 
 def read_lists(found: Any, label: str, query: str, k: int) -> Ranked:
@@ -441,7 +445,10 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
     ids: Any = answer.get("ids")
     if _is_list(ids) and len(ids) == 1 and _is_list(ids[0]):
         return _items_of_chroma(answer)
-    scores: Any = answer.get("scores", answer.get("distances"))
+    scores: Any = answer.get("scores")
+    if _is_list(ids) and scores is None and _is_list(answer.get("distances")):
+        pairs = zip(ids, answer["distances"], strict=False)
+        return [{"id": doc, "distance": distance} for doc, distance in pairs]
     if _is_list(ids):
         if scores is None:
             return list(ids)
@@ -484,6 +491,15 @@ def _pair(item: Any, ids: DocIds, score: str, label: str, where: str) -> tuple[s
         doc = ids.plain(document, where) if isinstance(document, (str, Integral)) else ids.of(document, where)
         return doc, read_score(value, label, where)
     return ids.of(item, where), read_score(_score_of(item, score, label), label, where)
+
+
+def _has_distance(document: Any) -> bool:
+    """Whether a document has a distance and no score."""
+    if isinstance(document, (str, tuple, list)):
+        return False
+    fields = document.get if isinstance(document, Mapping) else partial(getattr, document)
+    known = [name for name in (*SCORE_NAMES, *DISTANCE_NAMES) if fields(name, None) is not None]
+    return bool(known) and known[0] in DISTANCE_NAMES
 
 
 def _score_of(document: Any, score: str, label: str) -> Any:

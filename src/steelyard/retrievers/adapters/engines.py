@@ -97,7 +97,7 @@ class Engine(Wrapped):
             checked_index(self._row_ids, self.label)
         if self._source is None:
             return [self._search(query, None, k) for query in queries]
-        vectors = self._source.embed_queries(queries)
+        vectors = self._source.model_vectors(queries) if self._existing else self._source.embed(queries)
         return [self._search(query, vector, k) for query, vector in zip(queries, vectors, strict=True)]
 
     def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
