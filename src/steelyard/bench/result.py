@@ -183,6 +183,9 @@ class BenchResult:
         cached = [row.run for row in self.rows if row.cached]
         if cached:
             notes.append(note("answers-cached", runs=cached))
+        filtered = [row.run for row in self.rows if row.settings.get("filter") is not None]
+        if filtered and len(filtered) < len(self.rows):
+            notes.append(note("filtered-runs", runs=filtered))
         for row in self.rows:
             if row.errors:
                 query, error = next(iter(row.errors.items()))

@@ -244,7 +244,7 @@ class TestQdrant:
         library("qdrant_client")
         with pytest.raises(RetrieverError, match="`model` and `embed`, which mean the same"):
             Qdrant(embed=embed, model=embed)
-        with pytest.raises(RetrieverError, match=r"shape \(4,\) for 4 texts"):
+        with pytest.raises(RetrieverError, match=r"4 texts resulted in an array of shape \(4,\)"):
             Qdrant(embed=lambda texts: [1.0] * len(texts)).index(corpus)
         with pytest.raises(RetrieverError, match="nothing is indexed"):
             Qdrant(embed=embed).retrieve(["fox"])
