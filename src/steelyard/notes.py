@@ -1055,6 +1055,14 @@ def _short_lists(run: str, longest: int, asked: int) -> str:
     )
 
 
+@_wording("filtered-runs", "info")
+def _filtered_runs(runs: tuple[str, ...]) -> str:
+    return (
+        f"{listed(list(runs))} {'searches' if len(runs) == 1 else 'search'} only the documents that pass a filter, and "
+        "can find only the relevant documents among them: their means are comparable only with each other"
+    )
+
+
 @_wording("bench-stopped", "warning")
 def _bench_stopped(run: str, query: str) -> str:
     return (

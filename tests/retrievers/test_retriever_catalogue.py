@@ -46,6 +46,12 @@ PACKAGES = {
     "llama-index": "llama_index",
     "haystack": "haystack",
     "qdrant": "qdrant_client",
+    "postgres": "psycopg",
+    "lancedb": "lancedb",
+    "chroma": "chromadb",
+    "faiss": "faiss",
+    "milvus": "pymilvus",
+    "sqlite-vec": "sqlite_vec",
     "tantivy": "tantivy",
     "bm25s": "bm25s",
     "pyterrier": "pyterrier",
@@ -60,6 +66,20 @@ SETTINGS = {
     "qdrant": {"embed": "json:dumps"},
 }
 """Settings for the retrievers that cannot be created without any; the others get a target if they take one."""
+
+
+INDEXING = {
+    "tantivy",
+    "sqlite-fts",
+    "sqlite-vec",
+    "postgres-fts",
+    "pgvector",
+    "lancedb",
+    "chroma",
+    "faiss",
+    "milvus",
+}
+"""The retrievers that index the corpus if they have no target."""
 
 
 def test_every_extra_is_one_of_the_project():
@@ -85,7 +105,7 @@ def test_a_retriever_has_an_extra_if_and_only_if_it_needs_an_optional_package(na
     for loaded in [loaded for loaded in sys.modules if loaded.split(".")[0] in PACKAGES.values()]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setattr(sys, "meta_path", [NotInstalled(), *sys.meta_path])
-    needs_target = "target" in retriever_settings(name) and name != "tantivy"
+    needs_target = "target" in retriever_settings(name) and name not in INDEXING
     settings = SETTINGS.get(name, {"target": "json:dumps"} if needs_target else {})
     extra = sy.retrievers()[name].extra
     if extra:

@@ -84,6 +84,12 @@ def compare_runs(
     )
 
 
+def measure_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a bench that say how runs are measured and tested, except cutoffs, as options of `compare`."""
+    names = [name for name in (*_TEST_SETTINGS, *_MEASURE_SETTINGS) if name != "at"]
+    return {name: settings[name] for name in names if settings.get(name) is not None}
+
+
 def unmeasured_runs(rows: Iterable[tuple[str, Run, int]]) -> dict[str, str]:
     """The runs that returned only documents that are not in the corpus; of (run, its lists, number of such documents)."""
     reason = "none of its documents is in the corpus"

@@ -326,6 +326,7 @@ def subject_of(
         columns=columns,
         documents=documents,
         costs=rows,
+        approximation=record.get("approximation", ()),
         errors={row["run"]: row["errors"] for row in rows if row["errors"]},
         made={str(row["run"]): (_settings_text(row["settings"]), str(row["fingerprint"])) for row in rows},
         facts=[

@@ -71,6 +71,20 @@ class _Comparison(_Part):
     not_measured: dict[str, str] = {}
 
 
+class _Approximation(_Part):
+    run: str
+    exact: str
+    k: int
+    neighbours: float | None
+    measure: str
+    lost: float
+    low: float
+    high: float
+    p_adjusted: float
+    seconds: float | None
+    exact_seconds: float | None
+
+
 class _Record(_Part):
     steelyard: str = Field(pattern=r"^\d{1,4}(\.\d{1,4}){0,2}")
     settings: _Settings
@@ -79,6 +93,7 @@ class _Record(_Part):
     runs: list[_Run]
     comparison: _Comparison | None
     chunk_notes: list[dict[str, Any] | str] = []
+    approximation: list[_Approximation] = []
 
 
 def checked_record(record: Any, file: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard.bench.approximation import Approximation, approximation_table
 from steelyard.bench.cache import Answers
 from steelyard.bench.config import Bench
 from steelyard.bench.folder import (
@@ -140,7 +141,8 @@ class BenchResult:
 
     evaluated: the comparison, or None if the dataset has no qrels. problems: errors in the dataset. removed: files of
     earlier results that were removed from the folder. chunk_notes: the notes on the chunkings, which are also among
-    those of the comparison.
+    those of the comparison. approximation: what approximate search costs, for every run over the vectors of a dense
+    one.
     """
 
     bench: Bench
@@ -152,6 +154,7 @@ class BenchResult:
     problems: tuple[Note, ...] = ()
     removed: tuple[Path, ...] = ()
     chunk_notes: tuple[Note, ...] = ()
+    approximation: tuple[Approximation, ...] = ()
 
     @property
     def comparison(self) -> Comparison:
@@ -180,6 +183,9 @@ class BenchResult:
         cached = [row.run for row in self.rows if row.cached]
         if cached:
             notes.append(note("answers-cached", runs=cached))
+        filtered = [row.run for row in self.rows if row.settings.get("filter") is not None]
+        if filtered and len(filtered) < len(self.rows):
+            notes.append(note("filtered-runs", runs=filtered))
         for row in self.rows:
             if row.errors:
                 query, error = next(iter(row.errors.items()))
@@ -266,14 +272,20 @@ class BenchResult:
         rows: list[list[Cell]] = [[label, *size] for label, size in sizes.items()]
         return Table(["chunking", "chunks", "mean tokens"], rows, digits=1)
 
+    @property
+    def approximation_table(self) -> Table | None:
+        """What approximate search costs, one row per run; None if no run is compared with exact search."""
+        return approximation_table(self.approximation)
+
     def to_markdown(self) -> str:
         """The comparison in Markdown, with the cost of each retriever and the notes."""
-        chunks = self.chunk_table
+        chunks, approximate = self.chunk_table, self.approximation_table
         costs = [f"- {markdown_text(_cost_line(row))}" for row in self.rows if row.p50_seconds is not None]
         errors = (f"    {terminal_text(str(problem))}".replace("\n", "\n    ") for problem in self.problems)
         parts = [
             (self.evaluated or self.lists).to_markdown(),
             *([] if chunks is None else ["## Chunkings", markdown(chunks)]),
+            *([] if approximate is None else ["## What approximate search costs", markdown(approximate)]),
             "## Cost",
             "\n".join(costs),
             "\n".join(f"- {markdown_text(sentence(each))}" for each in self.notes),
@@ -313,6 +325,11 @@ class BenchResult:
             ],
             "comparison": None if self.evaluated is None else self.evaluated.to_dict(),
             **({"lists": self.lists.to_dict()} if self.evaluated is None else {}),
+            **(
+                {"approximation": [each.to_dict() for each in self.approximation]}
+                if self.approximation
+                else {}
+            ),
             "problems": [each.to_dict() for each in self.problems],
             "chunk_notes": [each.to_dict() for each in self.chunk_notes],
             "notes": [each.to_dict() for each in self.notes],

@@ -9,9 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.bench.across import BenchAcross
+from steelyard.bench.approximation import Approximation, approximations
 from steelyard.bench.cache import Answers, AnswerStore, cache_key
 from steelyard.bench.chunkings import Chunking, all_chunks, chunkings_of
-from steelyard.bench.comparison import chunking_notes, compare_runs, unmeasured_runs, with_notes
+from steelyard.bench.comparison import (
+    chunking_notes,
+    compare_runs,
+    measure_options,
+    unmeasured_runs,
+    with_notes,
+)
 from steelyard.bench.config import Bench, check_bench, check_by, read_bench
 from steelyard.bench.folder import leftover_files, read_earlier_record
 from steelyard.bench.history import append_history
@@ -25,9 +32,11 @@ from steelyard.datasets.reading import dataset_named
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, NoQrelsError, problem_report
 from steelyard.notes import Note, note, sentence
+from steelyard.retrievers.shared_vectors import clear_vectors, stored_vectors
 from steelyard.run import Run
 
 CACHE = "cache"
+VECTORS = "vectors"
 LOG = logging.getLogger("steelyard.bench")
 
 
@@ -118,8 +127,10 @@ def _bench(
         runs, rows = _collect(specs, jobs, chunkings, config, cached)
         comparison: Comparison | None = None
         notes: tuple[Note, ...] = ()
+        approximation: tuple[Approximation, ...] = ()
         if len(chunkings[0].qrels.queries):
             comparison, notes = _compare(config, dataset, chunkings, runs, rows)
+            approximation = _approximation(config, chunkings, runs, rows, comparison)
         result = BenchResult(
             bench=config,
             dataset=all_chunks(dataset, chunkings),
@@ -129,6 +140,7 @@ def _bench(
             folder=folder,
             problems=problems,
             chunk_notes=notes,
+            approximation=approximation,
         )
         progress("writing", 0, 1)
         return _write(result)
@@ -194,12 +206,15 @@ def _retrieve(
     progress: Progress,
 ) -> tuple[list[Job], set[str]]:
     """Run the retrievers that have open queries; all jobs, and the labels of those that were cached."""
+    if fresh:
+        clear_vectors(cache / VECTORS)
     jobs: list[Job] = []
     open_jobs: list[Job] = []
     for chunking in chunkings:
         own = _jobs(specs, chunking, config.depth, cache, fresh)
         unfinished = [job for job in own if job.is_open(list(queries))]
-        index_all(unfinished, progress)
+        with stored_vectors(cache / VECTORS):
+            index_all(unfinished, progress)
         jobs += own
         open_jobs += unfinished
     if open_jobs:
@@ -295,6 +310,29 @@ def _compare(
     failed = {row.run: row.failed for row in rows if row.errors}
     cached = tuple(row.run for row in rows if row.cached)
     return replace(with_notes(comparison, notes), failed=failed, cached=cached), notes
+
+
+def _approximation(
+    config: Bench,
+    chunkings: Sequence[Chunking],
+    runs: Mapping[str, Run],
+    rows: Sequence[Row],
+    comparison: Comparison,
+) -> tuple[Approximation, ...]:
+    """What approximate search costs, with the documents and the qrels of every chunking."""
+    options = measure_options(dict(config))
+    return tuple(
+        found
+        for chunking in chunkings
+        for found in approximations(
+            [row for row in rows if row.chunker == chunking.label],
+            runs,
+            comparison,
+            chunking.corpus,
+            chunking.qrels,
+            options,
+        )
+    )
 
 
 def _write(result: BenchResult) -> BenchResult:

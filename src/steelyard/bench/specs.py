@@ -221,7 +221,10 @@ def _spec(name: str, point: GridPoint, entry: int, folder: Path, entries: Sequen
         return _run_spec(point, entry, folder)
     settings = dict(point.settings)
     if "of" in settings:
-        settings["of"] = [_referenced(part, entries) for part in settings["of"]]
+        of = settings["of"]
+        settings["of"] = (
+            [_referenced(part, entries) for part in of] if isinstance(of, list) else _referenced(of, entries)
+        )
     if "first" in settings:
         settings["first"] = _referenced(settings["first"], entries)
     if "folder" in retriever_settings(name):

@@ -80,7 +80,8 @@ def _print_result(result: BenchResult, format: Format, show_all: bool, show_note
         page = f"Report: {result.folder / 'report.html'}"
         print_message(last_line(page, show_all, show_notes) if short else page)
         return max(_print_failures(single) for single in result.results.values())
-    tables = [table for table in (result.chunk_table, result.cost_table) if table is not None]
+    shown = (result.chunk_table, result.approximation_table, result.cost_table)
+    tables = [table for table in shown if table is not None]
     if format is Format.markdown:
         write(result.to_markdown(), None)
     elif result.evaluated is None:

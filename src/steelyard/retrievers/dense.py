@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.ids import kind_of
+from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import (
     Documents,
     Ranked,
@@ -18,17 +22,18 @@ from steelyard.retrievers.base import (
     checked_corpus,
     checked_index,
     checked_queries,
+    ranked,
+    top_k,
     whole,
 )
+from steelyard.retrievers.filters import Filter, describe_filter, passing
+from steelyard.retrievers.shared_vectors import Embedded, Embedder, Vectors, shared_vectors
 from steelyard.retrievers.source_code import describe_callable
 from steelyard.retrievers.tokenizers import Tokenizer, describe_tokenizer, tokenizer_of
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-Vectors: TypeAlias = npt.NDArray[np.float32]
-Embedder: TypeAlias = Callable[[Sequence[str]], npt.ArrayLike]
 
 _BLOCK_BYTES = 64_000_000
 _BATCH_TEXTS = 16_384
@@ -39,15 +44,23 @@ class Dense:
 
     model: the embedding model. `lsa`, the default, is latent semantic analysis fitted on the corpus: it needs no
         weights and no network. `wordllama`, `minilm` and `sentence-transformers:FOLDER` need a package each. Or
-        a callable from a list of texts to one vector each; or a mapping of text to vector.
-    vectors: embeddings of the documents: a mapping of document id to vector, or a matrix with one row per document
-        in the order of the corpus. The model then embeds only the queries.
+        `package.module:attribute`, a callable from a list of texts to one vector each; a mapping of text to vector;
+        or a Parquet or JSONL file with the columns text and vector.
+    vectors: embeddings of the documents: a matrix with one row per document in the order of the corpus, or its .npy
+        file; a mapping of document id to vector, or a Parquet or JSONL file with the columns id and vector. The model
+        then embeds only the queries.
     dimensions: maximum number of dimensions of lsa; None: 0.4 times the number of documents, at most 256.
     tokenizer: tokenizer of lsa, as for BM25.
+    filter: search only among the documents whose metadata have these values, {year: 2020}; a number such as 0.1
+        selects that share of the documents, always the same ones, to measure what a filter costs.
+    folder: the folder of relative file names and of modules; the working directory by default.
     name: its label in tables.
 
     Cosines are rounded to six decimals, about the precision of 32-bit floats, so that equal texts tie; equal
     scores are in document order. The cosine with a zero vector (in lsa, a text of unknown words) is 0.
+
+    The embeddings of a corpus are computed once per model: all retrievers of a process that use the same model and
+    texts share them, and a bench stores them in its cache.
 
     >>> meanings = {"cat": [1, 0], "kitten": [0.8, 0.6], "train": [0, 1]}
     >>> dense = Dense(model=meanings).index({"d1": "train", "d2": "cat"})
@@ -58,9 +71,11 @@ class Dense:
     def __init__(
         self,
         model: str | Embedder | Mapping[str, npt.ArrayLike] = "lsa",
-        vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None,
+        vectors: Mapping[str, npt.ArrayLike] | npt.ArrayLike | str | Path | None = None,
         dimensions: int | None = None,
         tokenizer: str | Tokenizer = "default",
+        filter: Filter | None = None,
+        folder: str | Path | None = None,
         name: str | None = None,
     ) -> None:
         self.label = name or (f"dense-{model}" if isinstance(model, str) and model != "lsa" else "dense")
@@ -69,49 +84,101 @@ class Dense:
                 f"{self.label}: lsa is fitted on texts, so it cannot embed queries for vectors of another model; "
                 "set model to the model of the vectors, or to a mapping of query to vector."
             )
-        self.model = model
         self.dimensions = None if dimensions is None else whole(self.label, "dimensions", dimensions, 1)
-        self._given_vectors = vectors
+        if isinstance(vectors, (str, Path)):
+            vectors = read_vectors(Path(folder or ".") / vectors, "id", self.label)
+        if isinstance(model, str) and model.endswith((".parquet", ".jsonl")):
+            model = read_vectors(Path(folder or ".") / model, "text", self.label)
+        self.model = model
+        self.filter = filter
+        self._given_vectors: Any = vectors
         self._tokenizer_given = tokenizer
         self._tokenize = tokenizer_of(tokenizer, self.label)
-        self._embed = None if model == "lsa" else _embedder(model, self.label)
+        self._model = None if model == "lsa" else _embedder(model, self.label, folder)
         self._documents: Documents | None = None
-        self._vectors: Vectors | None = None
-        self._model_bytes = 0
+        self._embedded: Embedded | None = None
+        self._kept: npt.NDArray[np.bool_] | None = None
+        describe_filter(filter, self.label)
 
     @property
     def vectors(self) -> Vectors:
         """The embeddings of the documents: one row per document, of length 1 (or 0)."""
-        checked_index(self._documents, self.label)
-        assert self._vectors is not None
-        return self._vectors
+        return checked_index(self._embedded, self.label).vectors
+
+    @property
+    def documents(self) -> Documents:
+        """The documents that were indexed."""
+        return checked_index(self._documents, self.label)
+
+    @property
+    def kept(self) -> npt.NDArray[np.bool_] | None:
+        """The documents that the filter keeps, one value each; None without a filter."""
+        return self._kept
 
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus; a second call replaces the first index."""
         documents = checked_corpus(corpus, self.label)
+        self._kept = passing(corpus, documents.ids, self.filter, self.label)
+        given = None
+        if self._given_vectors is not None:
+            in_order = _in_order(self._given_vectors, documents, self.label)
+            given = _matrix(in_order, len(documents), self.label)
+        self._embedded = shared_vectors(
+            self._identity(documents),
+            documents.texts,
+            lambda: self._computed(documents, given),
+            self._restorer(),
+        )
+        self._documents = documents
+        return self
+
+    def _identity(self, documents: Documents) -> dict[str, Any]:
+        """What identifies the vectors in this process, besides the texts: the model, and given vectors."""
+        own = self._tokenizer_given if self.model == "lsa" else self.model
+        known = {**self._model_settings, "object": None if isinstance(own, (str, Mapping)) else id(own)}
+        if isinstance(self._given_vectors, Mapping):
+            known["ids"] = documents.ids
+        return known
+
+    def _restorer(self) -> Callable[[Vectors, dict[str, Any]], Embedded] | None:
+        """What makes a model from stored arrays; None for a callable, whose state cannot be seen, and given vectors."""
+        if self.model == "lsa":
+            return self._stored_lsa if isinstance(self._tokenizer_given, str) else None
+        if not isinstance(self.model, (str, Mapping)) or self._given_vectors is not None:
+            return None
+        embed = self._model
+        assert embed is not None
+        return lambda vectors, arrays: Embedded(vectors, embed, arrays)
+
+    def _computed(self, documents: Documents, given: npt.NDArray[Any] | None) -> Embedded:
         if self.model == "lsa":
             from steelyard.retrievers.embeddings import dimensions_for, fit
 
             model, fitted = fit(
                 documents.texts, self._tokenize, self.dimensions or dimensions_for(len(documents))
             )
-            self._embed, self._model_bytes = model, model.nbytes
-            self._vectors = _unit(fitted)
-        elif self._given_vectors is not None:
-            given = _in_order(self._given_vectors, documents, self.label)
-            self._vectors = _unit(_matrix(given, len(documents), self.label))
-        else:
-            self._vectors = self._embedded(documents.texts)
-        self._documents = documents
-        return self
+            terms = np.frombuffer(json.dumps(list(model.vocabulary)).encode(), np.uint8)
+            return Embedded(
+                _unit(fitted), model, {"idf": model.idf, "terms": model.terms, "vocabulary": terms}
+            )
+        assert self._model is not None
+        vectors = self._embedded_texts(documents.texts) if given is None else _unit(given)
+        return Embedded(vectors, self._model, {})
 
-    def _embedded(self, texts: list[str]) -> Vectors:
+    def _stored_lsa(self, vectors: Vectors, arrays: dict[str, Any]) -> Embedded:
+        from steelyard.retrievers.embeddings import LSA
+
+        names = json.loads(arrays["vocabulary"].tobytes())
+        vocabulary = {term: number for number, term in enumerate(names)}
+        return Embedded(vectors, LSA(vocabulary, arrays["idf"], arrays["terms"], self._tokenize), arrays)
+
+    def _embedded_texts(self, texts: list[str]) -> Vectors:
         """The embeddings of documents, a batch at a time: the matrix of the model is never held as a whole."""
-        assert self._embed is not None
+        assert self._model is not None
         vectors: Vectors | None = None
         for first in range(0, len(texts), _BATCH_TEXTS):
             batch = texts[first : first + _BATCH_TEXTS]
-            found = _unit(_matrix(self._embed(batch), len(batch), self.label))
+            found = _unit(_matrix(self._model(batch), len(batch), self.label))
             if vectors is None:
                 vectors = (
                     found if len(batch) == len(texts) else np.empty((len(texts), found.shape[1]), np.float32)
@@ -123,13 +190,18 @@ class Dense:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """The embeddings of texts, of length 1 (or 0)."""
-        width = self.vectors.shape[1]
+        embedded = checked_index(self._embedded, self.label)
+        width = embedded.vectors.shape[1]
         if not texts:
             return np.zeros((0, width), np.float32)
-        assert self._embed is not None
-        found = _matrix(self._embed(texts), len(texts), self.label)
+        found = _matrix(embedded.embed(texts), len(texts), self.label)
         _check_width(found, width, "queries", "documents", self.label)
         return _unit(found)
+
+    def model_vectors(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of texts as the model returns them, for documents that are indexed elsewhere; lsa needs an index."""
+        model = self._model or checked_index(self._embedded, self.label).embed
+        return _matrix(model(texts), len(texts), self.label).astype(np.float32)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the k most similar documents and their cosines."""
@@ -140,11 +212,22 @@ class Dense:
         for first in range(0, len(listed), step):
             cosines = (self.embed(listed[first : first + step]) @ self.vectors.T).astype(np.float64)
             rounded = np.round(cosines, 6) + 0.0  # + 0.0 turns -0.0 into 0.0
-            lists += [best(documents.ids, row, k) for row in rounded]
+            lists += [self._best(documents, row, k) for row in rounded]
         return lists
+
+    def _best(self, documents: Documents, cosines: npt.NDArray[np.float64], k: int) -> Ranked:
+        if self._kept is None:
+            return best(documents.ids, cosines, k)
+        positions = np.flatnonzero(self._kept)
+        first = top_k(cosines[positions], k)
+        return ranked(documents.ids, positions[first], cosines[positions[first]])
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
+        return self._model_settings | describe_filter(self.filter, self.label)
+
+    @cached_property
+    def _model_settings(self) -> dict[str, Any]:
         chosen: dict[str, Any] = {"retriever": "dense", "model": _describe_model(self.model)}
         if self.model == "lsa":
             chosen["dimensions"] = self.dimensions
@@ -155,13 +238,39 @@ class Dense:
 
     def size_in_bytes(self) -> int:
         """The vectors of the documents, and the model of lsa."""
-        return 0 if self._vectors is None else self._vectors.nbytes + self._model_bytes
+        return 0 if self._embedded is None else self._embedded.nbytes
 
 
-def _embedder(model: str | Embedder | Mapping[str, npt.ArrayLike], label: str) -> Embedder:
+def read_vectors(path: Path, key: str, label: str) -> Any:
+    """Vectors of a file: the matrix of a .npy file, or a mapping of the columns `key` and vector of any other."""
+    import polars as pl
+
+    if not path.is_file():
+        raise RetrieverError(f"{label}: there is no file {path} of vectors.")
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        frame = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_ndjson(path)
+    except Exception as error:
+        raise RetrieverError(f"{label}: {path} cannot be read: {error}") from None
+    missing = [column for column in (key, "vector") if column not in frame.columns]
+    if missing:
+        raise RetrieverError(
+            f"{label}: {path} has no column {missing[0]!r}; it has {', '.join(frame.columns)}. Expected the columns "
+            f"{key} and vector."
+        )
+    return dict(zip(map(str, frame[key].to_list()), frame["vector"].to_list(), strict=True))
+
+
+def _embedder(
+    model: str | Embedder | Mapping[str, npt.ArrayLike], label: str, folder: str | Path | None
+) -> Embedder:
     if isinstance(model, str):
         from steelyard.retrievers.embeddings import embedding_model
 
+        if _is_target(model):
+            found: Embedder = instantiated(load_target(model, label, folder), label)
+            return found
         return embedding_model(model, label)
     if isinstance(model, Mapping):
         known = model
@@ -240,9 +349,14 @@ def _unit(matrix: npt.NDArray[np.floating[Any]]) -> Vectors:
     return unit
 
 
-def _describe_model(model: str | Embedder | Mapping[str, npt.ArrayLike]) -> str:
+def _is_target(model: str) -> bool:
+    """Whether the name of a model is `package.module:attribute`."""
+    return ":" in model and not model.startswith("sentence-transformers:")
+
+
+def _describe_model(model: str | Embedder | Mapping[str, npt.ArrayLike]) -> Any:
     if isinstance(model, str):
-        return model
+        return identity_of(model, None) if _is_target(model) else model
     return _digest(model) if isinstance(model, Mapping) else describe_callable(model)
 
 

@@ -22,7 +22,7 @@ from steelyard.retrievers.base import RetrieverError, unknown
 from steelyard.retrievers.bm25 import postings
 
 if TYPE_CHECKING:
-    from steelyard.retrievers.dense import Embedder
+    from steelyard.retrievers.shared_vectors import Embedder
 
 
 Floats = npt.NDArray[np.float64]

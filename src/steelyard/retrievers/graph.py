@@ -23,7 +23,8 @@ from steelyard.retrievers.base import (
     unknown,
     whole,
 )
-from steelyard.retrievers.dense import Dense, Embedder
+from steelyard.retrievers.dense import Dense
+from steelyard.retrievers.shared_vectors import Embedder
 
 if TYPE_CHECKING:
     from typing_extensions import Self

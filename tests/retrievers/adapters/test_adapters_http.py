@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
+import yaml
 
+import steelyard as sy
 from steelyard.retrievers.adapters import Elasticsearch, Http
+from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.base import RetrieverError
-from steelyard.retrievers.registry import retriever
+from steelyard.retrievers.registry import class_of, retriever, retriever_names
 
 HITS = {
     "hits": {"hits": [{"_id": "d2", "_score": 2.5, "_source": {"key": "k2"}}, {"_id": "d1", "_score": 1.5}]}
@@ -237,3 +244,96 @@ def test_k_may_be_a_numpy_integer(service):
     adapter = Http(service.url, body={"text": "{query}", "size": "{k}"})
     assert adapter.retrieve(["q"], k=np.int64(1)) == [[("d1", 1.0)]]
     assert service.requests[0]["body"] == {"text": "q", "size": 1}
+
+
+RESPONSES = {
+    "pinecone": {"matches": [{"id": "d1", "score": 0.9}, {"id": "d2", "score": 0.8}], "namespace": ""},
+    "weaviate": {
+        "data": {"Get": {"Passage": [{"key": "d1", "_additional": {"score": "2.5"}}, {"key": "d2"}]}}
+    },
+    "vespa": {
+        "root": {
+            "children": [
+                {"id": "index:passages/0", "relevance": 2.5, "fields": {"id": "d1"}},
+                {"id": "index:passages/1", "relevance": 0.5, "fields": {"id": "d2"}},
+            ]
+        }
+    },
+    "azure": {"value": [{"@search.score": 0.9, "key": "d1"}, {"@search.score": 0.8, "key": "d2"}]},
+    "vertex": {
+        "nearestNeighbors": [
+            {
+                "neighbors": [
+                    {"datapoint": {"datapointId": "d1"}, "distance": 0.25},
+                    {"datapoint": {"datapointId": "d2"}, "distance": 0.5},
+                ]
+            }
+        ]
+    },
+    "solr": {"response": {"numFound": 2, "docs": [{"id": "d1", "score": 2.5}, {"id": "d2", "score": 0.5}]}},
+}
+
+
+def recipes():
+    """The recipes for hosted services in the documentation."""
+    text = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text(encoding="utf-8")
+    part = text.partition("### Hosted services")[2].partition("\n## ")[0]
+    return [
+        spec["http"]
+        for block in re.findall(r"```yaml\n(.*?)```", part, re.DOTALL)
+        for spec in yaml.safe_load(block)
+    ]
+
+
+@pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe["name"])
+def test_the_recipes_for_hosted_services_read_the_documented_response(recipe, service, monkeypatch):
+    for name in ("PINECONE_API_KEY", "WEAVIATE_API_KEY", "AZURE_SEARCH_KEY", "GOOGLE_ACCESS_TOKEN"):
+        monkeypatch.setenv(name, "a-key")
+    settings = dict(recipe)
+    settings["target"] = re.sub(r"^https?://[^/]+", service.url, settings["target"])
+    if "model" in settings:
+        settings["model"] = lambda texts: [[0.625, 4.0] for _ in texts]
+    service.responds((200, json.dumps(RESPONSES[recipe["name"].split()[0]]).encode()))
+    found = Http(**settings).retrieve(['a "question"'], k=2)[0]
+    assert [doc for doc, _ in found] == ["d1", "d2"]
+    assert found[0][1] > found[1][1]
+    sent = json.dumps(service.requests[0]["body"])
+    asked = service.requests[0]["path"] + sent
+    assert ("[0.625, 4.0]" in sent) == ("model" in recipe)
+    assert not re.findall(r"\{(query|k|vector)\}", asked)
+
+
+def test_the_vector_of_a_query_needs_a_model_and_a_place():
+    with pytest.raises(RetrieverError, match="needs `model`"):
+        Http("http://localhost/", body={"vector": "{vector}"})
+    with pytest.raises(RetrieverError, match="which `body` does not have"):
+        Http("http://localhost/?q={query}", model="lsa")
+
+
+def test_a_bench_asks_a_service(service, tmp_path):
+    """The bench measures the time of the call alone, so it calls adapters by other methods than `retrieve`."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "corpus.jsonl").write_text('{"_id": "d1", "text": "a fox"}\n{"_id": "d2", "text": "an owl"}\n')
+    (data / "queries.jsonl").write_text('{"_id": "q1", "text": "fox"}\n')
+    (data / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    service.responds((200, b'{"hits": [{"key": "d1", "s": 3}, {"key": "d2", "s": 1}]}'))
+    spec = {
+        "target": f"{service.url}/?q={{query}}",
+        "id": "hits[*].key",
+        "score": "hits[*].s",
+        "name": "mine",
+    }
+    config = {"dataset": str(data), "retrievers": [{"http": spec}], "measures": ["RR"]}
+    result = sy.bench(config, tmp_path / "result")
+    assert not result.failed
+    assert result.comparison.leaderboard["RR"].to_list() == [1.0]
+    assert result.rows[0].mean_seconds > 0
+
+
+def test_no_adapter_replaces_retrieve():
+    for name in retriever_names():
+        cls = class_of(name)[0]
+        if issubclass(cls, Wrapped):
+            assert cls.retrieve is Wrapped.retrieve, name
+            assert cls._ask is not Wrapped._ask, name

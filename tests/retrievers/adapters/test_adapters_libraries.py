@@ -219,7 +219,7 @@ class TestQdrant:
         assert ids(found[0]) == ["d3", "d4"]
         assert found[0][0][1] == pytest.approx(1.0, abs=1e-3)
         assert ids(found[1])[0] == "d1"
-        assert adapter.size_in_bytes() == 4 * len(WORDS) * 8
+        assert adapter.size_in_bytes() == 4 * len(WORDS) * 4
         assert len(adapter.retrieve(["fox"], k=99)[0]) == 4
         assert ids(adapter.index({"x": "fox"}).retrieve(["fox"])[0]) == ["x"]
 
@@ -240,11 +240,11 @@ class TestQdrant:
         with pytest.raises(RetrieverError, match="needs `collection`"):
             Qdrant(client, embed)
 
-    def test_embeddings_are_required_and_checked(self, library, corpus):
+    def test_embeddings_are_checked(self, library, corpus):
         library("qdrant_client")
-        with pytest.raises(RetrieverError, match="`embed` is missing"):
-            Qdrant()
-        with pytest.raises(RetrieverError, match=r"shape \(4,\) for 4 texts"):
+        with pytest.raises(RetrieverError, match="`model` and `embed`, which mean the same"):
+            Qdrant(embed=embed, model=embed)
+        with pytest.raises(RetrieverError, match=r"4 texts resulted in an array of shape \(4,\)"):
             Qdrant(embed=lambda texts: [1.0] * len(texts)).index(corpus)
         with pytest.raises(RetrieverError, match="nothing is indexed"):
             Qdrant(embed=embed).retrieve(["fox"])

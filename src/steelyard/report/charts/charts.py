@@ -72,7 +72,7 @@ class Chart:
     first: bool = False
 
 
-FIRST = ("differences", "cutoffs", "trade", "slices")
+FIRST = ("differences", "cutoffs", "trade", "approximation", "slices")
 """The charts that a page shows first; the others are folded."""
 
 
@@ -105,6 +105,7 @@ def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
         _differences(kept(data.difference_rows(comparison, reference)), runs, shown[reference]),
         _curves(data.labelled(data.curve_rows(comparison, names, chosen)) if failures else [], runs),
         _trade(data.labelled(data.trade_rows(subject, shown)), runs),
+        _approximation(data.approximation_rows(subject), subject),
         _slices(data.labelled(data.slice_rows(subject, names)), columns, runs),
         _bars(kept(data.bar_rows(comparison)), runs, comparison.plan.baseline is not None),
         _distribution(kept(data.distribution_rows(comparison)), runs),
@@ -114,7 +115,9 @@ def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
     ]
     colours = colours_of(subject)
     return [
-        replace(chart, colours=colours, first=chart.name in FIRST) for chart in drawn if chart is not None
+        replace(chart, colours=chart.colours or colours, first=chart.name in FIRST)
+        for chart in drawn
+        if chart is not None
     ]
 
 
@@ -275,6 +278,62 @@ def _trade(rows: list[Row], runs: Sequence[str]) -> Chart | None:
     names = base.transform_filter(alt.datum.front == "on the front").mark_text(dy=-13).encode(text="label:N")
     about = "Up and to the left is better. No other run is both better and faster than those on the Pareto front (diamonds)."
     return _chosen("trade", "Quality and latency", about, alt.layer(front, points, names), rows)
+
+
+def _approximation(rows: list[Row], subject: Subject) -> Chart | None:
+    if not rows:
+        return None
+    measure = str(subject.approximation[0]["measure"])
+    series = list(dict.fromkeys(row["series"] for row in rows))
+    base = _all().encode(
+        x=alt.X(
+            "milliseconds:Q",
+            title="milliseconds per query (median, log scale)",
+            scale=alt.Scale(type="log", padding=30),
+            axis=alt.Axis(tickCount=5),
+        ),
+        color=alt.Color(
+            "series:N",
+            title=None,
+            sort=series,
+            scale=alt.Scale(domain=series),
+            legend=alt.Legend(orient="top", columns=3, labelLimit=240, symbolOpacity=1),
+        ),
+    )
+    lost = alt.Y("lost:Q", title=f"{measure} lost", scale=alt.Scale(zero=True, padding=12))
+    tips = _tips("search", "lost", "low", "high", "neighbours", "milliseconds", "front")
+    line = (
+        base.transform_filter(alt.datum.series != data.EXACT)
+        .mark_line(strokeWidth=1, opacity=0.5)
+        .encode(order="neighbours:Q")
+    )
+    bars = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(
+        y=alt.Y("low:Q", title=f"{measure} lost"), y2="high:Q"
+    )
+    points = base.mark_point(size=90, strokeWidth=2, filled=False).encode(
+        y=lost,
+        shape=alt.Shape(
+            "front:N",
+            scale=alt.Scale(domain=["on the front", "dominated"], range=["diamond", "circle"]),
+            legend=None,
+        ),
+        tooltip=tips,
+    )
+    about = (
+        f"{measure} lost compared with exact search over the same vectors and with the "
+        "same filter, with the interval of the corrected test. Down and to the left is better; of the diamonds, no "
+        "other search with that filter loses less and is faster."
+    )
+    chart = alt.layer(line.encode(y=lost), bars, points)
+    height = LINE_HEIGHT + 60
+    return Chart(
+        "approximation",
+        "What approximate search costs",
+        about,
+        _spec(chart, rows, height),
+        height,
+        colours=tuple(number % len(CATEGORIES) for number in range(len(series))),
+    )
 
 
 def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Chart | None:
@@ -457,9 +516,15 @@ def _where_it_fits(width: int) -> Any:
 
 
 def _tips(*fields: str) -> list[alt.Tooltip]:
-    numbers = ("value", "low", "high", "left", "right", "difference")
-    kinds = {"run": "N", "vs": "N", "slice": "N", "stars": "N", "front": "N", "outcome": "N"}
-    formats = {"share": ".1%", "p": ".3g", "milliseconds": ".3~g", **dict.fromkeys(numbers, ".4~f")}
+    numbers = ("value", "low", "high", "left", "right", "difference", "lost")
+    kinds = {"run": "N", "vs": "N", "slice": "N", "stars": "N", "front": "N", "outcome": "N", "search": "N"}
+    formats = {
+        "share": ".1%",
+        "neighbours": ".1%",
+        "p": ".3g",
+        "milliseconds": ".3~g",
+        **dict.fromkeys(numbers, ".4~f"),
+    }
     return [
         alt.Tooltip(f"{name}:{kinds.get(name, 'Q')}", format=formats.get(name, alt.Undefined))
         for name in fields

@@ -57,6 +57,9 @@ def labelled(rows: list[Row]) -> list[Row]:
     ]
 
 
+EXACT = "exact search"
+
+
 def bar_rows(comparison: Comparison) -> list[Row]:
     """Each run's mean with its interval, the baseline's mean, and the stars of the difference from it."""
     tested = {(pair.run, pair.baseline, pair.label): pair.stars for pair in comparison.tested_pairs}
@@ -230,6 +233,48 @@ def trade_rows(subject: Subject, runs: Mapping[str, str]) -> list[Row]:
                 }
             )
     return rows if len(timed) > 1 else []
+
+
+def approximation_rows(subject: Subject) -> list[Row]:
+    """What every run of approximate search loses, its time per query, and whether it is on the Pareto front.
+
+    The exact searches lose nothing; they have their own series.
+    """
+    timed = [row for row in subject.approximation if row["seconds"] and row["exact_seconds"]]
+    points: dict[str, Row] = {}
+    for row in timed:
+        points[row["exact"]] = {
+            "search": chart_label(row["exact"]),
+            "series": EXACT,
+            "lost": 0.0,
+            "low": 0.0,
+            "high": 0.0,
+            "neighbours": 1.0,
+            "milliseconds": _rounded(row["exact_seconds"] * 1e3),
+            "against": row["exact"],
+        }
+    for row in timed:
+        points[row["run"]] = {
+            "search": chart_label(row["run"]),
+            "series": chart_label(row["series"]),
+            "lost": _finite(row["lost"]),
+            "low": _finite(row["low"]),
+            "high": _finite(row["high"]),
+            "neighbours": _finite(row["neighbours"]),
+            "milliseconds": _rounded(row["seconds"] * 1e3),
+            "against": row["exact"],
+        }
+    for point in points.values():
+        others = [other for other in points.values() if other["against"] == point["against"]]
+        cost = (point["lost"], point["milliseconds"])
+        dominated = any(
+            other["lost"] <= cost[0]
+            and other["milliseconds"] <= cost[1]
+            and (other["lost"], other["milliseconds"]) != cost
+            for other in others
+        )
+        point["front"] = "dominated" if dominated else "on the front"
+    return list(points.values())
 
 
 def slice_rows(subject: Subject, runs: Sequence[str]) -> list[Row]:

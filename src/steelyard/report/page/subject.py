@@ -29,7 +29,7 @@ class Subject:
     per run. errors: the error of a run by query. made: settings and fingerprint of each run. facts: pairs of name and
     value (dataset, machine). command: reproduces the page. whole: writes the page without a size limit. absent:
     sentences on what is missing, and why. controls: runs that show what no skill gives, such as `random`; they are in
-    no chart, and never the best.
+    no chart, and never the best. approximation: what approximate search costs, one mapping per run.
     """
 
     comparison: Comparison
@@ -45,6 +45,7 @@ class Subject:
     whole: str = ""
     controls: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    approximation: Sequence[Mapping[str, Any]] = ()
 
     @cached_property
     def candidates(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -93,6 +93,7 @@ def view_of(subject: Subject, failures: Sequence[RunFailures], kept: Kept) -> di
         "plan": comparison.plan,
         "p_heading": p_heading(comparison),
         "corrected": _corrected(comparison),
+        "approximation": _approximation(subject),
         "costs": _costs(subject),
         "notes": [
             sentence(each)
@@ -517,6 +518,33 @@ _COSTS = (
     ("index MB", "index_bytes", 1e-6),
     ("peak MB", "peak_bytes", 1e-6),
 )
+
+
+def _approximation(subject: Subject) -> dict[str, Any] | None:
+    """What approximate search costs: one row per run."""
+    found = subject.approximation
+    if not found:
+        return None
+
+    def cells(row: Mapping[str, Any]) -> list[str]:
+        seconds, exact = row["seconds"], row["exact_seconds"]
+        known = seconds and exact
+        return [
+            "–" if row["neighbours"] is None else f"{row['neighbours']:.1%}",
+            f"{row['lost']:.4f}",
+            f"{row['low']:+.4f} to {row['high']:+.4f}",
+            shown_p(row["p_adjusted"]),
+            _cost(seconds * 1e3) if known else "–",
+            _cost(exact * 1e3) if known else "–",
+            f"{exact / seconds:.1f}" if known else "–",
+        ]
+
+    return {
+        "k": found[0]["k"],
+        "measure": found[0]["measure"],
+        "filtered": any(row.get("filter") is not None for row in found),
+        "rows": [{"run": row["run"], "exact": row["exact"], "cells": cells(row)} for row in found],
+    }
 
 
 def _costs(subject: Subject) -> dict[str, Any] | None:

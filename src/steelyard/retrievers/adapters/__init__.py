@@ -13,14 +13,22 @@ from steelyard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from steelyard.retrievers.adapters.bm25s import BM25S as BM25S
+    from steelyard.retrievers.adapters.chroma import Chroma as Chroma
     from steelyard.retrievers.adapters.elasticsearch import Elasticsearch as Elasticsearch
+    from steelyard.retrievers.adapters.faiss import Faiss as Faiss
     from steelyard.retrievers.adapters.haystack import Haystack as Haystack
     from steelyard.retrievers.adapters.http import Http as Http
+    from steelyard.retrievers.adapters.lancedb import LanceDB as LanceDB
     from steelyard.retrievers.adapters.langchain import LangChain as LangChain
     from steelyard.retrievers.adapters.llama_index import LlamaIndex as LlamaIndex
+    from steelyard.retrievers.adapters.milvus import Milvus as Milvus
+    from steelyard.retrievers.adapters.postgres import PgVector as PgVector
+    from steelyard.retrievers.adapters.postgres import PostgresFts as PostgresFts
     from steelyard.retrievers.adapters.pyterrier import PyTerrier as PyTerrier
     from steelyard.retrievers.adapters.python import Python as Python
     from steelyard.retrievers.adapters.qdrant import Qdrant as Qdrant
+    from steelyard.retrievers.adapters.sqlite import SqliteFts as SqliteFts
+    from steelyard.retrievers.adapters.sqlite import SqliteVec as SqliteVec
     from steelyard.retrievers.adapters.tantivy import Tantivy as Tantivy
 
 __getattr__, __dir__, __all__ = lazy_names(
@@ -35,6 +43,12 @@ __getattr__, __dir__, __all__ = lazy_names(
         "pyterrier": ("PyTerrier",),
         "python": ("Python",),
         "qdrant": ("Qdrant",),
+        "chroma": ("Chroma",),
+        "faiss": ("Faiss",),
+        "lancedb": ("LanceDB",),
+        "milvus": ("Milvus",),
+        "postgres": ("PgVector", "PostgresFts"),
+        "sqlite": ("SqliteFts", "SqliteVec"),
         "tantivy": ("Tantivy",),
     },
 )

@@ -315,7 +315,8 @@ def _digest(text: str) -> bytes:
     return sha256(text.strip().encode("utf-8", "surrogatepass")).digest()
 
 
-SCORE_NAMES = ("score", "_score", "similarity", "relevance")
+SCORE_NAMES = ("score", "_score", "similarity", "relevance", "_relevance_score")
+DISTANCE_NAMES = ("distance", "_distance")
 LIST_NAMES = ("documents", "results", "hits", "docs", "data", "matches", "items", "points")
 
 
@@ -323,23 +324,40 @@ def read_answer(answer: Any, ids: DocIds, label: str, query: str, k: int, score:
     """The first k documents of a result, in its order, with repeats.
 
     A result is None (nothing found), ids, (id, score) pairs, documents or records, (document, score) pairs,
-    {id: score} (ordered by score), a list under a usual name ({"results": [...]}), or
-    {"ids": [...], "scores": [...]}. If a document has no score, the whole list gets 1/rank.
+    {id: score} (ordered by score), a list under a usual name ({"results": [...]}), a table (of Arrow, pandas or
+    polars), or {"ids": [...], "scores": [...]}, also as Chroma returns it, with `distances` and a list per query. If a
+    document has no score, the whole list gets 1/rank. Distances (`distance`, `_distance`, `distances`) become negative
+    scores; some engines return a similarity under that name, which decreases down the list and is kept.
 
     >>> ids = DocIds("id", "mine")
     >>> read_answer(["d1", 7], ids, "mine", "a question", 10)
     [('d1', 1.0), ('7', 0.5)]
     >>> read_answer({"d1": 1, "d2": 3}, ids, "mine", "a question", 1)
     [('d2', 3.0)]
+    >>> read_answer({"ids": [["d1", "d2"]], "distances": [[0.25, 0.5]]}, ids, "mine", "a question", 2)
+    [('d1', -0.25), ('d2', -0.5)]
     """
     where = f"the result for {query[:60]!r}"
     plain = _plain_list(answer[:k] if type(answer) is list else answer, label, where)
     if plain is not None:
         return plain
     found: list[tuple[str, float | None]] = []
-    for rank, item in enumerate(islice(_items(answer, label, where), k), 1):
+    items = list(islice(_items(answer, label, where), k))
+    for rank, item in enumerate(items, 1):
         found.append(_pair(item, ids, score, label, f"document {rank} of {where}"))
-    return with_scores(found)
+    distances = bool(items) and score == SCORE_NAMES[0] and _has_distance(items[0])
+    return without_distances(with_scores(found)) if distances else with_scores(found)
+
+
+def without_distances(found: Ranked) -> Ranked:
+    """Distances as negative scores; numbers that decrease down the list are similarities, and are kept.
+
+    >>> without_distances([("d1", 0.25), ("d2", 0.5)]), without_distances([("d1", 0.9), ("d2", 0.5)])
+    ([('d1', -0.25), ('d2', -0.5)], [('d1', 0.9), ('d2', 0.5)])
+    """
+    if len(found) > 1 and found[0][1] > found[-1][1]:
+        return found
+    return [(doc, 0.0 - score) for doc, score in found]
 
 
 def read_lists(found: Any, label: str, query: str, k: int) -> Ranked:
@@ -406,6 +424,11 @@ def _items(answer: Any, label: str, where: str) -> Iterable[Any]:
         return []
     if isinstance(answer, Mapping):
         return _items_of_mapping(answer, label, where)
+    for rows in ("to_pylist", "to_dicts"):
+        if hasattr(answer, rows):
+            return list(getattr(answer, rows)())
+    if hasattr(answer, "to_dict") and hasattr(answer, "iloc"):
+        return list(answer.to_dict("records"))
     if not isinstance(answer, (str, bytes)) and isinstance(answer, Iterable):
         return answer
     raise RetrieverError(
@@ -420,7 +443,12 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
             read_score(value, label, f"document {doc!r} of {where}")
         return sorted(answer.items(), key=lambda pair: -pair[1])
     ids: Any = answer.get("ids")
+    if _is_list(ids) and len(ids) == 1 and _is_list(ids[0]):
+        return _items_of_chroma(answer)
     scores: Any = answer.get("scores")
+    if _is_list(ids) and scores is None and _is_list(answer.get("distances")):
+        pairs = zip(ids, answer["distances"], strict=False)
+        return [{"id": doc, "distance": distance} for doc, distance in pairs]
     if _is_list(ids):
         if scores is None:
             return list(ids)
@@ -436,6 +464,13 @@ def _items_of_mapping(answer: Mapping[Any, Any], label: str, where: str) -> Iter
         f"{label}: {where} is a mapping, but neither of id to score nor with a list under a usual name "
         f"({', '.join(('ids', *LIST_NAMES))}); it has {keys_of(answer)}."
     )
+
+
+def _items_of_chroma(answer: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """Records of the answer of Chroma to one query; a column that was not asked for is None."""
+    names = {"ids": "id", "distances": "distance", "metadatas": "metadata", "documents": "text"}
+    columns = {name: answer[key][0] for key, name in names.items() if answer.get(key) is not None}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _is_list(value: Any) -> bool:
@@ -458,10 +493,20 @@ def _pair(item: Any, ids: DocIds, score: str, label: str, where: str) -> tuple[s
     return ids.of(item, where), read_score(_score_of(item, score, label), label, where)
 
 
+def _has_distance(document: Any) -> bool:
+    """Whether a document has a distance and no score."""
+    if isinstance(document, (str, tuple, list)):
+        return False
+    fields = document.get if isinstance(document, Mapping) else partial(getattr, document)
+    known = [name for name in (*SCORE_NAMES, *DISTANCE_NAMES) if fields(name, None) is not None]
+    return bool(known) and known[0] in DISTANCE_NAMES
+
+
 def _score_of(document: Any, score: str, label: str) -> Any:
     if score == SCORE_NAMES[0]:
         fields = document.get if isinstance(document, Mapping) else partial(getattr, document)
-        return next((value for name in SCORE_NAMES if (value := fields(name, None)) is not None), None)
+        names = (*SCORE_NAMES, *DISTANCE_NAMES)
+        return next((value for name in names if (value := fields(name, None)) is not None), None)
     try:
         return walk(document, steps_of(score, label))
     except MissingError as missing:

@@ -8,7 +8,8 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from http.client import HTTPException
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import Request
@@ -18,6 +19,7 @@ from steelyard.masking import from_environment, masked, masked_settings, remembe
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.calling import ask_each
 from steelyard.retrievers.adapters.documents import (
+    DISTANCE_NAMES,
     EVERY,
     HASH,
     DocIds,
@@ -27,12 +29,18 @@ from steelyard.retrievers.adapters.documents import (
     read_score,
     steps_of,
     with_scores,
+    without_distances,
 )
-from steelyard.retrievers.base import Ranked, RetrieverError, checked_queries, number, whole
+from steelyard.retrievers.base import Ranked, RetrieverError, number, whole
+from steelyard.retrievers.dense import Dense
 from steelyard.web import LARGEST_LIST, AnswerError, json_value, opened, read_body
 from steelyard.wording import counted
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 _QUERY = "{query}"
+_VECTOR = "{vector}"
 _VARIABLE = re.compile(r"\$?\{\w+\}")
 _PLACEHOLDER = re.compile(r"\{(query|k)\}")
 _SHOWN = 200
@@ -40,20 +48,26 @@ _RETRIED = {408, 429, 500, 502, 503, 504}
 _FIRST_PAUSE = 0.2
 
 
-def filled(template: Any, query: str, k: int) -> Any:
+def filled(template: Any, query: str, k: int, vector: Sequence[float] | None = None) -> Any:
     """The template with the query and k filled in: `{k}` alone becomes a number, within a text its digits.
+
+    `{vector}` alone becomes the vector of the query, if there is one.
 
     >>> filled({"text": "{query}", "size": "{k}", "note": "first {k}"}, "a fox", 10)
     {'text': 'a fox', 'size': 10, 'note': 'first 10'}
+    >>> filled({"near": "{vector}"}, "a fox", 10, [0.5, 1.0])
+    {'near': [0.5, 1.0]}
     """
     if isinstance(template, Mapping):
-        return {key: filled(value, query, k) for key, value in template.items()}
+        return {key: filled(value, query, k, vector) for key, value in template.items()}
     if isinstance(template, (list, tuple)):
-        return [filled(value, query, k) for value in template]
+        return [filled(value, query, k, vector) for value in template]
     if not isinstance(template, str):
         return template
     if template == "{k}":
         return k
+    if template == _VECTOR and vector is not None:
+        return vector
     return filled_text(template, query, k)
 
 
@@ -111,10 +125,10 @@ class JsonService:
         self._url = _without_user(complete)
         self._user = _basic(complete)
 
-    def ask(self, query: str, k: int) -> Any:
+    def ask(self, query: str, k: int, vector: Sequence[float] | None = None) -> Any:
         """The JSON of the response."""
         url = filled_text(self._url, quote(query, safe=""), k)
-        sent = None if self._body is None else json.dumps(filled(self._body, query, k)).encode()
+        sent = None if self._body is None else json.dumps(filled(self._body, query, k, vector)).encode()
         headers = {"Accept": "application/json", **self._user}
         if sent is not None:
             headers["Content-Type"] = "application/json"
@@ -211,16 +225,18 @@ class Http(Wrapped):
     """A service over HTTP that returns JSON, with one request per query.
 
     target: its URL, with {query} and {k} filled in: `http://localhost:8000/search?q={query}&k={k}`.
-    body: the JSON body, with {query} and {k} filled in; without a body the request is a GET.
+    body: the JSON body, with {query}, {k} and {vector} filled in; without a body the request is a GET.
+    model: embeds the query for {vector}: a model as for `dense`, such as `package.module:attribute`.
     id: JSON path to the ids, as in `results[*].id` or `hits.hits[*]._source.key`; or `hash`, with `text`.
         Without a path, the response is read as the result of a function.
-    score: JSON path to the scores; without one, they are 1/rank.
+    score: JSON path to the scores, or to distances (`distance`); without one, they are 1/rank.
     text: JSON path to the texts, for `id: hash`.
     headers: headers of every request. ${VARIABLE} in a header, in the body or in the URL is read from the environment.
     timeout: seconds for one request, from the connection to the end of the response.
     retries: number of retries after a timeout, a connection error, or a status of 408, 429, 500, 502, 503 or 504,
         with a pause that doubles from 0.2 s.
     concurrency: the number of requests at the same time.
+    folder: the folder of the model's module; the working directory by default.
     version: version of the data behind the service. Results are cached between benches while the settings are
         unchanged.
     name: its label in tables; the host by default.
@@ -237,18 +253,28 @@ class Http(Wrapped):
         id: str | None = None,
         score: str | None = None,
         text: str | None = None,
+        model: Any = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = 10.0,
         retries: int = 2,
         concurrency: int = 1,
+        folder: str | Path | None = None,
         version: str | None = None,
         name: str | None = None,
     ) -> None:
         label = name or host_of(target, "http")
-        if _QUERY not in target and _QUERY not in json.dumps(body, default=str):
+        sent = json.dumps(body, default=str)
+        if _QUERY not in target and _QUERY not in sent and _VECTOR not in sent:
             raise RetrieverError(
                 f"{label}: neither the URL nor `body` contains {_QUERY}; add it where the query goes."
             )
+        if (model is None) != (_VECTOR not in sent):
+            raise RetrieverError(
+                f"{label}: `body` has {_VECTOR}, which needs `model`, the model that embeds the query."
+                if model is None
+                else f"{label}: `model` embeds the query for {_VECTOR}, which `body` does not have."
+            )
+        self._dense = None if model is None else Dense(model=model, folder=folder, name=label)
         self._service = JsonService(target, label, body, headers, timeout, retries)
         self._paths = {"id": _path(id, "id", label), "score": _path(score, "score", label)}
         self._texts = _path(text, "text", label)
@@ -264,13 +290,27 @@ class Http(Wrapped):
             "text": text,
             "version": version,
         }
+        if self._dense is not None:
+            settings["model"] = self._dense.settings()
         super().__init__(label, DocIds(id or "id", label), settings)
 
-    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
-        """Per query, the first k (document id, score) pairs of the response, in its order."""
-        listed, k = checked_queries(queries, k, self.label), int(k)
-        answers = ask_each(lambda query: self._service.ask(query, k), listed, self._concurrency)
-        return [self._read(answer, query, k) for query, answer in zip(listed, answers, strict=True)]
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Index nothing; if ids are found by text, keep the texts of the corpus. lsa is fitted on the corpus."""
+        if self._dense is not None and self._dense.model == "lsa":
+            self._dense.index(corpus)
+        return super().index(corpus)
+
+    def read(self, queries: Sequence[str], answers: Sequence[Any], k: int) -> list[Ranked]:
+        """The first k (document id, score) pairs of every response, in its order."""
+        return [self._read(answer, query, k) for query, answer in zip(queries, answers, strict=True)]
+
+    def _ask(self, queries: list[str], k: int) -> list[Any]:
+        return ask_each(
+            lambda query: self._service.ask(query, k, self._vector(query)), queries, self._concurrency
+        )
+
+    def _vector(self, query: str) -> list[float] | None:
+        return None if self._dense is None else self._dense.model_vectors([query])[0].tolist()
 
     def _read(self, answer: Any, query: str, k: int) -> Ranked:
         where = f"the result for {query[:60]!r}"
@@ -288,9 +328,10 @@ class Http(Wrapped):
                 f"{self.label}: {where} has {counted(len(docs), 'id')} and {counted(len(scores), 'score')}."
             )
         pairs = zip(docs[:k], scores[:k], strict=True)
-        return with_scores(
+        found = with_scores(
             [(doc, read_score(value, self.label, f"{doc!r} in {where}")) for doc, value in pairs]
         )
+        return without_distances(found) if self._paths["score"][-1] in DISTANCE_NAMES else found
 
     def _values(self, answer: Any, steps: Sequence[str | int], setting: str) -> list[Any]:
         try:

@@ -1,38 +1,36 @@
-"""Qdrant: an existing collection, or the corpus in memory."""
+"""Qdrant: nearest neighbours of the vectors of a corpus in memory, or an existing collection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from steelyard.masking import from_environment, remember_settings
-from steelyard.retrievers.adapters.base import Wrapped
-from steelyard.retrievers.adapters.documents import DocIds
+from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, opened, vector_source
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
-from steelyard.retrievers.base import Documents, RetrieverError, checked_corpus, checked_index
-from steelyard.wording import counted
+from steelyard.retrievers.base import Documents, RetrieverError, number, whole
+from steelyard.retrievers.filters import Filter
+from steelyard.retrievers.shared_vectors import Vectors
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-_OWN = "steelyard"
+_OWN = "documents"
 _BATCH = 512
 
 
-class Qdrant(Wrapped):
-    """Nearest neighbours in Qdrant, with your own embeddings.
+class Qdrant(Engine):
+    """Nearest neighbours in Qdrant. The corpus is indexed in memory, where the search is exact.
 
-    embed: a callable from a list of texts to one vector each, or `package.module:attribute`.
+    of: the dense retriever whose vectors are used, such as `dense`.
+    model, vectors: instead of `of`, the model and the vectors as for `dense`; `embed` is another name of `model`.
+    filter: as for `dense`.
     target: a client, its URL, or `package.module:attribute`, with `collection`; nothing is written to it.
-        Without a target the corpus is indexed in memory, by cosine.
     collection: the name of the collection, for a target.
     using: the name of the vector, if a collection has several.
+    ef_search: candidates of the search (hnsw_ef), for a target.
+    exact: true for an exact search, for a target.
+    where: filter of Qdrant for a target, as in {must: [{key: year, match: {value: 2020}}]}.
     id: path to the id, for a target: `id` is the point's; `metadata.KEY` a key of its payload; or `hash`.
     api_key: for a URL; ${VARIABLE} is read from the environment.
+    timeout: seconds per request to a URL.
     folder, version, name: as for `python`.
     """
 
@@ -43,83 +41,97 @@ class Qdrant(Wrapped):
         target: Any = None,
         embed: Any = None,
         collection: str | None = None,
+        of: Any = None,
+        model: Any = None,
+        vectors: Any = None,
+        filter: Filter | None = None,
         using: str | None = None,
+        ef_search: int | None = None,
+        exact: bool | None = None,
+        where: Mapping[str, Any] | None = None,
         id: str = "id",
         api_key: str | None = None,
+        timeout: float = 30.0,
         folder: str | Path | None = None,
         version: str | None = None,
         name: str | None = None,
     ) -> None:
         label = name or collection or "qdrant"
         self._package = package("qdrant_client", self.extra, "qdrant")
-        if embed is None:
-            raise RetrieverError(
-                f"{label}: `embed` is missing; expected a callable from a list of texts to one vector each, "
-                "or `package.module:attribute`."
-            )
-        self._embed: Callable[[list[str]], npt.ArrayLike] = instantiated(
-            load_target(embed, label, folder), label
-        )
-        self._documents: Documents | None = None
-        self._bytes = 0
-        self._own = target is None
+        if embed is not None and model is not None:
+            raise RetrieverError(f"{label}: it has `model` and `embed`, which mean the same; expected one.")
+        known: dict[str, Any] = {"retriever": "qdrant"}
+        if target is not None:
+            if collection is None:
+                raise RetrieverError(
+                    f"{label}: a target needs `collection`, the name of the collection to search."
+                )
+            url = isinstance(target, str) and "://" in target
+            known |= {"target": target, "version": version} if url else identity_of(target, version)
+            known |= {"collection": collection, "using": using, "where": where}
+            known |= {"ef_search": ef_search, "exact": exact}
+        source = vector_source(of, model if embed is None else embed, vectors, folder, label)
+        super().__init__(label, target is not None, known, source, filter, id)
         self._collection = collection or _OWN
         self._using = using
-        known: dict[str, Any] = {"retriever": "qdrant", "embed": identity_of(embed, version)}
-        if target is None:
-            self._client = None
-        elif collection is None:
-            raise RetrieverError(
-                f"{label}: a target needs `collection`, the name of the collection to search."
-            )
-        elif isinstance(target, str) and "://" in target:
-            remember_settings({"api_key": api_key})
-            key, url = from_environment([api_key, target], label, RetrieverError)
-            self._client = self._package.QdrantClient(url=url, api_key=key)
-            known |= {"target": target, "version": version}
-        else:
-            self._client = instantiated(load_target(target, label, folder), label)
-            known |= identity_of(target, version)
-        super().__init__(label, DocIds(id, label), {**known, "collection": collection, "using": using})
-
-    def index(self, corpus: Mapping[str, str]) -> Self:
-        """Index the corpus in memory; with a target, nothing is indexed."""
-        if not self._own:
-            return super().index(corpus)
-        documents = checked_corpus(corpus, self.label)
-        vectors = self._vectors(documents.texts)
+        self._bytes = 0
+        self._client: Any = None
         models = self._package.models
-        client = self._package.QdrantClient(":memory:")
-        shape = models.VectorParams(size=vectors.shape[1], distance=models.Distance.COSINE)
-        client.create_collection(_OWN, vectors_config=shape)
-        for first in range(0, len(documents), _BATCH):
-            batch = range(first, min(first + _BATCH, len(documents)))
-            points = [models.PointStruct(id=number, vector=vectors[number].tolist()) for number in batch]
-            client.upsert(_OWN, points)
-        self._client, self._documents, self._bytes = client, documents, vectors.nbytes
-        return self
+        if ef_search is not None:
+            whole(label, "ef_search", ef_search, 1)
+        chosen = {"hnsw_ef": ef_search, "exact": exact}
+        chosen = {key: value for key, value in chosen.items() if value is not None}
+        self._parameters = models.SearchParams(**chosen) if chosen else None
+        self._where: Any = None
+        if filter is not None:
+            passes = models.FieldCondition(key=PASSES, match=models.MatchValue(value=True))
+            self._where = models.Filter(must=[passes])
+        elif where is not None:
+            self._where = _filter(models, where, label)
+        if isinstance(target, str) and "://" in target:
+            key, address = opened([{"api_key": api_key}, target], label)
+            seconds = max(1, round(number(label, "timeout", timeout, 0.001)))
+            self._open = lambda: self._package.QdrantClient(
+                url=address, api_key=key["api_key"], timeout=seconds, check_compatibility=False
+            )
+        elif target is not None:
+            self._client = instantiated(load_target(target, label, folder), label)
 
     def size_in_bytes(self) -> int:
         """The vectors of the collection in memory."""
         return self._bytes + super().size_in_bytes()
 
-    def _ask(self, queries: list[str], k: int) -> list[Any]:
-        documents = checked_index(self._documents, self.label) if self._own else None
-        answers = []
-        for vector in self._vectors(queries):
-            found = self._client.query_points(  # type: ignore[union-attr]
-                self._collection, query=vector.tolist(), using=self._using, limit=k, with_payload=True
-            ).points
-            if documents is not None:
-                found = [(documents.ids[point.id], point.score) for point in found]
-            answers.append(found)
-        return answers
+    def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
+        assert vectors is not None
+        models = self._package.models
+        client = self._package.QdrantClient(":memory:")
+        shape = models.VectorParams(size=vectors.shape[1], distance=models.Distance.COSINE)
+        client.create_collection(_OWN, vectors_config=shape)
+        for first in range(0, len(documents), _BATCH):
+            rows = range(first, min(first + _BATCH, len(documents)))
+            passes = None if kept is None else [{PASSES: bool(kept[row])} for row in rows]
+            batch = vectors[rows.start : rows.stop].tolist()
+            client.upsert(_OWN, models.Batch(ids=list(rows), vectors=batch, payloads=passes))
+        self._client, self._bytes = client, vectors.nbytes
 
-    def _vectors(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
-        vectors = np.asarray(self._embed(list(texts)), np.float64)
-        if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise RetrieverError(
-                f"{self.label}: `embed` returned an array of shape {vectors.shape} for "
-                f"{counted(len(texts), 'text')}; expected one vector each."
-            )
-        return vectors
+    def _search(self, query: str, vector: Vectors | None, k: int) -> Any:
+        assert vector is not None
+        if self._client is None:
+            self._client = self._open()
+        found = self._client.query_points(
+            self._collection,
+            query=vector.tolist(),
+            using=self._using,
+            query_filter=self._where,
+            search_params=self._parameters,
+            limit=k,
+            with_payload=self._existing,
+        ).points
+        return found if self._existing else [(point.id, point.score) for point in found]
+
+
+def _filter(models: Any, where: Mapping[str, Any], label: str) -> Any:
+    try:
+        return models.Filter.model_validate(dict(where))
+    except ValueError as error:
+        raise RetrieverError(f"{label}: `where` is not a filter of Qdrant: {error}") from None

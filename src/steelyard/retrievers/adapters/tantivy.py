@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
-import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import DocIds
+from steelyard.retrievers.adapters.engines import folder_bytes, temporary_folder
 from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import RetrieverError, checked_corpus, checked_index
 
@@ -73,8 +71,7 @@ class Tantivy(Wrapped):
         schema = self._package.SchemaBuilder()
         schema.add_text_field("id", stored=True, tokenizer_name="raw")
         schema.add_text_field("text", tokenizer_name=self._tokenizer)
-        folder = Path(tempfile.mkdtemp(prefix="steelyard-tantivy-"))
-        weakref.finalize(self, shutil.rmtree, folder, True)
+        folder = temporary_folder(self, "tantivy")
         index = self._package.Index(schema.build(), path=str(folder))
         try:
             writer = index.writer(_HEAP, 1)
@@ -90,9 +87,7 @@ class Tantivy(Wrapped):
 
     def size_in_bytes(self) -> int:
         """The files of the index."""
-        if self._folder is None:
-            return 0
-        return sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
+        return folder_bytes(self._folder)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         index = checked_index(self._opened, self.label)

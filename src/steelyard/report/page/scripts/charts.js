@@ -91,7 +91,7 @@ function reserve(figure, labels) {
 function rowsOf(figure, labels) {
   const pairs = ["p-values", "agreement"].includes(figure.chart.name);
   const shown = new Set(labels);
-  return figure.chart.spec.datasets.rows.filter((row) => shown.has(row.run) && (!pairs || shown.has(row.vs)));
+  return figure.chart.spec.datasets.rows.filter((row) => row.run === undefined || (shown.has(row.run) && (!pairs || shown.has(row.vs))));
 }
 
 async function save(figure, data, state, kind) {
