@@ -57,32 +57,23 @@ def evaluate(
         "own_rank": None,
         "tokens": None,
     }
-    frames = [_qrels_frame(spark, qrels), _run_frame(run)]
-    _check_columns({**qrels_columns, **run_columns}, frames)
+    judged, listed = qrels if _is_spark_frame(qrels) else Qrels.of(qrels), _run_frame(run)
+    _check_columns({**qrels_columns, **run_columns}, judged, listed)
     plan = Plan(
-        qrels=table_of(frames[0], _own_columns(qrels_columns, frames[0]), "the qrels"),
-        run=table_of(frames[1], _own_columns(run_columns, frames[1]), "the run"),
+        spark=spark,
+        judgments=judged
+        if isinstance(judged, Qrels)
+        else table_of(judged, _own_columns(qrels_columns, judged), "the qrels"),
+        run=table_of(listed, _own_columns(run_columns, listed), "the run"),
         measures=named,
+        dialect=dialect,
         options=chosen,
         own_options=dialect.own_options(named, chosen),
         name=name or "run",
         rank_named=rank is not None,
     )
     _check_measures(plan)
-    return SparkScores(plan, dialect.name)
-
-
-def _qrels_frame(spark: Any, qrels: Any) -> Any:
-    """The qrels as a Spark frame; anything but a Spark frame is read on the driver and sent."""
-    if _is_spark_frame(qrels):
-        return qrels
-    from steelyard.io.tables import qrels_table
-
-    table = qrels_table(Qrels.of(qrels))
-    kinds = {"query_id": "string", "doc_id": "string", "grade": "double", "target": "string"}
-    schema = ", ".join(f"{column} {kinds[column]}" for column in table.columns)
-    rows = table.cast({"grade": float}).rows()
-    return spark.createDataFrame(rows, schema)
+    return SparkScores(plan)
 
 
 def _run_frame(run: Any) -> Any:
@@ -99,14 +90,12 @@ def _is_spark_frame(frame: Any) -> bool:
     return type(frame).__module__.startswith("pyspark.sql.") and hasattr(frame, "mapInArrow")
 
 
-def _check_columns(columns: dict[str, str | None], frames: list[Any]) -> None:
+def _check_columns(columns: dict[str, str | None], qrels: Any, run: Any) -> None:
     """Raise for a column that neither frame has."""
+    judged = ["query_id", "doc_id", "grade", "target"] if isinstance(qrels, Qrels) else qrels.columns
     for role, column in columns.items():
-        if column is not None and not any(column in frame.columns for frame in frames):
-            known = "; ".join(
-                f"{what} {', '.join(frame.columns)}"
-                for what, frame in zip(("the qrels have", "the run has"), frames, strict=True)
-            )
+        if column is not None and column not in (*judged, *run.columns):
+            known = f"the qrels have {', '.join(judged)}; the run has {', '.join(run.columns)}"
             raise InputError(f"no column {column!r} for {role}: {known}.")
 
 
