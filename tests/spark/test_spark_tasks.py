@@ -23,7 +23,6 @@ from steelyard.spark.blocks import (  # noqa: E402
     hits_of_arrays,
     hits_of_rows,
     list_blocks,
-    pack_arrays,
     pack_judged,
     unpack_arrays,
     unpack_judged,
@@ -87,8 +86,8 @@ def in_place(task: Task, parts: list[pl.DataFrame], batch: int) -> list[Any]:
     ]
     query = np.concatenate([each["query"] for each in stretches])
     assert sum(int(each["length"].sum()) for each in stretches) <= sum(part.height for part in parts)
-    split = {"": np.flatnonzero(np.bincount(query) > 1)}
-    rank = RankInPlace(**vars(task), split=pack_arrays(split))
+    split = {"": np.flatnonzero(np.bincount(query) > 1).astype("<i8").tobytes()}
+    rank = RankInPlace(**vars(task), split=split)
     return [out for part in parts for out in rank(iter(batches(part, batch)))]
 
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.alignment import align
 from steelyard.dialects import Dialect
-from steelyard.errors import InputError
 from steelyard.evaluation import prepare, query_values
 from steelyard.measures.grammar import Measure
 from steelyard.options import OptionKeywords
 from steelyard.qrels import Qrels
 from steelyard.run import Run
+from steelyard.spark.columns import Columns, qrels_source, run_frame
 from steelyard.spark.plan import Plan
-from steelyard.spark.rows import table_of
 from steelyard.spark.scores import SparkScores
 
 if TYPE_CHECKING:
@@ -48,23 +47,12 @@ def evaluate(
     cluster starts to work when a value of the result is needed.
     """
     dialect, chosen, named = prepare(measures, dialect, options)
-    qrels_columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
-    run_columns = {
-        "query_id": query_id,
-        "doc_id": doc_id,
-        "score": score,
-        "rank": rank,
-        "own_rank": None,
-        "tokens": None,
-    }
-    judged, listed = qrels if _is_spark_frame(qrels) else Qrels.of(qrels), _run_frame(run)
-    _check_columns({**qrels_columns, **run_columns}, judged, listed)
+    columns = Columns(query_id, doc_id, grade, target, score, rank)
+    columns.check(qrels, run_frame(run))
     plan = Plan(
         spark=spark,
-        judgments=judged
-        if isinstance(judged, Qrels)
-        else table_of(judged, _own_columns(qrels_columns, judged), "the qrels"),
-        run=table_of(listed, _own_columns(run_columns, listed), "the run"),
+        judgments=qrels_source(qrels, columns),
+        run=columns.run_table(run),
         measures=named,
         dialect=dialect,
         options=chosen,
@@ -74,34 +62,6 @@ def evaluate(
     )
     _check_measures(plan)
     return SparkScores(plan)
-
-
-def _run_frame(run: Any) -> Any:
-    if _is_spark_frame(run):
-        return run
-    raise InputError(
-        f"the run is a {type(run).__name__}; expected a Spark frame. "
-        "To evaluate data on this machine, use steelyard.evaluate(qrels, run, measures)."
-    )
-
-
-def _is_spark_frame(frame: Any) -> bool:
-    # The frames of Spark and of Spark Connect share no base class in some versions.
-    return type(frame).__module__.startswith("pyspark.sql.") and hasattr(frame, "mapInArrow")
-
-
-def _check_columns(columns: dict[str, str | None], qrels: Any, run: Any) -> None:
-    """Raise for a column that neither frame has."""
-    judged = ["query_id", "doc_id", "grade", "target"] if isinstance(qrels, Qrels) else qrels.columns
-    for role, column in columns.items():
-        if column is not None and column not in (*judged, *run.columns):
-            known = f"the qrels have {', '.join(judged)}; the run has {', '.join(run.columns)}"
-            raise InputError(f"no column {column!r} for {role}: {known}.")
-
-
-def _own_columns(columns: dict[str, str | None], frame: Any) -> dict[str, str | None]:
-    """The named columns that this frame has: the two frames may use different names."""
-    return {role: column if column in frame.columns else None for role, column in columns.items()}
 
 
 def _check_measures(plan: Plan) -> None:

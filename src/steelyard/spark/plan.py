@@ -111,7 +111,7 @@ class Plan:
                 )
             ),
         ).first()
-        scored = self._scored()
+        scored = self.run.scored
         ranks = rank_column(self.run.names, scored, self.rank_named)
         ties = {each.ties for each in (self.options, *self.own_options.values())}
         in_order = ranks is not None or not scored or "stable" in ties
@@ -127,32 +127,24 @@ class Plan:
         )
         return map_in_arrow(by_query(qrels, *parts), task, task.schema)
 
-    def _scored(self) -> bool:
-        """Whether any document has a score. Usually the first row decides it."""
-        if "score" not in self.run.names:
-            return False
-        score = self.run.column("score")
-        return not self.run.frame.select(score).filter(score.isNotNull()).isEmpty()
 
-
-def driver_qrels(plan: Plan) -> Qrels | None:
+def driver_qrels(source: Table | Qrels) -> Qrels | None:
     """The qrels on the driver, checked; None if they have more judgments than MOST_JUDGMENTS."""
-    if isinstance(plan.judgments, Qrels):
-        return plan.judgments if len(plan.judgments) <= MOST_JUDGMENTS else None
-    rows = qrels_rows(plan.qrels)
+    if isinstance(source, Qrels):
+        return source if len(source) <= MOST_JUDGMENTS else None
+    rows = qrels_rows(source)
     if rows.count() > MOST_JUDGMENTS:
         return None
     table = collect_columns(rows).sort("row")
     from steelyard.spark.worker import faults_of
 
     judgments = table.filter(table["kind"] == Kind.JUDGMENT)
-    error = fault_error(
-        faults_of(table.filter(table["kind"] != Kind.JUDGMENT), judgments), plan.qrels.names, {}
-    )
+    faults = faults_of(table.filter(table["kind"] != Kind.JUDGMENT), judgments)
+    error = fault_error(faults, source.names, {})
     if error is not None:
         raise error
     qrels = Qrels(judgments.select("query_id", "doc_id", grade="value", target="label"))
-    qrels.notes = plan.qrels.notes
+    qrels.notes = source.notes
     return qrels
 
 

@@ -26,7 +26,6 @@ from steelyard.spark.blocks import (
     Arrays,
     hits_of_arrays,
     hits_of_rows,
-    pack_arrays,
     pack_judged,
     unpack_arrays,
     unpack_judged,
@@ -50,35 +49,26 @@ Found: TypeAlias = list[tuple[str, Arrays]]
 class RunScan:
     """The ranks of the judged documents in the runs of one frame. The cluster works when they are first needed.
 
-    run_column: the column that names the run of each row, if the frame has several. rank_named: whether the caller
-    named the rank column; then ranks order the lists, not scores.
+    A table with a column `run` has several runs; their lists are found in the same passes. rank_named: whether the
+    caller named the rank column; then ranks order the lists, not scores.
     """
 
     spark: Any
     qrels: Qrels
     table: Table
     name: str
-    run_column: str | None = None
     rank_named: bool = False
     _known: dict[Ordering, dict[str, Hits]] = field(default_factory=dict)
 
     @cached_property
-    def scored(self) -> bool:
-        """Whether any document has a score. Usually the first row decides it."""
-        if "score" not in self.table.names:
-            return False
-        score = self.table.column("score")
-        return not self.table.frame.select(score).filter(score.isNotNull()).isEmpty()
-
-    @cached_property
     def _ranked(self) -> Table:
         """The table with the rank column that orders the lists, if one does."""
-        return self.table.ranked_by(rank_column(self.table.names, self.scored, self.rank_named))
+        return self.table.ranked_by(rank_column(self.table.names, self.table.scored, self.rank_named))
 
     @property
     def ordered(self) -> bool:
         """Whether the lists have an order of their own, whatever their scores."""
-        return "rank" in self._ranked.names or not self.scored
+        return "rank" in self._ranked.names or not self.table.scored
 
     def runs(self, *orderings: Ordering) -> dict[str, ScannedRun]:
         """The runs by name; their hits under these orderings are found together."""
@@ -115,17 +105,20 @@ class RunScan:
         wanted = [each for each in dict.fromkeys(map(_held, orderings)) if each not in self._known]
         if not wanted:
             return
-        rows = run_rows(self._ranked, self.scored, self.ordered or any(o.ties == "stable" for o in wanted))
+        rows = run_rows(
+            self._ranked, self.table.scored, self.ordered or any(o.ties == "stable" for o in wanted)
+        )
         columns = ["row"] if self.ordered or any(o.ties == "stable" for o in wanted) else []
         columns += [name for name in ("rank", "tokens") if name in self._ranked.names]
         task = Task(
             judged=pack_judged(self.qrels.judged),
             columns=("score", *columns),
-            runs=self.run_column is not None,
+            runs="run" in self.table.names,
             orderings=tuple(wanted),
             ordered=self.ordered,
         )
         frame = rows.select(
+            *(["run"] if task.runs else []),
             "query_id",
             "doc_id",
             sf.col("value").alias("score"),
@@ -169,9 +162,9 @@ class RunScan:
 
     def _of_run(self, run: str) -> Any:
         """The rows of one run."""
-        if self.run_column is None:
+        if "run" not in self.table.names:
             return self.table.frame
-        return self.table.frame.filter(sf.col(self.run_column).cast("string") == run)
+        return self.table.frame.filter(self.table.column("run").cast("string") == run)
 
     def _found_in_place(self, frame: Any, task: Task) -> tuple[Found, Found] | None:
         """The hits of lists whose rows are adjacent, and of a few other lists; None if most lists are spread out.
@@ -193,11 +186,12 @@ class RunScan:
                 np.concatenate([each[name] for own, each in stretches if own == run])
                 for name in ("query", "length")
             )
-            split[run] = np.flatnonzero(np.bincount(query) > 1)
-            moved += int(length[np.isin(query, split[run])].sum())
+            several = np.flatnonzero(np.bincount(query) > 1)
+            moved += int(length[np.isin(query, several)].sum())
+            split[run] = several.astype("<i8").tobytes()
         if moved > MOST_MOVED:
             return None
-        rank = RankInPlace(**shared, split=pack_arrays(split))
+        rank = RankInPlace(**shared, split=split)
         parts, seen = self._read(map_in_arrow(frame, rank, rank.schema), task)
         for run in {run for run, _ in parts}:
             queries = np.concatenate([part["queries"] for own, part in parts if own == run])
@@ -255,7 +249,7 @@ def _partitions(spark: Any) -> int:
 
 def scanned_scores(plan: Plan) -> Scores | None:
     """The scores of a plan, by one pass over the run; None if there are too many judgments for that."""
-    qrels = driver_qrels(plan)
+    qrels = driver_qrels(plan.judgments)
     if qrels is None:
         return None
     judged = judged_qrels(qrels)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.hits import SHOWN_RUN_ONLY, Ordering
@@ -140,9 +140,12 @@ class PackRows(Task):
 
 @dataclass(frozen=True)
 class RankInPlace(PackRows):
-    """Ranks lists whose rows are adjacent, where they are. `split`: queries whose rows are not; these rows are packed."""
+    """Ranks lists whose rows are adjacent, where they are.
 
-    split: bytes = b""
+    split: by run, the numbers of the queries whose rows are not adjacent; these rows are packed.
+    """
+
+    split: dict[str, bytes] = field(default_factory=dict)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The hits of about `rows` rows at a time."""
@@ -150,13 +153,12 @@ class RankInPlace(PackRows):
         import numpy as np
         import polars as pl
 
-        from steelyard.spark.blocks import judged_rows, list_blocks, pack_rows, unpack_arrays
+        from steelyard.spark.blocks import judged_rows, list_blocks, pack_rows
 
-        split = unpack_arrays(self.split)
         for block in list_blocks(batches, self.rows, self._keys):
             for run, part in self._of_runs(block):
                 rows, query, seen = judged_rows(part, judged)
-                elsewhere = np.isin(query, split[run]) if run in split else np.zeros(len(query), np.bool_)
+                elsewhere = np.isin(query, np.frombuffer(self.split.get(run, b""), "<i8"))
                 if elsewhere.any():
                     packed = pack_rows(rows.filter(pl.Series(elsewhere)), query[elsewhere])
                     yield self._batch([{"run": run, **{name: packed[name].tobytes() for name in packed}}])
