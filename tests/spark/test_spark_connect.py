@@ -14,7 +14,7 @@ import steelyard
 from needs import NO_JAVA, import_peer
 
 import_peer("pyspark")
-import_peer("grpc")
+import_peer("grpc_status")
 pytestmark = pytest.mark.spark
 
 SCRIPT = """
