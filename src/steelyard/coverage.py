@@ -13,6 +13,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Aligned, Alignment
 from steelyard.alignment.hits import Bools
+from steelyard.alignment.scanned import ScannedRun
 from steelyard.errors import InputError
 from steelyard.measures.grammar import Measure, parse
 from steelyard.notes import Note, note, sentence
@@ -70,7 +71,8 @@ def _unknown_documents(a: Alignment, qrels: Qrels, run: Any) -> Iterator[Note]:
         return
     answered = [query for query, size in zip(a.queries, a.retrieved.tolist(), strict=True) if size]
     queries = answered[:COMPARED_QUERIES]
-    yield unknown_documents_note(_retrieved(Run.of(run), queries), _judged(qrels, queries))
+    retrieved = run.documents(queries) if isinstance(run, ScannedRun) else _retrieved(Run.of(run), queries)
+    yield unknown_documents_note(retrieved, _judged(qrels, queries))
 
 
 def unknown_documents_note(retrieved: Sequence[str], judged: Sequence[str]) -> Note:

@@ -196,6 +196,11 @@ def _judgments_merged(count: int) -> str:
     return f"{count:,} {given} merged"
 
 
+@_wording("rows-shuffled", "info")
+def _rows_shuffled(most: int) -> str:
+    return f"the qrels have more than {most:,} judgments, so Spark shuffled all rows of the run, which takes longer"
+
+
 # Measures
 
 

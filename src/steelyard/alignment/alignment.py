@@ -14,6 +14,7 @@ import numpy as np
 from steelyard.alignment.files import scan_file
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering
 from steelyard.alignment.mappings import scan_mapping
+from steelyard.alignment.scanned import ScannedRun
 from steelyard.errors import InputError
 from steelyard.io.files import is_stream, read_head, run_name
 from steelyard.io.objects import ids_and_scores
@@ -380,7 +381,7 @@ class Aligned:
 
 
 def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -> Aligned:
-    """Join a run (a Run, a mapping, a frame, a path) with qrels.
+    """Join a run (a Run, a mapping, a frame, a path, a ScannedRun) with qrels.
 
     Mappings, and clean TREC files if the kernel is available, are read in one pass without a copy. Everything else is
     read into a Run, which reports what is wrong with an input.
@@ -401,6 +402,9 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
         hits = scan_mapping(run, qrels.judged, ordering)
         if hits is not None:
             first, ordered = _mapping_scores(run), not isinstance(next(iter(run.values()), None), Mapping)
+    elif isinstance(run, ScannedRun):
+        hits, ordered = run.hits(ordering), run.ordered
+        label, notes = label or run.name, notes + run.notes
     if hits is None:
         table = Run.of(run, name=name)
         label, notes = table.name, notes + table.notes

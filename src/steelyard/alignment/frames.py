@@ -6,7 +6,7 @@ Frames, Parquet and every other format go this way; so do TREC files where the n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -57,8 +57,30 @@ class _Rows:
 
 def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
     """Where the judged documents are in a run held as a table."""
+    table = run.table
+    query = _query_numbers(table, judged)
+    if np.any(query < 0):
+        table, query = table.filter(pl.Series(query >= 0)), query[query >= 0]
+    hits = scan_rows(query, table, judged, ordering, run.ordered, run.tokens, run.texts)
+    answered, run_only, examples = _answered(run, judged)
+    return replace(hits, answered=answered, run_only_queries=run_only, run_only_examples=examples)
+
+
+def scan_rows(
+    query: Ints,
+    table: pl.DataFrame,
+    judged: JudgedDocs,
+    ordering: Ordering,
+    ordered: bool,
+    tokens: dict[str, int] | None = None,
+    texts: dict[str, str] | None = None,
+) -> Hits:
+    """Where the judged documents are in a table of lists; `query` has the number of each row's query.
+
+    A query without a row is not answered. `ordered`: the rows of a query are in ranking order.
+    """
     size = len(judged.query_ids)
-    top_score, rows = _ranked(run, judged, ordering)
+    top_score, rows = _ranked(query, table, size, ordering, ordered, tokens)
     ranks = rows.ranks()
     again = _repeated_rows(rows)
     repeats = np.flatnonzero(again)
@@ -76,15 +98,15 @@ def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
     order = np.lexsort((ranks[hits], rows.query[hits]))
     hits, doc = hits[order], doc[order]
     tie_first, tie_size = ranks, np.ones_like(ranks)
-    if not run.ordered:
+    if not ordered:
         first = _first_of_group(rows.query, rows.key)
         tie_first, tie_size = ranks[first], np.bincount(first, minlength=len(first))[first]
-    near = _near_repeats(rows, run.texts)
-    tokens = None if rows.tokens is None else _tokens_through(rows)
-    answered, run_only, examples = _answered(run, judged)
+    near = _near_repeats(rows, texts)
+    through = None if rows.tokens is None else _tokens_through(rows)
+    retrieved = np.bincount(rows.query, minlength=size).astype(np.int64)
     return Hits(
-        retrieved=np.bincount(rows.query, minlength=size).astype(np.int64),
-        answered=answered,
+        retrieved=retrieved,
+        answered=retrieved > 0,
         top_score=top_score,
         query=rows.query[hits],
         doc=doc,
@@ -93,27 +115,28 @@ def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
         tie_size=tie_size[hits],
         repeat_query=repeat_query,
         repeat_rank=repeat_rank,
-        run_only_queries=run_only,
-        run_only_examples=examples,
-        tokens_through=None if tokens is None else tokens[hits],
+        tokens_through=None if through is None else through[hits],
         near_query=None if near is None else rows.query[near],
         near_rank=None if near is None else ranks[near],
     )
 
 
-def _ranked(run: Run, judged: JudgedDocs, ordering: Ordering) -> tuple[Floats, _Rows]:
-    """The best score of each judged query, and the rows of these queries in ranking order."""
-    table = run.table
-    query = _query_numbers(table, judged)
-    if np.any(query < 0):
-        table, query = table.filter(pl.Series(query >= 0)), query[query >= 0]
+def _ranked(
+    query: Ints,
+    table: pl.DataFrame,
+    size: int,
+    ordering: Ordering,
+    ordered: bool,
+    lengths: dict[str, int] | None,
+) -> tuple[Floats, _Rows]:
+    """The best score of each of `size` queries, and the rows in ranking order."""
     scores = table["score"].fill_null(np.nan).to_numpy()
-    order = table_order(query, table["doc_id"], None if run.ordered else scores, ordering)
+    order = table_order(query, table["doc_id"], None if ordered else scores, ordering)
     query, scores, docs = query[order], scores[order], table["doc_id"].gather(order)
-    tokens = _token_counts(docs, run.tokens)
+    tokens = _token_counts(docs, lengths)
     if tokens is None and "tokens" in table.columns:
         tokens = table["tokens"].gather(order)
-    top_score = np.full(len(judged.query_ids), np.nan)
+    top_score = np.full(size, np.nan)
     starts = group_starts(query)
     if len(starts):
         top_score[query[starts]] = np.fmax.reduceat(scores, starts)

@@ -62,7 +62,7 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
     unsorted = np.unique(query[1:][same_list & (keys[1:] > keys[:-1])])
     if len(unsorted):
         rows = np.flatnonzero(np.isin(query, unsorted))
-        by_score = rows[np.lexsort((-keys[rows], group_numbers(query[rows])))]
+        by_score = rows[_best_first(group_numbers(query[rows]), keys[rows])]
         order[rows], keys[rows] = order[by_score], keys[by_score]
     tied = np.concatenate([[False], same_list & (keys[1:] == keys[:-1])])
     if ordering.ties != "stable" and tied.any():
@@ -72,6 +72,23 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
             {"group": group[rows], "doc_id": docs.gather(order[rows]), "row": order[rows]}
         ).sort("group", "doc_id", descending=[False, ordering.ties != "docid-asc"], maintain_order=True)
         order[rows] = by_id["row"].to_numpy()
+    return order
+
+
+def _best_first(group: Ints, keys: Floats) -> Ints:
+    """The rows by group and descending key; rows with equal keys stay in order.
+
+    The same as `np.lexsort((-keys, group))`. numpy sorts numbers several times as fast if the sort need not be
+    stable, so equal keys are put in order afterwards; and it sorts 16-bit numbers by counting them.
+    """
+    order = np.argsort(-keys)
+    small = group.astype(np.uint16) if int(group.max(initial=0)) < 1 << 16 else group
+    order = order[np.argsort(small[order], kind="stable")]
+    group, keys = group[order], keys[order]
+    tied = np.concatenate([[False], (group[1:] == group[:-1]) & (keys[1:] == keys[:-1])])[: len(order)]
+    if tied.any():
+        rows = np.flatnonzero(tied | np.append(tied[1:], False))
+        order[rows] = order[rows][np.lexsort((order[rows], np.cumsum(~tied)[rows]))]
     return order
 
 

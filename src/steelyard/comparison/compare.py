@@ -11,6 +11,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Alignment, align
 from steelyard.alignment.hits import Floats
+from steelyard.alignment.scanned import ScannedRun
 from steelyard.checks import whole_number
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison, Source
@@ -227,7 +228,7 @@ def compare_evaluated(
             *runs.notes,
         ),
         dialect=runs.dialect,
-        source=runs.source,
+        source=None if any(isinstance(run, ScannedRun) for run in sources) else runs.source,
         unmeasured=runs.unmeasured,
         predictions=predictions,
     )

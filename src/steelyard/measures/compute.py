@@ -64,7 +64,7 @@ def values(measure: Measure, a: Alignment, expected: bool = False) -> Floats:
 def summary(measure: Measure, per_query: Floats) -> float:
     """The measure over all queries; NaN values are left out. NaN if no query is left."""
     kept = per_query[~np.isnan(per_query)]
-    how = _how(measure)
+    how = how_summarised(measure)
     if how == "sum":
         return float(kept.sum())
     if not len(kept):
@@ -91,15 +91,16 @@ def logarithms(per_query: Floats) -> Floats:
 
 def geometric(measure: Measure) -> bool:
     """Whether the measure over all queries is a geometric mean."""
-    return _how(measure) == "geometric"
+    return how_summarised(measure) == "geometric"
 
 
 def averaged(measure: Measure) -> bool:
     """Whether the measure over all queries is a mean, so that an interval of the mean applies to it."""
-    return _how(measure) == "mean"
+    return how_summarised(measure) == "mean"
 
 
-def _how(measure: Measure) -> str:
+def how_summarised(measure: Measure) -> str:
+    """What a measure is over all queries: mean, sum, geometric, max, or a percentile, as p95."""
     how = measure.definition.summary
     return str(measure.parameters.get(how, how))
 

@@ -1,8 +1,8 @@
 """The same evaluation on a Spark cluster: frames in, the same numbers out.
 
-Workers collect the rows of each query, align them and compute the measures with the same code as
-`steelyard.evaluate`; only counts and values return to the driver. Names are loaded when first used, because a
-worker has to limit its threads before polars is imported.
+Workers find the judged documents in the lists with the same code as `steelyard.evaluate`; their ranks go to the
+driver, which computes the measures. Names are loaded when first used, because a worker has to limit its threads
+before polars is imported.
 """
 
 from __future__ import annotations
@@ -20,9 +20,19 @@ except ModuleNotFoundError as error:
     raise PackageError("steelyard.spark needs the package pyspark: pip install 'steelyard[spark]'") from None
 
 if TYPE_CHECKING:
+    from steelyard.spark.comparison import compare as compare
+    from steelyard.spark.comparison import evaluate_runs as evaluate_runs
     from steelyard.spark.evaluation import evaluate as evaluate
+    from steelyard.spark.lists import fuse as fuse
+    from steelyard.spark.lists import pool as pool
     from steelyard.spark.scores import SparkScores as SparkScores
 
 __getattr__, __dir__, __all__ = lazy_names(
-    __name__, {"evaluation": ("evaluate",), "scores": ("SparkScores",)}
+    __name__,
+    {
+        "comparison": ("compare", "evaluate_runs"),
+        "evaluation": ("evaluate",),
+        "lists": ("fuse", "pool"),
+        "scores": ("SparkScores",),
+    },
 )

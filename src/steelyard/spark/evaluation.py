@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.alignment import align
 from steelyard.dialects import Dialect
-from steelyard.errors import InputError
 from steelyard.evaluation import prepare, query_values
 from steelyard.measures.grammar import Measure
 from steelyard.options import OptionKeywords
 from steelyard.qrels import Qrels
 from steelyard.run import Run
+from steelyard.spark.columns import Columns, qrels_source, run_frame
 from steelyard.spark.plan import Plan
-from steelyard.spark.rows import table_of
 from steelyard.spark.scores import SparkScores
 
 if TYPE_CHECKING:
@@ -48,71 +47,21 @@ def evaluate(
     cluster starts to work when a value of the result is needed.
     """
     dialect, chosen, named = prepare(measures, dialect, options)
-    qrels_columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
-    run_columns = {
-        "query_id": query_id,
-        "doc_id": doc_id,
-        "score": score,
-        "rank": rank,
-        "own_rank": None,
-        "tokens": None,
-    }
-    frames = [_qrels_frame(spark, qrels), _run_frame(run)]
-    _check_columns({**qrels_columns, **run_columns}, frames)
+    columns = Columns(query_id, doc_id, grade, target, score, rank)
+    columns.check(qrels, run_frame(run))
     plan = Plan(
-        qrels=table_of(frames[0], _own_columns(qrels_columns, frames[0]), "the qrels"),
-        run=table_of(frames[1], _own_columns(run_columns, frames[1]), "the run"),
+        spark=spark,
+        judgments=qrels_source(qrels, columns),
+        run=columns.run_table(run),
         measures=named,
+        dialect=dialect,
         options=chosen,
         own_options=dialect.own_options(named, chosen),
         name=name or "run",
         rank_named=rank is not None,
     )
     _check_measures(plan)
-    return SparkScores(plan, dialect.name)
-
-
-def _qrels_frame(spark: Any, qrels: Any) -> Any:
-    """The qrels as a Spark frame; anything but a Spark frame is read on the driver and sent."""
-    if _is_spark_frame(qrels):
-        return qrels
-    from steelyard.io.tables import qrels_table
-
-    table = qrels_table(Qrels.of(qrels))
-    kinds = {"query_id": "string", "doc_id": "string", "grade": "double", "target": "string"}
-    schema = ", ".join(f"{column} {kinds[column]}" for column in table.columns)
-    rows = table.cast({"grade": float}).rows()
-    return spark.createDataFrame(rows, schema)
-
-
-def _run_frame(run: Any) -> Any:
-    if _is_spark_frame(run):
-        return run
-    raise InputError(
-        f"the run is a {type(run).__name__}; expected a Spark frame. "
-        "To evaluate data on this machine, use steelyard.evaluate(qrels, run, measures)."
-    )
-
-
-def _is_spark_frame(frame: Any) -> bool:
-    # The frames of Spark and of Spark Connect share no base class in some versions.
-    return type(frame).__module__.startswith("pyspark.sql.") and hasattr(frame, "mapInArrow")
-
-
-def _check_columns(columns: dict[str, str | None], frames: list[Any]) -> None:
-    """Raise for a column that neither frame has."""
-    for role, column in columns.items():
-        if column is not None and not any(column in frame.columns for frame in frames):
-            known = "; ".join(
-                f"{what} {', '.join(frame.columns)}"
-                for what, frame in zip(("the qrels have", "the run has"), frames, strict=True)
-            )
-            raise InputError(f"no column {column!r} for {role}: {known}.")
-
-
-def _own_columns(columns: dict[str, str | None], frame: Any) -> dict[str, str | None]:
-    """The named columns that this frame has: the two frames may use different names."""
-    return {role: column if column in frame.columns else None for role, column in columns.items()}
+    return SparkScores(plan)
 
 
 def _check_measures(plan: Plan) -> None:

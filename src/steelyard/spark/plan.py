@@ -1,19 +1,34 @@
-"""The Spark job: what is sent to the workers, and the frame of results that they return."""
+"""The evaluation by a shuffle of all rows: what is sent to the workers, and the frame of results that they return.
+
+It has no limit on the number of judgments, and is used where there are too many for the driver: see `scan`.
+"""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
+from steelyard.dialects import Dialect
 from steelyard.io.columns import rank_column
 from steelyard.measures.grammar import Measure
 from steelyard.options import Options
-from steelyard.spark.rows import Kind, Table, by_query, empty_lists, qrels_rows, run_rows
+from steelyard.qrels import Qrels
+from steelyard.spark.frames import collect_columns, map_in_arrow
+from steelyard.spark.rows import (
+    Kind,
+    Table,
+    by_query,
+    empty_lists,
+    fault_error,
+    qrels_rows,
+    run_rows,
+    table_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,25 +70,35 @@ class Task:
             yield from evaluate_rows(rows, self)
 
 
+MOST_JUDGMENTS = 10_000_000
+"""Up to this many judgments are collected on the driver and sent to every worker; with more, all rows are shuffled."""
 SENT_QUERIES = 1_000_000
 """Up to this many judged queries are sent to every worker, so that rows of other queries are not shuffled."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An evaluation on the cluster: the two frames, the measures and the options.
+    """An evaluation on the cluster: the qrels and the run, the measures and the options.
 
-    own_options: those of measures that order equal scores in another way. rank_named: whether the caller named the
-    rank column of the run; then ranks order it, not scores.
+    judgments: a Spark frame with its columns, or Qrels on the driver. own_options: those of measures that order equal
+    scores in another way. rank_named: whether the caller named the rank column of the run; then ranks order it, not
+    scores.
     """
 
-    qrels: Table
+    spark: Any
+    judgments: Table | Qrels
     run: Table
     measures: dict[str, Measure]
+    dialect: Dialect
     options: Options
     own_options: dict[str, Options]
     name: str
     rank_named: bool = False
+
+    @cached_property
+    def qrels(self) -> Table:
+        """The qrels as a Spark frame; those on the driver are sent."""
+        return sent(self.spark, self.judgments) if isinstance(self.judgments, Qrels) else self.judgments
 
     def result(self) -> Any:
         """The frame of values and tallies, with the columns of `Task.schema`. The qrels are read first."""
@@ -86,7 +111,7 @@ class Plan:
                 )
             ),
         ).first()
-        scored = self._scored()
+        scored = self.run.scored
         ranks = rank_column(self.run.names, scored, self.rank_named)
         ties = {each.ties for each in (self.options, *self.own_options.values())}
         in_order = ranks is not None or not scored or "stable" in ties
@@ -102,12 +127,36 @@ class Plan:
         )
         return map_in_arrow(by_query(qrels, *parts), task, task.schema)
 
-    def _scored(self) -> bool:
-        """Whether any document has a score. Usually the first row decides it."""
-        if "score" not in self.run.names:
-            return False
-        score = self.run.column("score")
-        return not self.run.frame.select(score).filter(score.isNotNull()).isEmpty()
+
+def driver_qrels(source: Table | Qrels) -> Qrels | None:
+    """The qrels on the driver, checked; None if they have more judgments than MOST_JUDGMENTS."""
+    if isinstance(source, Qrels):
+        return source if len(source) <= MOST_JUDGMENTS else None
+    rows = qrels_rows(source)
+    if rows.count() > MOST_JUDGMENTS:
+        return None
+    table = collect_columns(rows).sort("row")
+    from steelyard.spark.worker import faults_of
+
+    judgments = table.filter(table["kind"] == Kind.JUDGMENT)
+    faults = faults_of(table.filter(table["kind"] != Kind.JUDGMENT), judgments)
+    error = fault_error(faults, source.names, {})
+    if error is not None:
+        raise error
+    qrels = Qrels(judgments.select("query_id", "doc_id", grade="value", target="label"))
+    qrels.notes = source.notes
+    return qrels
+
+
+def sent(spark: Any, qrels: Qrels) -> Table:
+    """Qrels on the driver as a Spark frame."""
+    from steelyard.io.tables import qrels_table
+
+    table = qrels_table(qrels)
+    kinds = {"query_id": "string", "doc_id": "string", "grade": "double", "target": "string"}
+    schema = ", ".join(f"{column} {kinds[column]}" for column in table.columns)
+    frame = spark.createDataFrame(table.cast({"grade": float}).rows(), schema)
+    return table_of(frame, dict.fromkeys(kinds), "the qrels")
 
 
 def _judged_rows(run: Any, qrels: Any) -> list[Any]:
@@ -117,10 +166,3 @@ def _judged_rows(run: Any, qrels: Any) -> list[Any]:
     needed = sf.col("known").isNotNull() | (sf.col("kind") != int(Kind.RETRIEVED))
     others = joined.filter(~needed).select("query_id").distinct()
     return [joined.filter(needed).drop("known"), empty_lists(others)]
-
-
-def map_in_arrow(frame: Any, function: Callable[..., Any], schema: str) -> Any:
-    """Spark's mapInArrow without its warning about the version of pandas: no data passes through pandas here."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*pandas", category=FutureWarning)
-        return frame.mapInArrow(function, schema)

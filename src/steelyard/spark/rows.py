@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 from pyspark.sql import functions as sf
@@ -125,6 +125,14 @@ class Table:
             return sf.expr(f"try_cast({_quoted(self.names[role])} as double)")
         return self.column(role).cast("double")
 
+    @cached_property
+    def scored(self) -> bool:
+        """Whether any row has a score. Usually the first row decides it."""
+        if "score" not in self.names:
+            return False
+        score = self.column("score")
+        return not self.frame.select(score).filter(score.isNotNull()).isEmpty()
+
     def ranked_by(self, column: str | None) -> Table:
         """The table with this rank column, or with none."""
         names = {role: name for role, name in self.names.items() if role not in ("rank", "own_rank")}
@@ -137,6 +145,11 @@ class Table:
         return self.column(role).isNotNull() & self.number(role).isNull()
 
 
+def is_spark_frame(frame: Any) -> bool:
+    """Whether it is a frame of Spark or of Spark Connect, which share no base class in some versions."""
+    return type(frame).__module__.startswith("pyspark.sql.") and hasattr(frame, "mapInArrow")
+
+
 def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> Table:
     """The frame, with its columns found by their usual names or as `roles` names them."""
     names: dict[str, str] = {}
@@ -147,10 +160,10 @@ def table_of(frame: Any, roles: Mapping[str, str | None], what: str) -> Table:
             continue
         names[role] = found
         kind = _kind(frame, found)
-        if role in ("query_id", "doc_id", "target"):
+        if role in ("query_id", "doc_id", "target", "run"):
             if kind not in (*_WHOLE, *_TEXT, "void"):
                 raise not_ids_error(found, role, kind)
-            if kind in _WHOLE and role != "target":
+            if kind in _WHOLE and role in ("query_id", "doc_id"):
                 notes.append(note("ids-are-numbers", role=role))
         elif kind not in (*_NUMBERS, *_TEXT):
             raise InputError(f"{what}: column {found!r} ({role}) has the type {kind}; expected numbers.")
@@ -182,7 +195,7 @@ def qrels_rows(table: Table) -> Any:
 
 
 def run_rows(table: Table, scored: bool, in_order: bool) -> Any:
-    """query_id, kind, doc_id, value (the score), label, row; and rank and tokens, if the run has them.
+    """query_id, kind, doc_id, value (the score), label, row; and run, rank and tokens, if the table has them.
 
     scored: whether any document has a score. in_order: whether the position of a row in the frame matters.
     """
@@ -213,6 +226,8 @@ def run_rows(table: Table, scored: bool, in_order: bool) -> Any:
     ]
     if "rank" in table.names:
         columns.append(rank.alias("rank"))
+    if "run" in table.names:
+        columns.append(table.column("run").cast("string").alias("run"))
     if "tokens" in table.names:
         columns.append(table.number("tokens").cast("long").alias("tokens"))
     return table.frame.select(*columns)

@@ -1,58 +1,39 @@
-"""SparkScores: the values of every query, which stay on the cluster, and their means and coverage."""
+"""SparkScores: the result of steelyard.spark.evaluate()."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import polars as pl
-from pyspark.errors import PySparkException
-from pyspark.sql import functions as sf
 
-from steelyard import errors
-from steelyard.alignment.ranking import repeat_error
-from steelyard.coverage import Coverage, Levels, unknown_documents_note
-from steelyard.evaluation import missing_error, no_grades_error
-from steelyard.measures.compute import summary
+from steelyard.coverage import Coverage
 from steelyard.measures.grammar import Measure
-from steelyard.notes import note
 from steelyard.scores import Scores, key_of
-from steelyard.spark.plan import Plan, map_in_arrow
-from steelyard.spark.rows import fault_error
-from steelyard.spark.worker import Tally, total
+from steelyard.spark.frames import send_columns
+from steelyard.spark.plan import Plan
+from steelyard.spark.scan import scanned_scores
+from steelyard.spark.shuffled import ShuffledScores
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_NOT_ON_WORKERS = (
-    "steelyard is not installed in the Python of the workers. Install steelyard[spark] on the cluster, or set PYSPARK_PYTHON "
-    "to an interpreter that has it."
-)
-_COUNTS = (
-    *("queries", "answered", "missing", "empty", "without_judgments", "no_relevant"),
-    *("documents", "unjudged", "repeated", "tie_sensitive", "below_rel"),
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparkScores:
-    """The result of steelyard.spark.evaluate(). The cluster starts to work when a value is first needed.
-
-    The values stay on the cluster, persisted by Spark until `unpersist`.
-    """
+    """The result of steelyard.spark.evaluate(). The cluster starts to work when a value is first needed."""
 
     plan: Plan
-    dialect: str
 
     @property
     def name(self) -> str:
         """The run's name."""
         return self.plan.name
+
+    @property
+    def dialect(self) -> str:
+        """The name of the dialect."""
+        return self.plan.dialect.name
 
     @property
     def measures(self) -> Mapping[str, Measure]:
@@ -62,18 +43,14 @@ class SparkScores:
     @cached_property
     def per_query(self) -> Any:
         """A Spark frame: query_id, then one column per measure; null where the measure does not apply."""
-        return self._values("query_id", *self._columns).toDF("query_id", *self.measures)
+        if self._scores is None:
+            return self._shuffled.per_query
+        return values_frame(self.plan.spark, self._scores)
 
     @cached_property
     def means(self) -> dict[str, float]:
-        """Each measure over all queries: the mean, or the sum of a count; computed on the driver, in the order of the qrels."""
-        values = _collect(self._values("place", *self._columns)).sort("place")
-        if not len(values):
-            raise no_grades_error()
-        return {
-            key: summary(measure, _floats(values[column]))
-            for (key, measure), column in zip(self.measures.items(), self._columns, strict=True)
-        }
+        """Each measure over all queries: the mean, or the sum of a count."""
+        return (self._scores or self._shuffled).means
 
     def __getitem__(self, measure: str | Measure) -> float:
         return self.means[key_of(measure, self.measures)]
@@ -83,43 +60,19 @@ class SparkScores:
         """The options in force, as in Scores.policies."""
         return vars(self.plan.options).copy()
 
-    @cached_property
+    @property
     def coverage(self) -> Coverage:
         """Counts of missing queries, unjudged and repeated documents, and ties, as in Scores.coverage."""
-        tally = self._computed[1]
-        counts = {name: tally.counts.get(name, 0) for name in _COUNTS}
-        if not counts["queries"]:
-            raise no_grades_error()
-        notes = list(dict.fromkeys([*self.plan.qrels.notes, *self.plan.run.notes]))
-        if counts["queries"] and not counts["answered"] and counts["without_judgments"]:
-            notes.insert(
-                0, note("no-shared-query", run=tally.run_only, qrels=[query for _, query in tally.judged])
-            )
-        held = counts["repeated"] if self.plan.options.duplicates == "hold" else 0
-        if tally.retrieved and tally.known and counts["documents"] == counts["unjudged"] + held:
-            notes.insert(0, unknown_documents_note(tally.retrieved, tally.known))
-        below = Levels.of(self.measures, self.plan.options.rel).note(counts["below_rel"], tally.lowest_grade)
-        notes += [below] if below else []
-        notes += tally.lengths.notes(self.measures, self.plan.options.depth)
-        notes += tally.traits.notes(self.measures)
-        return Coverage(**counts, policies=self.plan.options, notes=tuple(notes))
+        return (self._scores or self._shuffled).coverage
 
     def to_scores(self) -> Scores:
         """All values as Scores on the driver: for intervals, comparisons and reports."""
-        values = _collect(self._values("place", "query_id", *self._columns)).sort("place")
-        return Scores(
-            name=self.name,
-            dialect=self.dialect,
-            measures=self.measures,
-            queries=values["query_id"].to_list(),
-            matrix=np.array([_floats(values[column]) for column in self._columns]),
-            coverage=self.coverage,
-        )
+        return self._scores or self._shuffled.to_scores()
 
     def unpersist(self) -> None:
         """Release the values that Spark keeps. They are computed again if they are needed later."""
-        if "_computed" in self.__dict__:
-            self._computed[0].unpersist()
+        if "_shuffled" in self.__dict__:
+            self._shuffled.unpersist()
 
     def __repr__(self) -> str:
         if "means" not in self.__dict__:
@@ -129,68 +82,21 @@ class SparkScores:
         head = f"SparkScores of {self.name!r} over {counted(self.coverage.queries, 'query', 'queries')}"
         return "\n".join([head, *lines, f"  {self.coverage}"])
 
-    @property
-    def _columns(self) -> list[str]:
-        return [f"m{number}" for number in range(len(self.measures))]
-
-    def _values(self, *columns: str) -> Any:
-        return self._computed[0].filter(sf.col("tally").isNull()).select(*columns)
+    @cached_property
+    def _scores(self) -> Scores | None:
+        """The scores, computed on the driver from what the workers found; None with too many judgments for that."""
+        return scanned_scores(self.plan)
 
     @cached_property
-    def _computed(self) -> tuple[Any, Tally]:
-        """The frame of values and tallies, persisted by Spark, and the sum of the tallies."""
-        frame = self.plan.result().persist()
-        try:
-            rows = frame.filter(sf.col("tally").isNotNull()).select("tally").collect()
-        except PySparkException as error:
-            frame.unpersist()
-            if "No module named 'steelyard'" in str(error):
-                raise errors.PackageError(_NOT_ON_WORKERS) from None
-            raise
-        tally = total([row["tally"] for row in rows])
-        try:
-            self._check(tally)
-        except errors.SteelyardError:
-            frame.unpersist()
-            raise
-        return frame, tally
-
-    def _check(self, tally: Tally) -> None:
-        """Raise the error that the workers found, if any."""
-        plan = self.plan
-        fault = fault_error(tally.faults, plan.qrels.names, plan.run.names)
-        if fault is not None:
-            raise fault
-        if tally.error is not None:
-            kind, text = tally.error
-            raise getattr(errors, kind, errors.SteelyardError)(text)
-        if tally.repeated is not None:
-            raise repeat_error(tally.counts["repeated"], *tally.repeated[1:])
-        if plan.options.missing == "error" and tally.missing:
-            missing = [query for _, query in tally.missing]
-            raise missing_error(missing, tally.counts["missing"], tally.counts["queries"], self.name)
+    def _shuffled(self) -> ShuffledScores:
+        """The scores by a shuffle of all rows."""
+        return ShuffledScores(self.plan)
 
 
-def _collect(frame: Any) -> pl.DataFrame:
-    """The rows of a Spark frame on the driver; they are sent as Arrow blocks, not row by row."""
-    parts = map_in_arrow(frame, _packed, "packed binary").collect()
-    empty = pl.DataFrame(schema={column: _KINDS.get(column, pl.Float64) for column in frame.columns})
-    return pl.concat([empty, *(pl.read_ipc_stream(io.BytesIO(part["packed"])) for part in parts)])
-
-
-_KINDS: dict[str, Any] = {"query_id": pl.String, "place": pl.Int64}
-
-
-def _packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    for batch in batches:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as stream:
-            stream.write_batch(batch)
-        packed = pa.array([sink.getvalue().to_pybytes()], pa.binary())
-        yield pa.RecordBatch.from_arrays([packed], ["packed"])
-
-
-def _floats(values: pl.Series) -> Any:
-    return values.fill_null(float("nan")).to_numpy()
+def values_frame(spark: Any, scores: Scores) -> Any:
+    """The values of every query as a Spark frame: query_id, one column per measure; NaN becomes null."""
+    columns = [f"m{number}" for number in range(len(scores.measures))]
+    values = [pl.Series(name, row).fill_nan(None) for name, row in zip(columns, scores.matrix, strict=True)]
+    table = pl.DataFrame([pl.Series("query_id", list(scores.queries), dtype=pl.String), *values])
+    schema = ", ".join(["query_id string", *(f"{name} double" for name in columns)])
+    return send_columns(spark, table, schema).toDF("query_id", *scores.measures)

@@ -135,7 +135,7 @@ def query_blocks(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pl.Da
 def evaluate_rows(rows: pl.DataFrame, task: Task) -> Iterator[pa.RecordBatch]:
     """The values of a block of queries, then their tally."""
     judgments = rows.filter(pl.col("kind") == Kind.JUDGMENT).sort("row")
-    faults = _faults(rows.filter(pl.col("kind") > Kind.RETRIEVED), judgments)
+    faults = faults_of(rows.filter(pl.col("kind") > Kind.RETRIEVED), judgments)
     if faults:
         yield _tallied(Tally(faults=faults), task)
         return
@@ -214,7 +214,7 @@ def _aligned(
     return replace(aligned, alignment=whole), repeated
 
 
-def _faults(faulty: pl.DataFrame, judgments: pl.DataFrame) -> dict[Kind, Fault]:
+def faults_of(faulty: pl.DataFrame, judgments: pl.DataFrame) -> dict[Kind, Fault]:
     """The faults of the marked rows, and judgments that contradict each other."""
     faults: dict[Kind, Fault] = {}
     for number in faulty["kind"].unique().to_list():

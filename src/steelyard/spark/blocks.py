@@ -1,0 +1,273 @@
+"""The work of a Spark worker on blocks of rows of a run: where the judged documents of each query are.
+
+Rows that have to go to another worker are packed: one binary value per column holds thousands of rows, so Spark
+moves a few large values and no rows.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from steelyard.alignment.frames import scan_rows
+from steelyard.alignment.hits import Hits, Ints, JudgedDocs, Ordering
+
+Arrays = Mapping[str, NDArray[Any]]
+
+DENSE = 4
+"""Queries are numbered by counting if their numbers span at most this many times the number of rows; and rows are
+looked up as groups of adjacent rows of a query if there are at least this many rows per group."""
+SAMPLE = 1000
+"""Rows that show whether the rows of a query are adjacent."""
+
+
+def pack_arrays(arrays: Arrays) -> bytes:
+    """Arrays by name, as bytes."""
+    sink = io.BytesIO()
+    np.savez(sink, allow_pickle=False, **arrays)
+    return sink.getvalue()
+
+
+def unpack_arrays(data: bytes) -> Arrays:
+    """The arrays that `pack_arrays` wrote."""
+    with np.load(io.BytesIO(data)) as arrays:
+        return dict(arrays)
+
+
+# The judged documents
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The judged documents as a worker holds them: those of query i are docs[starts[i]:starts[i + 1]].
+
+    kind: the ids of the queries as a type, whose values are numbers.
+    """
+
+    queries: pl.Series
+    kind: pl.Enum
+    docs: pl.Series
+    starts: Ints
+
+    def numbers(self, ids: pl.Series) -> Ints:
+        """The number of each query; -1 where it has no judgments."""
+        few = len(stretches(ids[:SAMPLE])) < len(ids[:SAMPLE]) / DENSE
+        starts = stretches(ids) if few else np.arange(len(ids))
+        heads = ids.gather(starts) if few else ids
+        found = heads.cast(self.kind, strict=False).to_physical().cast(pl.Int32)
+        numbers = found.fill_null(-1).to_numpy()
+        return np.repeat(numbers, np.diff(starts, append=len(ids))) if few else numbers
+
+    def of_queries(self, numbers: Ints) -> tuple[JudgedDocs, Ints]:
+        """The documents of some queries, and their places among all documents."""
+        first, sizes = self.starts[numbers], self.starts[numbers + 1] - self.starts[numbers]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.arange(starts[-1]) + np.repeat(first - starts[:-1], sizes)
+        ids = self.queries.gather(numbers).to_list()
+        return JudgedDocs(ids, starts, self.docs.gather(places).to_list()), places
+
+
+def pack_judged(judged: JudgedDocs) -> bytes:
+    """The judged documents, as bytes for the workers."""
+    sink = io.BytesIO()
+    sizes = np.diff(judged.starts)
+    pl.DataFrame({"query_id": pl.Series(judged.query_ids, dtype=pl.String), "size": sizes}).write_ipc_stream(
+        sink
+    )
+    pl.DataFrame({"doc_id": pl.Series(judged.doc_ids, dtype=pl.String)}).write_ipc_stream(sink)
+    return sink.getvalue()
+
+
+@lru_cache(maxsize=1)
+def unpack_judged(data: bytes) -> Judged:
+    """What `pack_judged` wrote; kept for the next partition, which has the same."""
+    source = pa.BufferReader(data)
+    queries, docs = (pl.DataFrame(pl.from_arrow(pa.ipc.open_stream(source).read_all())) for _ in range(2))
+    return Judged(
+        queries["query_id"],
+        pl.Enum(queries["query_id"]),
+        docs["doc_id"],
+        np.concatenate([[0], np.cumsum(queries["size"].to_numpy())]),
+    )
+
+
+# Rows
+
+
+def stretches(*columns: pl.Series) -> Ints:
+    """The first row of each group of adjacent rows that have the same values."""
+    differs = [column.ne_missing(column.shift(1)).to_numpy() for column in columns]
+    begins = np.logical_or.reduce(differs)
+    begins[:1] = True
+    return np.flatnonzero(begins)
+
+
+def row_blocks(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pl.DataFrame]:
+    """The rows in blocks of at least `size`, but for the last."""
+    parts: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        parts.append(batch)
+        count += batch.num_rows
+        if count >= size:
+            yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches(parts)))
+            parts, count = [], 0
+    if count:
+        yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches(parts)))
+
+
+def list_blocks(batches: Iterator[pa.RecordBatch], size: int, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """The rows in blocks of about `size`; adjacent rows with the same keys are in one block."""
+    rest: list[pl.DataFrame] = []
+    for block in row_blocks(batches, size):
+        last = int(stretches(*(block[key] for key in keys))[-1])
+        if rest and rest[-1].select(keys).row(-1) != block.select(keys).row(0):
+            yield pl.concat(rest)
+            rest = []
+        if last:
+            yield pl.concat([*rest, block[:last]])
+            rest = []
+        rest.append(block[last:])
+    if rest:
+        yield pl.concat(rest)
+
+
+def judged_rows(block: pl.DataFrame, judged: Judged) -> tuple[pl.DataFrame, Ints, bytes | None]:
+    """The documents of judged queries, the numbers of their queries, and what else the block shows, if anything.
+
+    That is: the judged queries that have a row without a document, whether a row is faulty, and whether the run has
+    other queries.
+    """
+    query = judged.numbers(block["query_id"])
+    known = query >= 0
+    listed = known & block["doc_id"].is_not_null().to_numpy() if block["doc_id"].null_count() else known
+    faulty, others = bool(block["faulty"].any()), not bool(known.all())
+    empty = np.unique(query[known & ~listed]) if listed is not known else query[:0]
+    block = block.drop("query_id", "faulty")
+    if not listed.all():
+        block, query = block.filter(pl.Series(listed)), query[listed]
+    if not (faulty or others or len(empty)):
+        return block, query, None
+    seen = {"faulty": np.array(faulty), "others": np.array(others), "empty": empty}
+    return block, query, pack_arrays(seen)
+
+
+def pack_rows(block: pl.DataFrame, query: Ints) -> dict[str, NDArray[Any]]:
+    """The columns of some rows as arrays: query, the bytes and the lengths of the ids, and the numbers."""
+    ids = block["doc_id"].to_arrow()
+    ids = ids.cast(pa.large_string()) if ids.type != pa.large_string() else ids
+    offsets = np.frombuffer(ids.buffers()[1], np.int64)[ids.offset : ids.offset + len(ids) + 1]
+    data = ids.buffers()[2]
+    text = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    numbers = {name: block[name].to_numpy() for name in block.columns if name != "doc_id"}
+    return {
+        "query": query.astype(np.int32),
+        "text": text[offsets[0] : offsets[-1]],
+        "size": np.diff(offsets).astype(np.int32),
+        **numbers,
+    }
+
+
+def cut_rows(rows: Arrays, bounds: Ints) -> Iterator[dict[str, NDArray[Any]]]:
+    """The packed rows between consecutive bounds."""
+    through = np.concatenate([[0], np.cumsum(rows["size"], dtype=np.int64)])
+    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        yield {
+            name: values[through[start] : through[stop]] if name == "text" else values[start:stop]
+            for name, values in rows.items()
+        }
+
+
+def unpack_rows(parts: Mapping[str, Sequence[bytes]], kinds: Mapping[str, Any]) -> tuple[pl.DataFrame, Ints]:
+    """The rows of several packed parts, and the numbers of their queries."""
+    joined = {name: np.frombuffer(b"".join(parts[name]), kind) for name, kind in kinds.items()}
+    offsets = np.concatenate([[0], np.cumsum(joined.pop("size"), dtype=np.int64)])
+    text, query = joined.pop("text"), joined.pop("query")
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+    ids = pl.Series(pl.from_arrow(pa.LargeStringArray.from_buffers(len(query), *buffers[1:])))
+    return pl.DataFrame(
+        {"doc_id": ids, **{name: pl.Series(values) for name, values in joined.items()}}
+    ), query
+
+
+# Hits
+
+_SHARED = ("retrieved", "top_score", "rank", "tie_first", "tie_size", "repeat_rank", "tokens_through")
+"""The fields of Hits that do not number queries and documents."""
+
+
+def hits_of_rows(
+    block: pl.DataFrame, query: Ints, judged: Judged, orderings: Sequence[Ordering], ordered: bool
+) -> dict[str, NDArray[Any]]:
+    """Where the judged documents are in complete lists: the arrays of Hits, with the numbers of all qrels."""
+    in_order = [block[name].to_numpy() for name in ("row", "rank") if name in block.columns]
+    if in_order:
+        order = np.lexsort(in_order)
+        block, query = block[order], query[order]
+    numbers, local = _numbered(query)
+    docs, places = judged.of_queries(numbers)
+    arrays: dict[str, NDArray[Any]] = {"queries": numbers}
+    for number, ordering in enumerate(orderings):
+        hits = scan_rows(local, block, docs, ordering, ordered)
+        for name in _SHARED:
+            if (values := getattr(hits, name)) is not None:
+                arrays[f"{name} {number}"] = values
+        arrays[f"doc {number}"] = places[hits.doc]
+        arrays[f"query {number}"] = numbers[hits.query]
+        arrays[f"repeat_query {number}"] = numbers[hits.repeat_query]
+    return arrays
+
+
+def _numbered(query: Ints) -> tuple[Ints, Ints]:
+    """The different numbers, ascending, and the place of each row's number among them."""
+    if not len(query):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    lowest = int(query.min())
+    span = int(query.max()) - lowest + 1
+    if span > DENSE * len(query):
+        numbers, local = np.unique(query, return_inverse=True)
+        return numbers.astype(np.int64), local.astype(np.int64)
+    present = np.bincount(query - lowest, minlength=span) > 0
+    place = np.cumsum(present) - 1
+    return np.flatnonzero(present) + lowest, place[query - lowest]
+
+
+def hits_of_arrays(parts: Sequence[Arrays], empty: Ints, size: int, number: int) -> Hits:
+    """The Hits of `size` queries under one of the orderings, from the arrays of all blocks."""
+
+    def joined(name: str, kind: Any = np.int64) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, kind), *(part[name] for part in parts)]).astype(kind)
+
+    queries = joined("queries")
+    retrieved, answered = np.zeros(size, np.int64), np.zeros(size, np.bool_)
+    top_score = np.full(size, np.nan)
+    retrieved[queries] = joined(f"retrieved {number}")
+    top_score[queries] = joined(f"top_score {number}", np.float64)
+    answered[queries] = True
+    answered[empty] = True
+    query, rank = joined(f"query {number}"), joined(f"rank {number}")
+    order = np.lexsort((rank, query))
+    repeat_query, repeat_rank = joined(f"repeat_query {number}"), joined(f"repeat_rank {number}")
+    repeats = np.lexsort((repeat_rank, repeat_query))
+    tokens = all(f"tokens_through {number}" in part for part in parts) and bool(parts)
+    return Hits(
+        retrieved=retrieved,
+        answered=answered,
+        top_score=top_score,
+        query=query[order],
+        doc=joined(f"doc {number}")[order],
+        rank=rank[order],
+        tie_first=joined(f"tie_first {number}")[order],
+        tie_size=joined(f"tie_size {number}")[order],
+        repeat_query=repeat_query[repeats],
+        repeat_rank=repeat_rank[repeats],
+        tokens_through=joined(f"tokens_through {number}")[order] if tokens else None,
+    )

@@ -1,0 +1,136 @@
+"""steelyard.spark.compare() and evaluate_runs(): several runs on the cluster, as one frame or as several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from steelyard.alignment.alignment import align
+from steelyard.alignment.scanned import ScannedRun
+from steelyard.comparison.compare import compare as compare_runs
+from steelyard.comparison.result import Comparison
+from steelyard.coverage import with_doubts
+from steelyard.dialects import Dialect
+from steelyard.dialects import dialect as dialect_of
+from steelyard.errors import InputError
+from steelyard.evaluation import judged_qrels, prepare, scores_of
+from steelyard.io.frames import empty_ids_error
+from steelyard.measures.grammar import Measure
+from steelyard.notes import warn_of
+from steelyard.options import OptionKeywords, resolve
+from steelyard.qrels import Qrels
+from steelyard.scores import Scores
+from steelyard.spark.columns import Columns, qrels_source, run_column
+from steelyard.spark.plan import MOST_JUDGMENTS, driver_qrels
+from steelyard.spark.rows import is_spark_frame
+from steelyard.spark.scan import RunScan
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+def evaluate_runs(
+    spark: Any,
+    qrels: Any,
+    runs: Any,
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    *,
+    dialect: str | Dialect = "steelyard",
+    run: str | None = None,
+    query_id: str | None = None,
+    doc_id: str | None = None,
+    grade: str | None = None,
+    target: str | None = None,
+    score: str | None = None,
+    rank: str | None = None,
+    **options: Unpack[OptionKeywords],
+) -> dict[str, Scores]:
+    """Evaluate several runs on a cluster: the scores of each, as `steelyard.evaluate` gives them, by its name.
+
+    runs: one Spark frame with a column that names the run of each row (`run`, or found by its usual name), which is
+    read once for all runs; or a mapping of name to frame. The other parameters are those of `evaluate`.
+    """
+    chosen_dialect, chosen, named = prepare(measures, dialect, options)
+    columns = Columns(query_id, doc_id, grade, target, score, rank)
+    own = dialect_of(dialect).own_options(named, chosen)
+    judged, scans = _scans(spark, qrels, runs, run, columns)
+    found: dict[str, Scores] = {}
+    for scan in scans:
+        orderings = [chosen.ordering, *(each.ordering for each in own.values())]
+        for name, scanned in _named(scan, scan.runs(*orderings)).items():
+            aligned = with_doubts(align(judged, scanned, chosen.ordering, name), judged, scanned)
+            found[name] = scores_of(aligned, named, chosen_dialect, chosen)
+    warn_of({name: scores.notes for name, scores in found.items()})
+    return found
+
+
+def compare(
+    spark: Any,
+    qrels: Any,
+    runs: Any,
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    *,
+    run: str | None = None,
+    query_id: str | None = None,
+    doc_id: str | None = None,
+    grade: str | None = None,
+    target: str | None = None,
+    score: str | None = None,
+    rank: str | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare runs on a cluster: the leaderboard and the pairs of `steelyard.compare`.
+
+    runs: as in `evaluate_runs`. options: those of `steelyard.compare`, without `predicted` and `pool`. The lists
+    stay on the cluster: the result has no documents to show, and does not report which differences depend on
+    unjudged documents.
+    """
+    refused = [name for name in ("predicted", "pool") if options.get(name) is not None]
+    if refused:
+        raise InputError(f"{refused[0]} is not available on Spark; use steelyard.compare on this machine.")
+    columns = Columns(query_id, doc_id, grade, target, score, rank)
+    policies = {name: options[name] for name in OptionKeywords.__annotations__ if name in options}
+    ordering = resolve(dialect_of(options.get("dialect", "steelyard")).policies, policies).ordering
+    judged, scans = _scans(spark, qrels, runs, run, columns)
+    scanned: dict[str, ScannedRun] = {}
+    for scan in scans:
+        scanned |= _named(scan, scan.runs(ordering))
+    result = compare_runs(judged, scanned, measures, **options)
+    assert isinstance(result, Comparison)
+    return result
+
+
+def _scans(
+    spark: Any, qrels: Any, runs: Any, run: str | None, columns: Columns
+) -> tuple[Qrels, list[RunScan]]:
+    """The qrels, and one scan for each frame of runs."""
+    source = qrels_source(qrels, columns)
+    if is_spark_frame(runs):
+        tables = {"": columns.run_table(runs, run=run_column(runs, run))}
+    elif isinstance(runs, Mapping) and runs:
+        tables = {str(name): columns.run_table(frame) for name, frame in runs.items()}
+    else:
+        raise InputError(
+            f"the runs are a {type(runs).__name__}; expected a Spark frame with a column that names the run of each row, "
+            "or a mapping of name to Spark frame."
+        )
+    judged = driver_qrels(source)
+    if judged is None:
+        raise InputError(
+            f"the qrels have more than {MOST_JUDGMENTS:,} judgments; evaluate the runs one by one, with "
+            "steelyard.spark.evaluate."
+        )
+    judged = judged_qrels(judged)
+    return judged, [
+        RunScan(spark, judged, table, name, rank_named=columns.rank is not None)
+        for name, table in tables.items()
+    ]
+
+
+def _named(scan: RunScan, runs: Mapping[str, ScannedRun]) -> dict[str, ScannedRun]:
+    """The runs by name; a row without the name of its run is an error."""
+    if None in runs:
+        column = scan.table.names["run"]
+        empty = scan.table.frame.filter(scan.table.column("run").isNull()).count()
+        raise empty_ids_error(column, "run", empty, [])
+    return {found.name: found for found in runs.values()}

@@ -1,0 +1,246 @@
+"""steelyard.spark.fuse() and pool(): the lists of several runs, query by query, without qrels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as sf
+
+from steelyard.checks import whole_number
+from steelyard.errors import InputError, SteelyardError
+from steelyard.io.columns import rank_column
+from steelyard.spark.columns import Columns, run_column
+from steelyard.spark.frames import map_in_arrow
+from steelyard.spark.rows import Fault, Kind, by_query, fault_error, fault_text, is_spark_frame, run_rows
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+    from steelyard.run import Run
+
+ROWS = 1 << 17
+"""Rows that a worker takes at a time: whole queries with about this many rows."""
+DEFAULT_DEPTH = 10
+
+
+def fuse(
+    runs: Any,
+    method: str = "rrf",
+    norm: str | None = None,
+    weights: Sequence[float] | None = None,
+    depth: int | None = None,
+    *,
+    run: str | None = None,
+    **parameters: float,
+) -> Any:
+    """Fuse runs on a cluster: a Spark frame with query_id, doc_id and score, the same as that of `steelyard.fuse`.
+
+    runs: a list of Spark frames, a mapping of name to frame, or one frame with a column that names the run of each row
+    (`run`, or found by its usual name); its runs are in the order of their names. The other parameters are those of
+    `steelyard.fuse`. A query without documents is a row without a document. The cluster works when the frame is used.
+    """
+    from steelyard.fusion.methods import recipe
+
+    frames = _frames(runs, run)
+    if len(frames) < 2:
+        raise InputError(f"expected two or more runs to fuse, got {'one' if frames else 'none'}.")
+    recipe(len(frames), method, norm, weights, **parameters)
+    if depth is not None:
+        whole_number("depth", depth, 1, unit="documents")
+    chosen = {"method": method, "norm": norm, "weights": weights, "depth": depth, **parameters}
+    task = FuseLists(tuple(frames), chosen=chosen)
+    return map_in_arrow(_rows(frames), task, task.schema)
+
+
+def pool(
+    runs: Any,
+    qrels: Any = None,
+    *,
+    depth: int = DEFAULT_DEPTH,
+    budget: int | None = None,
+    run: str | None = None,
+) -> Any:
+    """Documents to judge, most useful first, by the strategy `depth` of `steelyard.pool`.
+
+    A Spark frame: query_id, doc_id, priority (1 is judged first), runs and ranks (who returned the document, and at
+    which rank). runs: as in `fuse`, one or more. qrels: a Spark frame of judgments; its documents are left out. depth,
+    budget: as in `steelyard.pool`. The priorities of all documents are computed on one worker.
+    """
+    frames = _frames(runs, run)
+    if not frames:
+        raise InputError("There are no runs to pool; give at least one.")
+    for name, value in (("depth", depth), ("budget", budget)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} must be at least 1, got {value}.")
+    task = PoolLists(tuple(frames), depth=depth)
+    found = map_in_arrow(_rows(frames), task, task.schema)
+    if qrels is not None:
+        known = Columns().qrels_table(qrels)
+        ids = [known.column(name).cast("string").alias(name) for name in ("query_id", "doc_id")]
+        found = found.join(known.frame.select(*ids).distinct(), ["query_id", "doc_id"], "left_anti")
+    order = ["best", sf.col("count").desc(), "mean", "first_run", "first_row", "doc_id"]
+    if budget is not None:
+        found = found.orderBy(*order).limit(budget)
+    priority = sf.row_number().over(Window.orderBy(*order)).cast("long").alias("priority")
+    return found.select("query_id", "doc_id", priority, "runs", "ranks").orderBy("priority")
+
+
+def _frames(runs: Any, run: str | None) -> dict[str, Any]:
+    """The frame of each run, by name."""
+    if is_spark_frame(runs):
+        column = run_column(runs, run)
+        name = sf.col(f"`{column}`").cast("string")
+        found = sorted(row[0] for row in runs.select(name).distinct().collect() if row[0] is not None)
+        return {each: runs.filter(name == each).drop(column) for each in found}
+    if isinstance(runs, Mapping):
+        frames = {str(name): frame for name, frame in runs.items()}
+    elif isinstance(runs, Sequence) and not isinstance(runs, (str, bytes)):
+        frames = {f"run-{place}": frame for place, frame in enumerate(runs, start=1)}
+    else:
+        raise InputError(
+            f"the runs are a {type(runs).__name__}; expected a mapping or a list of Spark frames."
+        )
+    return frames
+
+
+def _rows(frames: Mapping[str, Any]) -> Any:
+    """The rows of all runs, those of a query together; `place` is the number of the run."""
+    parts = []
+    for place, frame in enumerate(frames.values()):
+        table = Columns().run_table(frame)
+        scored = table.scored
+        ranked = table.ranked_by(rank_column(table.names, scored, False))
+        parts.append(run_rows(ranked, scored, True).withColumn("place", sf.lit(place)))
+    return by_query(*parts)
+
+
+@dataclass(frozen=True)
+class ListTask:
+    """What a worker does with the lists of some queries. The rows are sorted by query. names: those of the runs."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The result for blocks of whole queries."""
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
+        from steelyard.spark.worker import query_blocks
+
+        for rows in query_blocks(batches, ROWS):
+            _check(rows)
+            yield from self.result(rows)
+
+    def result(self, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
+        """The result for the rows of some queries."""
+        raise NotImplementedError
+
+    def runs(self, rows: pl.DataFrame) -> dict[str, Run]:
+        """The run of each name, in the order of its rows."""
+        import polars as pl
+
+        from steelyard.run import Run
+
+        found = {}
+        for place, name in enumerate(self.names):
+            own = rows.filter(pl.col("place") == place).sort("row")
+            ranked = "rank" in own.columns and own["rank"].null_count() < own.height
+            columns = ["query_id", "doc_id", pl.col("value").alias("score"), *(["rank"] if ranked else [])]
+            found[name] = Run(own.select(columns), name, rank="rank" if ranked else None)
+        return found
+
+
+@dataclass(frozen=True)
+class FuseLists(ListTask):
+    """Fuses the lists of each query."""
+
+    chosen: dict[str, Any] = field(default_factory=dict)
+    schema = "query_id string, doc_id string, score double"
+
+    def result(self, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
+        """The fused lists."""
+        import polars as pl
+        import pyarrow as pa
+
+        from steelyard.fusion.fuse import fuse as fuse_runs
+
+        fused = fuse_runs(list(self.runs(rows).values()), **self.chosen)
+        answered = set(fused.table["query_id"].unique().to_list())
+        empty = [query for query in fused.queries if query not in answered]
+        whole = pl.concat(
+            [
+                fused.table.select("query_id", "doc_id", "score"),
+                pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String}),
+            ],
+            how="diagonal",
+        )
+        kinds = [("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())]
+        yield from whole.to_arrow().cast(pa.schema(kinds)).to_batches()
+
+
+@dataclass(frozen=True)
+class PoolLists(ListTask):
+    """Finds the first documents of every list, with what orders them."""
+
+    depth: int = DEFAULT_DEPTH
+    schema = (
+        "query_id string, doc_id string, runs array<string>, ranks array<long>, best long, count long, mean double, "
+        "first_run long, first_row long"
+    )
+
+    def result(self, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
+        """One row per document."""
+        import pyarrow as pa
+
+        from steelyard.judging.candidates import candidates_of
+
+        found = candidates_of(self.runs(rows), self.depth)
+        first = rows.sort("place", "row").unique("query_id", keep="first")
+        places = {
+            query: (run, row) for query, run, row in first.select("query_id", "place", "row").iter_rows()
+        }
+        out = [
+            (
+                query,
+                doc,
+                [self.names[run] for run in ranks],
+                list(ranks.values()),
+                min(ranks.values()),
+                len(ranks),
+                sum(ranks.values()) / len(ranks),
+                *places[query],
+            )
+            for query in found.lists
+            for doc, ranks in found.ranks(query).items()
+        ]
+        kinds = {
+            "query_id": pa.string(),
+            "doc_id": pa.string(),
+            "runs": pa.list_(pa.string()),
+            "ranks": pa.list_(pa.int64()),
+            "mean": pa.float64(),
+        }
+        names = [part.split()[0] for part in self.schema.split(", ")]
+        columns = {
+            name: pa.array([row[place] for row in out], kinds.get(name, pa.int64()))
+            for place, name in enumerate(names)
+        }
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+def _check(rows: pl.DataFrame) -> None:
+    """Raise for faulty rows; Spark shows the message where the frame is used."""
+    import polars as pl
+
+    faulty = rows.filter(pl.col("kind") != int(Kind.RETRIEVED))
+    if not faulty.height:
+        return
+    kind = min(map(Kind, faulty["kind"].unique().to_list()))
+    own = faulty.filter(pl.col("kind") == int(kind))
+    examples = own.select("query_id", "doc_id", "value", "label").iter_rows()
+    names = {name: name for name in ("query_id", "doc_id", "score", "rank")}
+    fault = Fault.of(own.height, [fault_text(kind, *row) for row in examples])
+    raise fault_error({kind: fault}, {}, names) or SteelyardError(str(kind))

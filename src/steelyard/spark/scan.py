@@ -1,0 +1,260 @@
+"""RunScan: where the judged documents are in one or several runs, found on the cluster, gathered on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+from pyspark.sql import functions as sf
+
+from steelyard import errors
+from steelyard.alignment.alignment import align
+from steelyard.alignment.hits import SHOWN_RUN_ONLY, Hits, Ordering
+from steelyard.alignment.ranking import repeat_error
+from steelyard.alignment.scanned import ScannedRun
+from steelyard.coverage import with_doubts
+from steelyard.evaluation import judged_qrels, scores_of
+from steelyard.io.columns import rank_column
+from steelyard.qrels import Qrels
+from steelyard.scores import Scores
+from steelyard.spark.blocks import (
+    Arrays,
+    hits_of_arrays,
+    hits_of_rows,
+    pack_judged,
+    unpack_arrays,
+    unpack_judged,
+    unpack_rows,
+)
+from steelyard.spark.frames import collect, map_in_arrow, send_columns
+from steelyard.spark.plan import Plan, driver_qrels
+from steelyard.spark.rows import Fault, Kind, Table, fault_error, fault_text, run_rows
+from steelyard.spark.tasks import FindStretches, PackRows, RankInPlace, RankPackedRows, Task, count_ids
+
+BUCKETS = 8
+"""Buckets of queries per partition of a shuffle: enough for partitions of about the same size."""
+MOST_BUCKETS = 1 << 12
+MOST_MOVED = 1_000_000
+"""Up to this many rows of lists that are not in one place go to the driver; with more, rows are exchanged."""
+Found: TypeAlias = list[tuple[str, Arrays]]
+"""Arrays with the name of their run."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunScan:
+    """The ranks of the judged documents in the runs of one frame. The cluster works when they are first needed.
+
+    A table with a column `run` has several runs; their lists are found in the same passes. rank_named: whether the
+    caller named the rank column; then ranks order the lists, not scores.
+    """
+
+    spark: Any
+    qrels: Qrels
+    table: Table
+    name: str
+    rank_named: bool = False
+    _known: dict[Ordering, dict[str, Hits]] = field(default_factory=dict)
+
+    @cached_property
+    def _ranked(self) -> Table:
+        """The table with the rank column that orders the lists, if one does."""
+        return self.table.ranked_by(rank_column(self.table.names, self.table.scored, self.rank_named))
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the lists have an order of their own, whatever their scores."""
+        return "rank" in self._ranked.names or not self.table.scored
+
+    def runs(self, *orderings: Ordering) -> dict[str, ScannedRun]:
+        """The runs by name; their hits under these orderings are found together."""
+        self._scan(orderings)
+        return {
+            run: ScannedRun(
+                name=run or self.name,
+                ordered=self.ordered,
+                notes=self.table.notes,
+                hits=partial(self._hits, run),
+                documents=partial(self._documents, run),
+            )
+            for run in self._known[_held(orderings[0])]
+        }
+
+    def _hits(self, run: str, ordering: Ordering) -> Hits:
+        self._scan([ordering])
+        hits = self._known[_held(ordering)][run]
+        if ordering.duplicates == "error" and len(hits.repeat_query):
+            query = self.qrels.judged.query_ids[int(hits.repeat_query[0])]
+            docs = sorted(self._documents(run, [query]))
+            again = next(one for one, other in pairwise(docs) if one == other)
+            raise repeat_error(len(hits.repeat_query), query, again)
+        return hits
+
+    def _documents(self, run: str, queries: Sequence[str]) -> list[str]:
+        """The documents of some queries."""
+        frame = self._of_run(run).filter(self.table.column("query_id").cast("string").isin(list(queries)))
+        doc = self.table.column("doc_id").cast("string").alias("doc_id")
+        return [row["doc_id"] for row in frame.select(doc).filter(sf.col("doc_id").isNotNull()).collect()]
+
+    def _scan(self, orderings: Sequence[Ordering]) -> None:
+        """Find the hits under the orderings that are not known yet."""
+        wanted = [each for each in dict.fromkeys(map(_held, orderings)) if each not in self._known]
+        if not wanted:
+            return
+        rows = run_rows(
+            self._ranked, self.table.scored, self.ordered or any(o.ties == "stable" for o in wanted)
+        )
+        columns = ["row"] if self.ordered or any(o.ties == "stable" for o in wanted) else []
+        columns += [name for name in ("rank", "tokens") if name in self._ranked.names]
+        task = Task(
+            judged=pack_judged(self.qrels.judged),
+            columns=("score", *columns),
+            runs="run" in self.table.names,
+            orderings=tuple(wanted),
+            ordered=self.ordered,
+        )
+        frame = rows.select(
+            *(["run"] if task.runs else []),
+            "query_id",
+            "doc_id",
+            sf.col("value").alias("score"),
+            *columns,
+            (sf.col("kind") != int(Kind.RETRIEVED)).alias("faulty"),
+        )
+        parts, seen = self._found_in_place(frame, task) or self._read(self._exchanged(frame, task), task)
+        if any("faulty" in each and each["faulty"] for _, each in seen):
+            raise self._fault(rows)
+        for kind, text in sorted(tuple(each["error"].tolist()) for _, each in seen if "error" in each):
+            raise getattr(errors, kind, errors.SteelyardError)(text)
+        for number, ordering in enumerate(wanted):
+            self._known[ordering] = {
+                run: self._joined(
+                    run, [p for r, p in parts if r == run], [s for r, s in seen if r == run], number
+                )
+                for run in dict.fromkeys([*([] if task.runs else [""]), *(r for r, _ in [*parts, *seen])])
+            }
+
+    def _joined(self, run: str, parts: list[Arrays], seen: list[Arrays], number: int) -> Hits:
+        empty = np.concatenate([np.zeros(0, np.int64), *(each["empty"] for each in seen)]).astype(np.int64)
+        hits = hits_of_arrays(parts, empty, len(self.qrels.judged.query_ids), number)
+        if "tokens" in self.table.names and hits.tokens_through is None:
+            hits = replace(hits, tokens_through=np.zeros(0, np.int64))
+        if any(each["others"] for each in seen):
+            count, examples = self._others(run)
+            hits = replace(hits, run_only_queries=count, run_only_examples=examples)
+        return hits
+
+    def _others(self, run: str) -> tuple[int, tuple[str, ...]]:
+        """The number of queries that only the run has, and the first of them."""
+        query = self.table.column("query_id").cast("string").alias("query_id")
+        ids = pl.DataFrame({"query_id": pl.Series(self.qrels.judged.query_ids, dtype=pl.String)})
+        judged = send_columns(self.spark, ids, "query_id string")
+        others = (
+            self._of_run(run).select(query).distinct().join(sf.broadcast(judged), "query_id", "left_anti")
+        )
+        counted = collect(map_in_arrow(others, count_ids, "count long, first array<string>"))
+        first = sorted(each for row in counted for each in row["first"])[:SHOWN_RUN_ONLY]
+        return sum(row["count"] for row in counted), tuple(first)
+
+    def _of_run(self, run: str) -> Any:
+        """The rows of one run."""
+        if "run" not in self.table.names:
+            return self.table.frame
+        return self.table.frame.filter(self.table.column("run").cast("string") == run)
+
+    def _found_in_place(self, frame: Any, task: Task) -> tuple[Found, Found] | None:
+        """The hits of lists whose rows are adjacent, and of a few other lists; None if most lists are spread out.
+
+        The ids of the queries are read first. Spark may divide the rows in another way the second time, so it is
+        checked that no list was found twice.
+        """
+        shared = dict(vars(task))
+        look = FindStretches(**shared)
+        rows = collect(
+            map_in_arrow(frame.select(*(["run"] if task.runs else []), "query_id"), look, look.schema)
+        )
+        stretches = [(row["run"], unpack_arrays(row["seen"])) for row in rows]
+        if any("mixed" in each for _, each in stretches):
+            return None
+        split, moved = {}, 0
+        for run in {run for run, _ in stretches}:
+            query, length = (
+                np.concatenate([each[name] for own, each in stretches if own == run])
+                for name in ("query", "length")
+            )
+            several = np.flatnonzero(np.bincount(query) > 1)
+            moved += int(length[np.isin(query, several)].sum())
+            split[run] = several.astype("<i8").tobytes()
+        if moved > MOST_MOVED:
+            return None
+        rank = RankInPlace(**shared, split=split)
+        parts, seen = self._read(map_in_arrow(frame, rank, rank.schema), task)
+        for run in {run for run, _ in parts}:
+            queries = np.concatenate([part["queries"] for own, part in parts if own == run])
+            if len(np.unique(queries)) < len(queries):
+                return None
+        return parts, seen
+
+    def _exchanged(self, frame: Any, task: Task) -> Any:
+        """The hits of lists whose rows are in several partitions: the rows are packed, and sent by buckets of queries."""
+        shared = dict(vars(task))
+        queries = len(self.qrels.judged.query_ids)
+        pack = PackRows(
+            **shared, buckets=max(1, min(queries, MOST_BUCKETS, BUCKETS * _partitions(self.spark)))
+        )
+        rank = RankPackedRows(**shared)
+        packed = map_in_arrow(frame, pack, pack.schema).repartition("bucket")
+        return map_in_arrow(packed, rank, rank.schema)
+
+    def _read(self, found: Any, task: Task) -> tuple[Found, Found]:
+        """What the workers found: the hits of every block of lists, and what else they saw."""
+        rows = collect(found)
+        parts = [(row["run"], unpack_arrays(row["hits"])) for row in rows if row["hits"] is not None]
+        seen = [(row["run"], unpack_arrays(row["seen"])) for row in rows if row["seen"] is not None]
+        packed = [row for row in rows if row["hits"] is None and row["seen"] is None]
+        for run in {row["run"] for row in packed}:
+            own = {name: [row[name] for row in packed if row["run"] == run] for name in task.kinds}
+            block, query = unpack_rows(own, task.kinds)
+            judged = unpack_judged(task.judged)
+            parts.append((run, hits_of_rows(block, query, judged, task.orderings, task.ordered)))
+        return parts, seen
+
+    def _fault(self, rows: Any) -> errors.InputError:
+        """The error for the faulty rows."""
+        faulty = rows.filter(sf.col("kind") != int(Kind.RETRIEVED))
+        counts = {Kind(row["kind"]): row["count"] for row in faulty.groupBy("kind").count().collect()}
+        kind = min(counts)
+        first = faulty.filter(sf.col("kind") == int(kind)).orderBy("query_id", "doc_id")
+        examples = first.select("query_id", "doc_id", "value", "label").limit(errors.SHOWN_PROBLEMS).collect()
+        fault = Fault.of(counts[kind], [fault_text(kind, *row) for row in examples])
+        error = fault_error({kind: fault}, {}, self.table.names)
+        assert error is not None
+        return error
+
+
+def _held(ordering: Ordering) -> Ordering:
+    """The ordering that workers use: repeats that are an error are counted first."""
+    return replace(ordering, duplicates="hold") if ordering.duplicates == "error" else ordering
+
+
+def _partitions(spark: Any) -> int:
+    """The number of partitions of a shuffle; some clusters choose it themselves."""
+    number = str(spark.conf.get("spark.sql.shuffle.partitions", "200"))
+    return int(number) if number.isdigit() else 200
+
+
+def scanned_scores(plan: Plan) -> Scores | None:
+    """The scores of a plan, by one pass over the run; None if there are too many judgments for that."""
+    qrels = driver_qrels(plan.judgments)
+    if qrels is None:
+        return None
+    judged = judged_qrels(qrels)
+    scan = RunScan(plan.spark, judged, plan.run, plan.name, rank_named=plan.rank_named)
+    orderings = [plan.options.ordering, *(each.ordering for each in plan.own_options.values())]
+    run = scan.runs(*orderings)[""]
+    aligned = with_doubts(align(judged, run, plan.options.ordering, plan.name), judged, run)
+    return scores_of(aligned, plan.measures, plan.dialect, plan.options)

@@ -1,0 +1,261 @@
+"""The functions that Spark calls on every worker to find the judged documents in a run.
+
+This module does not import polars: a worker has to limit its threads before polars is imported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from steelyard.alignment.hits import SHOWN_RUN_ONLY, Ordering
+from steelyard.errors import SteelyardError
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+    from steelyard.alignment.hits import Ints
+    from steelyard.spark.blocks import Judged
+
+ROWS = 1 << 17
+"""Rows that are packed at a time, and about the number of rows that are ranked at a time: they fit into a cache."""
+
+MOST_SPLIT = 1 << 12
+"""A partition with more stretches than this of queries that it had before is not grouped by query."""
+NUMBERS = {"score": "<f8", "row": "<i8", "rank": "<f8", "tokens": "<i8"}
+"""The columns of a run beside its ids, and their types in packed rows."""
+FOUND = "run string, hits binary, seen binary"
+"""What a worker reports of a block of lists: the arrays of Hits; and of a block of rows: what else it shows."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all tasks know.
+
+    judged: the judged documents, from `pack_judged`. columns: those of NUMBERS that the run has. runs: whether a
+    column names the run of each row. orderings: those under which the lists are ranked. ordered: whether the rows
+    of a list are in ranking order, by `rank` and `row`, whatever their scores.
+    """
+
+    judged: bytes
+    columns: tuple[str, ...]
+    runs: bool
+    orderings: tuple[Ordering, ...]
+    ordered: bool
+    rows: int = ROWS
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The columns of packed rows, and their types."""
+        return {"query": "<i4", "size": "<i4", "text": "u1", **{name: NUMBERS[name] for name in self.columns}}
+
+    @property
+    def _keys(self) -> tuple[str, ...]:
+        """The columns that name a list."""
+        return ("run", "query_id") if self.runs else ("query_id",)
+
+    def _known(self) -> Judged:
+        # Spark starts one worker per core, so a worker uses one thread.
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
+        from steelyard.spark.blocks import unpack_judged
+
+        return unpack_judged(self.judged)
+
+    def _of_runs(self, block: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+        """The rows of each run; the name is empty where there is one run only."""
+        if not self.runs:
+            return [("", block)]
+        parts = block.partition_by("run", maintain_order=True)
+        return [(part["run"][0], part.drop("run")) for part in parts]
+
+    def _found(self, run: str, block: pl.DataFrame, query: Ints, judged: Judged) -> pa.RecordBatch:
+        """The hits of complete lists; or the error that the rows raise."""
+        import numpy as np
+
+        from steelyard.spark.blocks import hits_of_rows, pack_arrays
+
+        try:
+            return found(run, pack_arrays(hits_of_rows(block, query, judged, self.orderings, self.ordered)))
+        except SteelyardError as error:
+            return found(run, seen=pack_arrays({"error": np.array([type(error).__name__, str(error)])}))
+
+
+@dataclass(frozen=True)
+class PackRows(Task):
+    """Packs the rows of judged queries, in `buckets` of whole queries."""
+
+    buckets: int = 1
+
+    @property
+    def schema(self) -> str:
+        """The bucket, the run, and the packed rows."""
+        return f"bucket int, {FOUND}, " + ", ".join(f"{name} binary" for name in self.kinds)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Some rows per bucket and block."""
+        judged = self._known()
+        from steelyard.spark.blocks import row_blocks
+
+        for block in row_blocks(batches, self.rows):
+            for run, rows in self._of_runs(block):
+                yield from self._packed(run, rows, judged)
+
+    def _packed(self, run: str, block: pl.DataFrame, judged: Judged) -> Iterator[pa.RecordBatch]:
+        import numpy as np
+
+        from steelyard.spark.blocks import cut_rows, judged_rows, pack_rows
+
+        rows, query, seen = judged_rows(block, judged)
+        if seen:
+            yield self._batch([{"bucket": 0, "run": run, "seen": seen}])
+        if not len(query):
+            return
+        bucket = (query.astype(np.int64) * self.buckets // len(judged.queries)).astype(np.uint16)
+        order = np.argsort(bucket, kind="stable")
+        bucket = bucket[order]
+        bounds = np.flatnonzero(np.concatenate([[True], bucket[1:] != bucket[:-1], [True]]))
+        packed = pack_rows(rows[order], query[order])
+        yield self._batch(
+            [
+                {"bucket": number, "run": run, **{name: part[name].tobytes() for name in part}}
+                for number, part in zip(bucket[bounds[:-1]].tolist(), cut_rows(packed, bounds), strict=True)
+            ]
+        )
+
+    def _batch(self, parts: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        kinds = {"bucket": pa.int32(), "run": pa.string()}
+        names = [field.split()[0] for field in self.schema.split(", ")]
+        return pa.RecordBatch.from_pydict(
+            {
+                name: pa.array([part.get(name) for part in parts], kinds.get(name, pa.binary()))
+                for name in names
+            }
+        )
+
+
+@dataclass(frozen=True)
+class RankInPlace(PackRows):
+    """Ranks lists whose rows are adjacent, where they are.
+
+    split: by run, the numbers of the queries whose rows are not adjacent; these rows are packed.
+    """
+
+    split: dict[str, bytes] = field(default_factory=dict)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The hits of about `rows` rows at a time."""
+        judged = self._known()
+        import numpy as np
+        import polars as pl
+
+        from steelyard.spark.blocks import judged_rows, list_blocks, pack_rows
+
+        for block in list_blocks(batches, self.rows, self._keys):
+            for run, part in self._of_runs(block):
+                rows, query, seen = judged_rows(part, judged)
+                elsewhere = np.isin(query, np.frombuffer(self.split.get(run, b""), "<i8"))
+                if elsewhere.any():
+                    packed = pack_rows(rows.filter(pl.Series(elsewhere)), query[elsewhere])
+                    yield self._batch([{"run": run, **{name: packed[name].tobytes() for name in packed}}])
+                    rows, query = rows.filter(pl.Series(~elsewhere)), query[~elsewhere]
+                hits = self._found(run, rows, query, judged).to_pylist()[0]
+                yield self._batch([hits, *([{"run": run, "seen": seen}] if seen else [])])
+
+
+@dataclass(frozen=True)
+class FindStretches(Task):
+    """Finds the adjacent rows of each query, from the ids of the queries alone."""
+
+    schema = FOUND
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Per partition and run, the query and the length of every stretch; nothing further if there are too many."""
+        judged = self._known()
+        import numpy as np
+
+        from steelyard.spark.blocks import list_blocks, pack_arrays, stretches
+
+        numbers: dict[str, list[Any]] = {}
+        lengths: dict[str, list[Any]] = {}
+        for block in list_blocks(batches, self.rows, self._keys):
+            starts = stretches(*(block[key] for key in self._keys))
+            heads = block[starts].with_columns(length=np.diff(starts, append=block.height))
+            for run, part in self._of_runs(heads):
+                query = judged.numbers(part["query_id"])
+                numbers.setdefault(run, []).append(query[query >= 0])
+                lengths.setdefault(run, []).append(part["length"].to_numpy()[query >= 0])
+                several = sum(map(len, numbers[run])) - len(np.unique(np.concatenate(numbers[run])))
+                if several > MOST_SPLIT:
+                    yield found(run, seen=pack_arrays({"mixed": np.array(True)}))
+                    return
+        for run in numbers:
+            yield found(
+                run,
+                seen=pack_arrays(
+                    {"query": np.concatenate(numbers[run]), "length": np.concatenate(lengths[run])}
+                ),
+            )
+
+
+@dataclass(frozen=True)
+class RankPackedRows(Task):
+    """Ranks the lists of the packed rows of whole buckets."""
+
+    schema = FOUND
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The hits of about `rows` rows at a time."""
+        judged = self._known()
+        from steelyard.spark.blocks import unpack_rows
+
+        parts: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        for batch in batches:
+            for place in range(batch.num_rows):
+                part = {name: batch.column(name)[place] for name in batch.schema.names}
+                if part["seen"].is_valid:
+                    yield found(part["run"].as_py(), seen=part["seen"].as_py())
+                else:
+                    key = part["run"].as_py(), part["bucket"].as_py()
+                    parts.setdefault(key, []).append({name: part[name].as_buffer() for name in self.kinds})
+        keys = sorted(parts)
+        while keys:
+            run, taken, count = keys[0][0], list[dict[str, Any]](), 0
+            while keys and keys[0][0] == run and count < self.rows:
+                some = parts.pop(keys.pop(0))
+                count += sum(part["query"].size // 4 for part in some)
+                taken += some
+            rows, query = unpack_rows(
+                {name: [part[name] for part in taken] for name in self.kinds}, self.kinds
+            )
+            del taken, some
+            yield self._found(run, rows, query, judged)
+
+
+def found(run: str, hits: bytes | None = None, seen: bytes | None = None) -> pa.RecordBatch:
+    """One row of FOUND."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict(
+        {
+            "run": pa.array([run], pa.string()),
+            "hits": pa.array([hits], pa.binary()),
+            "seen": pa.array([seen], pa.binary()),
+        }
+    )
+
+
+def count_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The number of the ids of a partition, and the first of them."""
+    import pyarrow as pa
+
+    count, first = 0, list[str]()
+    for batch in batches:
+        count += batch.num_rows
+        first = sorted([*first, *batch.column(0).to_pylist()])[:SHOWN_RUN_ONLY]
+    columns = {"count": pa.array([count], pa.int64()), "first": pa.array([first], pa.list_(pa.string()))}
+    yield pa.RecordBatch.from_pydict(columns)

@@ -1,0 +1,165 @@
+"""The tasks of Spark workers, without a cluster: they find the same hits as the scan of a frame in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from spark_data import judgments, run
+
+import steelyard as sy
+from needs import import_peer
+from steelyard.alignment.frames import scan_frame
+from steelyard.alignment.hits import Hits, Ordering
+
+import_peer("pyspark")
+pa = import_peer("pyarrow")
+pytestmark = pytest.mark.spark
+
+from steelyard.spark.blocks import (  # noqa: E402
+    hits_of_arrays,
+    hits_of_rows,
+    list_blocks,
+    pack_judged,
+    unpack_arrays,
+    unpack_judged,
+    unpack_rows,
+)
+from steelyard.spark.tasks import FindStretches, PackRows, RankInPlace, RankPackedRows, Task  # noqa: E402
+
+ORDERINGS = (
+    Ordering(),
+    Ordering(ties="docid-asc"),
+    Ordering(ties="stable"),
+    Ordering(single=True),
+    Ordering(duplicates="collapse"),
+)
+
+
+def batches(rows: pl.DataFrame, size: int) -> list[Any]:
+    """Rows as a worker receives them."""
+    kinds = {pl.String: pa.string(), pl.Int64: pa.int64(), pl.Float64: pa.float64(), pl.Boolean: pa.bool_()}
+    schema = pa.schema([(name, kinds[type(kind)]) for name, kind in rows.schema.items()])
+    return rows.to_arrow().cast(schema).to_batches(max_chunksize=size)
+
+
+def partitions(listed: pl.DataFrame, count: int) -> list[pl.DataFrame]:
+    rows = listed.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64), faulty=pl.lit(False))
+    size = -(-rows.height // count)
+    return [rows[start : start + size] for start in range(0, rows.height, size)]
+
+
+def found_hits(task: Task, out: list[Any], size: int, number: int = 0) -> Hits:
+    """The hits of what tasks found, as the driver joins them."""
+    rows = [row for batch in out for row in batch.to_pylist()]
+    parts = [unpack_arrays(row["hits"]) for row in rows if row["hits"]]
+    seen = [unpack_arrays(row["seen"]) for row in rows if row["seen"]]
+    packed = [row for row in rows if row.get("query")]
+    if packed:
+        block, query = unpack_rows({name: [row[name] for row in packed] for name in task.kinds}, task.kinds)
+        parts.append(hits_of_rows(block, query, unpack_judged(task.judged), task.orderings, task.ordered))
+    empty = np.concatenate([np.zeros(0, np.int64), *(each["empty"] for each in seen)]).astype(np.int64)
+    return hits_of_arrays(parts, empty, size, number)
+
+
+def by_exchange(task: Task, parts: list[pl.DataFrame], batch: int, buckets: int) -> list[Any]:
+    pack = PackRows(**vars(task), buckets=buckets)
+    packed = [out for part in parts for out in pack(iter(batches(part, batch)))]
+    reducers: list[list[Any]] = [[], []]
+    for out in packed:
+        for place in range(out.num_rows):
+            reducers[out.column("bucket")[place].as_py() % 2].append(out[place : place + 1])
+    rank = RankPackedRows(**vars(task))
+    return [out for reducer in reducers for out in rank(iter(reducer))]
+
+
+def in_place(task: Task, parts: list[pl.DataFrame], batch: int) -> list[Any]:
+    look = FindStretches(**vars(task))
+    stretches = [
+        unpack_arrays(row["seen"])
+        for part in parts
+        for out in look(iter(batches(part.select("query_id"), batch)))
+        for row in out.to_pylist()
+    ]
+    query = np.concatenate([each["query"] for each in stretches])
+    assert sum(int(each["length"].sum()) for each in stretches) <= sum(part.height for part in parts)
+    split = {"": np.flatnonzero(np.bincount(query) > 1).astype("<i8").tobytes()}
+    rank = RankInPlace(**vars(task), split=split)
+    return [out for part in parts for out in rank(iter(batches(part, batch)))]
+
+
+def without_others(hits: Hits) -> Hits:
+    return replace(hits, run_only_queries=0, run_only_examples=())
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(("count", "batch", "block"), [(1, 1000, 1 << 17), (3, 7, 1), (2, 50, 60)])
+def test_hits_do_not_depend_on_the_partitions(grouped, count, batch, block):
+    qrels, listed = sy.Qrels(judgments(1)), run(2).drop("tokens")
+    listed = listed.sort("query_id", maintain_order=True) if grouped else listed
+    task = Task(pack_judged(qrels.judged), ("score", "row"), False, ORDERINGS, False, block)
+    size = len(qrels.judged.query_ids)
+    ways = [by_exchange(task, partitions(listed, count), batch, buckets) for buckets in (1, 7, size)]
+    ways.append(in_place(task, partitions(listed, count), batch))
+    for number, ordering in enumerate(ORDERINGS):
+        expected = without_others(scan_frame(sy.Run(listed), qrels.judged, ordering))
+        for out in ways:
+            assert found_hits(task, out, size, number).same_as(expected)
+
+
+@pytest.mark.parametrize("batch", [3, 1000])
+def test_lists_with_ranks_and_tokens(batch):
+    qrels, listed = sy.Qrels(judgments(1)), run(2).drop_nulls("doc_id")
+    listed = listed.with_columns(rank=(pl.int_range(pl.len()) % 11).cast(pl.Float64))
+    expected = without_others(scan_frame(sy.Run(listed, rank="rank"), qrels.judged, Ordering()))
+    columns = ("score", "row", "rank", "tokens")
+    task = Task(pack_judged(qrels.judged), columns, False, (Ordering(),), True, 40)
+    size = len(qrels.judged.query_ids)
+    for out in (
+        by_exchange(task, partitions(listed, 2), batch, 5),
+        in_place(task, partitions(listed, 2), batch),
+    ):
+        assert found_hits(task, out, size).same_as(expected)
+
+
+def test_rows_that_are_faulty_or_of_other_queries_are_reported():
+    qrels, listed = (
+        sy.Qrels({"q1": ["a"]}),
+        pl.DataFrame({"query_id": ["q1", "x"], "doc_id": "a", "score": 1.0}),
+    )
+    task = PackRows(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False)
+    for rows, others, faulty in ((listed, True, False), (listed[:1].with_columns(faulty=True), False, True)):
+        rows = rows if "faulty" in rows.columns else rows.with_columns(faulty=pl.lit(False))
+        seen = [
+            row["seen"] for out in task(iter(batches(rows, 10))) for row in out.to_pylist() if row["seen"]
+        ]
+        assert [(bool(each["others"]), bool(each["faulty"])) for each in map(unpack_arrays, seen)] == [
+            (others, faulty)
+        ]
+
+
+def test_a_partition_in_no_order_is_not_read_to_its_end(monkeypatch):
+    monkeypatch.setattr("steelyard.spark.tasks.MOST_SPLIT", 10)
+    qrels = sy.Qrels({f"q{number}": ["a"] for number in range(10)})
+    rows = pl.DataFrame({"query_id": [f"q{number % 10}" for number in range(1000)]})
+    task = FindStretches(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False, 50)
+    given = iter(batches(rows, 50))
+    (out,) = list(task(given))
+    assert "mixed" in unpack_arrays(out.to_pylist()[0]["seen"])
+    assert len(list(given)) == 19
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+@pytest.mark.parametrize("batch", [1, 2, 3, 100])
+def test_blocks_of_lists_have_only_complete_lists(size, batch):
+    rows = pl.DataFrame(
+        {"run": ["A"] * 6 + ["B"] * 5, "query_id": ["a", "a", "a", "a", "b", "c", "c", None, None, "d", "d"]}
+    )
+    blocks = list(list_blocks(iter(batches(rows, batch)), size, ("run", "query_id")))
+    assert pl.concat(blocks).equals(rows)
+    held = [set(block.rows()) for block in blocks]
+    assert sum(map(len, held)) == len(set(rows.rows()))
+    assert len(blocks) > 1 or size == 100 or batch == 100
