@@ -27,11 +27,11 @@ class View {
     Py_buffer view_;
 };
 
-// JudgedDocs for the scan. The ids point to the UTF-8 bytes of Python's strings, which the lists keep alive.
+// JudgedDocs for the scan. The ids point to the UTF-8 bytes of Python's strings, which tuples keep alive.
 class Judged {
    public:
     Judged(nb::sequence query_ids, Column<int64_t> starts, nb::sequence doc_ids)
-        : query_ids_(fast(query_ids)), doc_ids_(fast(doc_ids)) {
+        : query_ids_(kept(query_ids)), doc_ids_(kept(doc_ids)) {
         texts_.queries = ids_of(query_ids_);
         texts_.docs = ids_of(doc_ids_);
         texts_.starts = checked_starts(starts, texts_.queries.size(), texts_.docs.size());
@@ -43,8 +43,8 @@ class Judged {
     nb::object query_ids_, doc_ids_;
     JudgedTexts texts_;
 
-    static nb::object fast(nb::handle ids) {
-        PyObject* items = PySequence_Fast(ids.ptr(), "ids must be a sequence");
+    static nb::object kept(nb::handle ids) {
+        PyObject* items = PySequence_Tuple(ids.ptr());
         if (!items) throw nb::python_error();
         return nb::steal(items);
     }

@@ -85,11 +85,10 @@ def good():
         native.scan_any_order: [b"q1 Q0 d1 1 1 t\n", judged, *order],
         native.read_qrels: [b"q1 0 d1 1\n"],
         native.flatten: [[["d1"], ["d2"]]],
+        native.JudgedStrings: [["q1", "q2"], STARTS, ["d1", "d2"]],
         native.scan_mapping: [
             {"q1": {"d1": 1.0}},
-            ["q1", "q2"],
-            STARTS,
-            ["d1", "d2"],
+            native.JudgedStrings(["q1", "q2"], STARTS, ["d1", "d2"]),
             np.floating,
             np.integer,
             *order,
@@ -133,7 +132,7 @@ def test_starts_of_another_type_or_size(starts, error):
     with pytest.raises(error):
         native.Judged(["q1", "q2"], starts, ["d1", "d2"])
     with pytest.raises(error):
-        native.scan_mapping({}, ["q1", "q2"], starts, ["d1", "d2"], np.floating, np.integer, 0, False, False)
+        native.JudgedStrings(["q1", "q2"], starts, ["d1", "d2"])
 
 
 def test_documents_of_postings_out_of_range():
