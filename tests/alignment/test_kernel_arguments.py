@@ -9,6 +9,7 @@ import sys
 import time
 
 import numpy as np
+import polars as pl
 import pytest
 from readers import scan_text
 from reference import judged_docs
@@ -22,6 +23,7 @@ from steelyard.retrievers.bm25 import BM25
 pytestmark = needs_kernel
 
 STARTS = np.array([0, 1, 2])
+TEXTS = pl.Series(["a", "a text of more than twelve bytes"])
 ODD = [
     *(
         None,
@@ -68,6 +70,8 @@ ODD = [
         np.ones(3),
     ),
     *(np.arange(8)[::2], np.array(["a"]), np.array([np.inf, 1.0]), np.array([None])),
+    *(TEXTS, TEXTS[:1], pl.Series(["a", None]), pl.Series([1, 2]), [(TEXTS, TEXTS, np.ones(2), False)] * 2),
+    *([(TEXTS, TEXTS[:1], np.ones(2), False)], [(TEXTS, TEXTS, [1.0, 2.0], False)], [(TEXTS,)]),
 ]
 
 
@@ -93,6 +97,14 @@ def good():
             np.integer,
             *order,
         ],
+        native.scan_frame: [TEXTS, TEXTS, np.ones(2), judged, False, *order],
+        native.pool_frames: [
+            [(TEXTS, TEXTS, np.ones(2), False)],
+            np.zeros((1, 2), "i8"),
+            np.zeros((1, 2)),
+            np.zeros(2, "i8"),
+        ],
+        native.best_first: [np.array([0, 1]), np.ones(2), np.zeros(2, "i8")],
         native.bm25_postings: [[["a", "b"], ["c"]]],
         native.shuffled_ranges: [
             np.ones((2, 2)),
