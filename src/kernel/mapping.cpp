@@ -11,82 +11,146 @@ struct StringId {
     PyObject* text;
 
     bool known() const { return true; }
-    bool is(const StringId& other) const { return text == other.text || PyUnicode_Compare(text, other.text) == 0; }
+    bool is(const StringId& other) const { return text == other.text || same_text(text, other.text); }
     int compare(const StringId& other) const { return PyUnicode_Compare(text, other.text); }
     uint32_t hash() const {
         const Py_hash_t known = reinterpret_cast<PyASCIIObject*>(text)->hash;
         return fold(static_cast<uint64_t>(known != -1 ? known : PyObject_Hash(text)) * kSpread);
     }
+
+   private:
+    // Strings that were hashed are in their shortest form: equal ones have equal bytes.
+    static bool same_text(PyObject* a, PyObject* b) {
+        return PyUnicode_GET_LENGTH(a) == PyUnicode_GET_LENGTH(b) && PyUnicode_KIND(a) == PyUnicode_KIND(b) &&
+               std::memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b),
+                           static_cast<size_t>(PyUnicode_GET_LENGTH(a)) * static_cast<size_t>(PyUnicode_KIND(a))) == 0;
+    }
 };
+
+void prefetch(const void* object) {
+#ifdef __GNUC__
+    __builtin_prefetch(object);
+#endif
+    (void)object;
+}
+
+// A string may be on two lines of the cache.
+void prefetch_text(const PyObject* text) {
+    prefetch(text);
+    prefetch(reinterpret_cast<const char*>(text) + 48);
+}
+
+// A tuple of strings, which cannot change while their addresses are in use.
+nb::object strings_of(nb::handle ids) {
+    nb::object held = nb::steal(PySequence_Tuple(ids.ptr()));
+    if (!held.is_valid()) throw nb::python_error();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(held.ptr()); ++i)
+        if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(held.ptr(), i))) throw nb::type_error("ids must be strings");
+    return held;
+}
 
 // The numbers of the judged queries. Most runs have them in the order of the qrels: the query after the last one found
 // is tried first, and a dict is built only if that fails.
 class QueryIndex {
    public:
-    explicit QueryIndex(nb::handle query_ids) : ids_(nb::steal(PySequence_Fast(query_ids.ptr(), "ids must be a sequence"))) {
-        if (!ids_.is_valid()) throw nb::python_error();
-        for (size_t i = 0; i < size(); ++i)
-            if (!PyUnicode_CheckExact(id(i))) throw nb::type_error("ids must be strings");
-    }
-    size_t size() const { return static_cast<size_t>(PySequence_Fast_GET_SIZE(ids_.ptr())); }
+    explicit QueryIndex(nb::handle query_ids) : ids_(strings_of(query_ids)) {}
+    size_t size() const { return static_cast<size_t>(PyTuple_GET_SIZE(ids_.ptr())); }
 
-    // -1 for a query without judgments.
-    int64_t find(PyObject* query) {
-        if (next_ < size() && StringId{query}.is({id(next_)})) return static_cast<int64_t>(next_++);
+    // -1 for a query without judgments. `next` is the query to try first.
+    int64_t find(PyObject* query, size_t& next) {
+        if (next < size() && PyUnicode_Compare(query, id(next)) == 0) return static_cast<int64_t>(next++);
         if (!places_.is_valid()) {
             places_ = nb::dict();
             for (size_t i = 0; i < size(); ++i) places_[nb::handle(id(i))] = i;
         }
         PyObject* place = PyDict_GetItemWithError(places_.ptr(), query);
         if (!place) return -1;
-        next_ = PyLong_AsSize_t(place) + 1;
-        return static_cast<int64_t>(next_ - 1);
+        next = PyLong_AsSize_t(place) + 1;
+        return static_cast<int64_t>(next - 1);
     }
 
    private:
     nb::object ids_;
     nb::dict places_ = nb::steal<nb::dict>(nb::handle());
-    size_t next_ = 0;
 
-    PyObject* id(size_t i) const { return PySequence_Fast_GET_ITEM(ids_.ptr(), static_cast<Py_ssize_t>(i)); }
+    PyObject* id(size_t i) const { return PyTuple_GET_ITEM(ids_.ptr(), static_cast<Py_ssize_t>(i)); }
+};
+
+// JudgedDocs for runs in memory, kept from run to run: the ids, their hashes, and for each query with many documents a
+// table of them, which is made when the first run has the query.
+class JudgedStrings {
+   public:
+    JudgedStrings(nb::handle query_ids, Column<int64_t> starts, nb::handle doc_ids)
+        : index(query_ids), docs_(strings_of(doc_ids)) {
+        const auto count = static_cast<size_t>(PyTuple_GET_SIZE(docs_.ptr()));
+        starts_ = checked_starts(starts, index.size(), count);
+        ids_.reserve(count);
+        hashes_.reserve(count);
+        for (size_t i = 0; i < count; ++i) {
+            ids_.push_back({PyTuple_GET_ITEM(docs_.ptr(), static_cast<Py_ssize_t>(i))});
+            hashes_.push_back(ids_.back().hash());
+        }
+        tables_.resize(index.size());
+    }
+
+    QueryIndex index;
+
+    const StringId* ids() const { return ids_.data(); }
+    const uint32_t* hashes() const { return hashes_.data(); }
+    size_t begin(size_t query) const { return static_cast<size_t>(starts_[query]); }
+    size_t end(size_t query) const { return static_cast<size_t>(starts_[query + 1]); }
+
+    struct Slot {
+        uint32_t hash, number;  // number: from 1 among the documents of the query; 0 if the slot is free
+    };
+
+    // The table of a query, a power of two of slots of which most are free. Valid until the next call.
+    const std::vector<Slot>& table(size_t query) {
+        const size_t count = end(query) - begin(query);
+        if (count < kMany) return filled(few_, query, count);
+        return tables_[query].empty() ? filled(tables_[query], query, count) : tables_[query];
+    }
+
+   private:
+    nb::object docs_;
+    std::vector<StringId> ids_;
+    std::vector<uint32_t> hashes_;
+    std::vector<int64_t> starts_;
+    std::vector<std::vector<Slot>> tables_;
+    std::vector<Slot> few_;  // the table of a query with few documents, which is not kept
+    static constexpr size_t kMany = 64, kSlots = 4;
+
+    const std::vector<Slot>& filled(std::vector<Slot>& slots, size_t query, size_t count) {
+        size_t size = 16;
+        while (size < kSlots * count) size *= 2;
+        slots.assign(size, {0, 0});
+        for (size_t i = 0; i < count; ++i) {
+            const uint32_t hash = hashes_[begin(query) + i];
+            size_t at = hash & (size - 1);
+            while (slots[at].number != 0) at = (at + 1) & (size - 1);
+            slots[at] = {hash, static_cast<uint32_t>(i + 1)};
+        }
+        return slots;
+    }
 };
 
 class MappingScan {
    public:
-    MappingScan(nb::handle query_ids, Column<int64_t> starts, nb::handle doc_ids, nb::handle floating, nb::handle integer,
-                const Ordering& ordering)
-        : index_(query_ids),
+    MappingScan(JudgedStrings& judged, nb::handle floating, nb::handle integer, const Ordering& ordering)
+        : judged_(judged),
           floating_(reinterpret_cast<PyTypeObject*>(floating.ptr())),
           integer_(reinterpret_cast<PyTypeObject*>(integer.ptr())),
           ordering_(ordering),
-          tallies_(index_.size()),
-          docs_(nb::steal(PySequence_Fast(doc_ids.ptr(), "ids must be a sequence"))) {
-        if (!docs_.is_valid()) throw nb::python_error();
-        const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(docs_.ptr()));
-        ids_.reserve(count);
-        hashes_.reserve(count);
-        for (size_t i = 0; i < count; ++i) {
-            ids_.push_back({PySequence_Fast_GET_ITEM(docs_.ptr(), static_cast<Py_ssize_t>(i))});
-            if (!PyUnicode_CheckExact(ids_.back().text)) throw nb::type_error("ids must be strings");
-            hashes_.push_back(ids_.back().hash());
-        }
-        starts_ = checked_starts(starts, tallies_.size(), count);
-    }
+          tallies_(judged.index.size()) {}
 
     // False if the run is not a clean one.
     bool queries(nb::dict run) {
         PyObject *query, *docs;
         for (Py_ssize_t at = 0; PyDict_Next(run.ptr(), &at, &query, &docs);) {
             if (!PyUnicode_CheckExact(query)) return false;
-            const int64_t place = index_.find(query);
-            if (place >= 0) {
-                const auto i = static_cast<size_t>(place);
-                open_.open(place, ids_.data(), hashes_.data(), static_cast<size_t>(starts_[i]),
-                           static_cast<size_t>(starts_[i + 1]), PyDict_Check(docs));
-            } else if (++run_only_ <= kExamples) {
-                examples_.append(nb::borrow(query));
-            }
-            if (!documents(docs)) return false;
+            const int64_t place = judged_.index.find(query, next_);
+            if (place < 0 && ++run_only_ <= kExamples) examples_.append(nb::borrow(query));
+            if (!documents(docs, place)) return false;
         }
         return !(any_scores_ && any_ranked_);
     }
@@ -98,14 +162,11 @@ class MappingScan {
     }
 
    private:
-    QueryIndex index_;
+    JudgedStrings& judged_;
     PyTypeObject *floating_, *integer_;
     const Ordering ordering_;
     std::vector<Tally> tallies_;
-    nb::object docs_;
-    std::vector<StringId> ids_;
-    std::vector<uint32_t> hashes_;
-    std::vector<int64_t> starts_;
+    size_t next_ = 0;
     OpenQuery<StringId> open_;
     Places places_;
     nb::object repeated_doc_;
@@ -115,21 +176,13 @@ class MappingScan {
     struct Entry {
         PyObject *id, *value;
     };
-    std::vector<Entry> entries_;  // of the dict being read
+    std::vector<Entry> entries_;     // of the dict being read
+    std::vector<uint32_t> hashes_;   // of its ids
+    struct Candidate {
+        uint32_t row, slot;
+    };
+    std::vector<Candidate> candidates_;  // rows, and slots with the same hash
     static constexpr size_t kAhead = 12;
-
-    static void prefetch(const void* object) {
-#ifdef __GNUC__
-        __builtin_prefetch(object);
-#endif
-        (void)object;
-    }
-
-    bool add(PyObject* id, double score) {
-        if (!PyUnicode_CheckExact(id)) return false;
-        const StringId document{id};
-        return open_.index < 0 || open_.add(document, document.hash(), score);
-    }
 
     // A finite float, int or numpy number, read without running any Python code.
     bool number(PyObject* value, double& score) const {
@@ -148,40 +201,77 @@ class MappingScan {
         return std::isfinite(score);
     }
 
-    bool documents(PyObject* docs) {
-        if (PyDict_CheckExact(docs)) return scores(docs);
-        if (PyList_CheckExact(docs) || PyTuple_CheckExact(docs)) return ranked(docs);
+    bool documents(PyObject* docs, int64_t query) {
+        if (PyDict_CheckExact(docs)) return scores(docs, query);
+        if (PyList_CheckExact(docs) || PyTuple_CheckExact(docs)) return ranked(docs, query);
         if (!PyDict_Check(docs)) return false;
         // A subclass of dict may define its own order of iteration, which a plain copy keeps.
         const nb::object held = nb::borrow(docs);
         const nb::object copy = nb::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), docs));
         if (!copy.is_valid()) throw nb::python_error();
-        return scores(copy.ptr());
+        return scores(copy.ptr(), query);
     }
 
-    bool scores(PyObject* docs) {
+    // The keys of a dict cannot repeat, so that only judged documents are looked up. Ids, scores and judged ids are
+    // scattered in memory: each is prefetched a little before it is needed.
+    bool scores(PyObject* docs, int64_t query) {
         any_scores_ = true;
         entries_.clear();
         PyObject *id, *value;
         for (Py_ssize_t at = 0; PyDict_Next(docs, &at, &id, &value);) entries_.push_back({id, value});
-        double score;
-        for (size_t i = 0; i < entries_.size(); ++i) {
-            // Ids and scores are scattered in memory: they are prefetched a little before they are needed.
-            if (i + kAhead < entries_.size()) {
-                prefetch(entries_[i + kAhead].id);
+        const size_t rows = entries_.size();
+        if (rows > kMostRows) return false;
+        open_.open_unique(query, rows);
+        hashes_.resize(rows);
+        const std::vector<JudgedStrings::Slot>* const table = query < 0 ? nullptr : &judged_.table(static_cast<size_t>(query));
+        for (size_t i = 0; i < rows; ++i) {
+            if (i + kAhead < rows) {
+                prefetch_text(entries_[i + kAhead].id);
                 prefetch(entries_[i + kAhead].value);
             }
-            if (!PyUnicode_CheckExact(entries_[i].id) || !number(entries_[i].value, score)) return false;
-            const StringId document{entries_[i].id};
-            if (open_.index >= 0 && !open_.add_unique(document, document.hash(), score)) return false;
+            if (!PyUnicode_CheckExact(entries_[i].id) || !number(entries_[i].value, open_.scores()[i])) return false;
+            open_.id(static_cast<uint32_t>(i)) = {entries_[i].id};
+            hashes_[i] = StringId{entries_[i].id}.hash();
+            if (table) prefetch(table->data() + (hashes_[i] & (table->size() - 1)));
         }
+        if (!table) return true;
+        find_judged(*table, static_cast<size_t>(query), rows);
         close(ordering_);
         return true;
     }
 
+    void find_judged(const std::vector<JudgedStrings::Slot>& table, size_t query, size_t rows) {
+        const JudgedStrings::Slot* const slots = table.data();
+        const size_t mask = table.size() - 1, begin = judged_.begin(query);
+        const StringId* const ids = judged_.ids() + begin;
+        candidates_.resize(rows);
+        size_t count = 0;
+        for (size_t i = 0; i < rows; ++i) {
+            const uint32_t hash = hashes_[i];
+            size_t at = hash & mask;
+            // Nearly every lookup ends at its first slot, so that the processor predicts it.
+            while ((slots[at].number != 0) & (slots[at].hash != hash)) at = (at + 1) & mask;
+            candidates_[count] = {static_cast<uint32_t>(i), static_cast<uint32_t>(at)};
+            count += slots[at].number != 0;
+            prefetch(ids + slots[at].number);
+        }
+        for (size_t i = 0; i < count; ++i) {
+            if (i + kAhead < count) prefetch_text(ids[slots[candidates_[i + kAhead].slot].number - 1].text);
+            const uint32_t row = candidates_[i].row;
+            size_t at = candidates_[i].slot;
+            // Another document may have the same hash.
+            while (slots[at].number != 0 && !ids[slots[at].number - 1].is(open_.id(row))) at = (at + 1) & mask;
+            if (slots[at].number != 0) open_.add_found(row, static_cast<int64_t>(begin + slots[at].number - 1));
+        }
+    }
+
     // Ids or (id, score) pairs in the order of the list: descending numbers as scores keep it.
-    bool ranked(PyObject* docs) {
+    bool ranked(PyObject* docs, int64_t query) {
         any_ranked_ = true;
+        if (query >= 0) {
+            const auto i = static_cast<size_t>(query);
+            open_.open(query, judged_.ids(), judged_.hashes(), judged_.begin(i), judged_.end(i));
+        }
         const Py_ssize_t count = PySequence_Fast_GET_SIZE(docs);
         const bool pairs = count > 0 && !PyUnicode_Check(PySequence_Fast_GET_ITEM(docs, 0));
         double top = std::numeric_limits<double>::quiet_NaN(), score;
@@ -195,9 +285,10 @@ class MappingScan {
                 top = top >= score ? top : score;
                 id = PySequence_Fast_GET_ITEM(id, 0);
             }
-            if (!add(id, -static_cast<double>(i))) return false;
+            if (!PyUnicode_CheckExact(id)) return false;
+            const StringId document{id};
+            if (query >= 0 && !open_.add(document, document.hash(), -static_cast<double>(i))) return false;
         }
-        const int64_t query = open_.index;
         close({Ties::stable, ordering_.collapse, false});
         if (query >= 0) tallies_[static_cast<size_t>(query)].top_score = top;
         return true;
@@ -216,9 +307,9 @@ class MappingScan {
 };
 
 // The result has the form of a scan of a file; None if the run is not a clean one.
-nb::object scan_mapping(nb::dict run, nb::handle query_ids, Column<int64_t> starts, nb::handle doc_ids,
-                        nb::type_object floating, nb::type_object integer, int ties, bool collapse, bool single) {
-    MappingScan scan(query_ids, starts, doc_ids, floating, integer, ordering_of(ties, collapse, single));
+nb::object scan_mapping(nb::dict run, JudgedStrings& judged, nb::type_object floating, nb::type_object integer, int ties,
+                        bool collapse, bool single) {
+    MappingScan scan(judged, floating, integer, ordering_of(ties, collapse, single));
     if (!scan.queries(run)) return nb::none();
     return scan.answer();
 }
@@ -307,8 +398,9 @@ nb::object flatten(nb::list values) {
 
 void register_mappings(nb::module_& m) {
     m.def("flatten", &flatten);
-    m.def("scan_mapping", &scan_mapping, nb::arg(), nb::arg(), nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(),
-          nb::arg(), nb::arg(), nb::arg());
+    nb::class_<JudgedStrings>(m, "JudgedStrings")
+        .def(nb::init<nb::handle, Column<int64_t>, nb::handle>(), nb::arg(), nb::arg().noconvert(), nb::arg());
+    m.def("scan_mapping", &scan_mapping);
 }
 
 }  // namespace steelyard

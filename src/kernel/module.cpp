@@ -4,14 +4,16 @@
 namespace steelyard {
 void register_bm25(nanobind::module_& m);
 void register_files(nanobind::module_& m);
+void register_frames(nanobind::module_& m);
 void register_mappings(nanobind::module_& m);
 void register_ranges(nanobind::module_& m);
 }  // namespace steelyard
 
 NB_MODULE(_kernel, m) {
-    m.doc() = "Steelyard's native kernel: the fast paths of steelyard.alignment, steelyard.retrievers and steelyard.statistics.";
+    m.doc() = "Steelyard's native kernel: the fast paths of steelyard.alignment, steelyard.fusion, steelyard.retrievers and steelyard.statistics.";
     steelyard::register_bm25(m);
     steelyard::register_files(m);
+    steelyard::register_frames(m);
     steelyard::register_mappings(m);
     steelyard::register_ranges(m);
 }

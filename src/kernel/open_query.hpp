@@ -11,6 +11,9 @@
 
 namespace steelyard {
 
+// The rows of a query that can be numbered.
+constexpr uint32_t kMostRows = 0x40000000u;
+
 // Id has `known()`, whether any document can have it; `is(other)`; and `compare(other)`, in the order of code points.
 template <class Id>
 class OpenQuery {
@@ -18,13 +21,13 @@ class OpenQuery {
     int64_t index = -1;  // -1: no query is open, or the open one has no judgments
 
     // The judged documents are docs[begin] to docs[end]; `hashes` are theirs.
-    void open(int64_t query, const Id* docs, const uint32_t* hashes, size_t begin, size_t end, bool unique = false) {
+    void open(int64_t query, const Id* docs, const uint32_t* hashes, size_t begin, size_t end) {
         index = query;
         judged_ = docs + begin;
         judged_hashes_ = hashes + begin;
         judged_start_ = static_cast<int64_t>(begin);
         // Expects as many rows as the query before had: the lists of a run are usually of similar length.
-        slots_.clear((unique ? 0 : rows_) + (end - begin) + 1);
+        slots_.clear(rows_ + (end - begin) + 1);
         rows_ = 0;
         found_.clear();
         repeats_.clear();
@@ -50,18 +53,17 @@ class OpenQuery {
         return true;
     }
 
-    // The same for documents that cannot repeat, such as the keys of a dict.
-    STEELYARD_INLINE bool add_unique(Id id, uint32_t hash, double score) {
-        if (rows_ == scores_.size() && !grow()) return false;
-        const uint32_t row = rows_++;
-        scores_[row] = score;
-        ids_[row] = id;
-        const uint32_t known = slots_.find(hash, [&](uint32_t number) {
-            return hash_of(number) == hash && id_of(number).is(id);
-        });
-        if (known != 0) met(known, row);
-        return true;
+    // Opens a query of so many documents that cannot repeat, such as the keys of a dict. The caller sets their ids and
+    // scores, and adds the judged ones in the order of the rows.
+    void open_unique(int64_t query, size_t rows) {
+        index = query;
+        rows_ = static_cast<uint32_t>(rows);
+        found_.clear();
+        repeats_.clear();
+        if (scores_.size() < rows) resize(rows);
     }
+    double* scores() { return scores_.data(); }
+    void add_found(uint32_t row, int64_t doc) { found_.push_back({row, doc}); }
 
     // Counts and ranks the rows. Returns the best-ranked repeated id, or null.
     const Id* close(const Ordering& ordering, Tally& tally, Places& places) {
@@ -122,16 +124,17 @@ class OpenQuery {
         }
     }
 
+    void resize(size_t size) {
+        scores_.resize(size);
+        ids_.resize(size);
+        hashes_.resize(size);
+    }
+
     void set_room() { room_ = static_cast<uint32_t>(std::min(scores_.size(), slots_.room() - judged_row_.size())); }
 
     STEELYARD_APART bool grow() {
-        if (rows_ >= kJudged / 2) return false;
-        if (rows_ == scores_.size()) {
-            const size_t size = std::max<size_t>(64, 2 * scores_.size());
-            scores_.resize(size);
-            ids_.resize(size);
-            hashes_.resize(size);
-        }
+        if (rows_ >= kMostRows) return false;
+        if (rows_ == scores_.size()) resize(std::max<size_t>(64, 2 * scores_.size()));
         if (rows_ + judged_row_.size() >= slots_.room()) slots_.grow([this](uint32_t number) { return hash_of(number); });
         set_room();
         return true;

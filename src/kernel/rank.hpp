@@ -73,6 +73,7 @@ class Ranker {
     void place(int64_t query, const std::vector<Found>& found, std::vector<Hit>& hits) {
         if (found.empty()) return;
         const size_t begin = hits.size();
+        if (hits.capacity() < begin + found.size()) hits.reserve(2 * (begin + found.size()));
         if (in_order_) {
             place_in_order(query, found, hits);
         } else if (found.size() <= kFew) {
@@ -81,8 +82,9 @@ class Ranker {
             place_by_sorting(query, found, {}, hits, nullptr);
             return;
         }
-        std::sort(hits.begin() + static_cast<std::ptrdiff_t>(begin), hits.end(),
-                  [](const Hit& a, const Hit& b) { return a.rank < b.rank; });
+        const auto first = hits.begin() + static_cast<std::ptrdiff_t>(begin);
+        const auto by_rank = [](const Hit& a, const Hit& b) { return a.rank < b.rank; };
+        if (!std::is_sorted(first, hits.end(), by_rank)) std::sort(first, hits.end(), by_rank);
     }
 
     // A list with repeats, which is sorted as a whole. Appends hits and repeats, sets `retrieved` to the number of rows that

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.alignment import Aligned, Alignment
+from steelyard.alignment.alignment import Aligned, Alignment, Judged
 from steelyard.alignment.hits import Bools
 from steelyard.alignment.scanned import ScannedRun
 from steelyard.errors import InputError
@@ -43,10 +43,10 @@ def with_doubts(aligned: Aligned, qrels: Qrels, run: Any) -> Aligned:
 
 def _score_doubts(lists: Sequence[Sequence[float]], ordered: bool, qrels: Qrels) -> list[Note]:
     """Notes on scores that look like distances, or like grades where the grades look like scores."""
-    scores = {score for listed in lists for score in listed}
-    fractions = np.any(qrels.grades != np.round(qrels.grades))
-    if scores and fractions and len(scores) <= _MOST_GRADES and all(score == int(score) for score in scores):
-        return [note("qrels-and-run-swapped")]
+    if qrels.once("fractions", lambda: bool(np.any(qrels.grades != np.round(qrels.grades)))):
+        scores = {score for listed in lists for score in listed}
+        if scores and len(scores) <= _MOST_GRADES and all(score == int(score) for score in scores):
+            return [note("qrels-and-run-swapped")]
     return [note("scores-like-distances", ordered=ordered)] if like_distances(lists) else []
 
 
@@ -238,10 +238,15 @@ def coverage_of(
         unjudged=documents - judged - held,
         repeated=repeated,
         tie_sensitive=tie_sensitive(a, deepest),
-        below_rel=int(np.sum((a.judged.grade > 0) & (a.judged.grade < levels.highest_default))),
+        below_rel=_below(a.judged, levels.highest_default),
         policies=policies,
         notes=tuple(notes),
     )
+
+
+def _below(judged: Judged, level: float) -> int:
+    """The number of judgments above 0 and below a level."""
+    return judged.once(("below", level), lambda: int(np.sum((judged.grade > 0) & (judged.grade < level))))
 
 
 @dataclass(frozen=True)
@@ -292,8 +297,8 @@ def level_of(measure: Measure, rel: float | None = None) -> float | None:
 
 def lowest_positive_grade(a: Alignment) -> float:
     """The lowest grade above 0; infinite where there is none."""
-    above = a.judged.grade[a.judged.grade > 0]
-    return float(above.min(initial=np.inf))
+    grade = a.judged.grade
+    return a.judged.once("lowest above 0", lambda: float(grade[grade > 0].min(initial=np.inf)))
 
 
 def coverage_lines(coverage: Mapping[str, Coverage], heads: bool = True) -> list[str]:
@@ -339,8 +344,7 @@ def not_measured(covered: Coverage) -> str | None:
 
 def without_relevant(a: Alignment, rel: float | None) -> Bools:
     """The queries without a relevant document."""
-    relevant = a.judged.grade > 0 if rel is None else a.judged.grade >= rel
-    return np.equal(a.judged_per_query(relevant), 0)
+    return np.equal(a.above_zero if rel is None else a.relevant(rel), 0)
 
 
 def tie_sensitive(a: Alignment, deepest: float) -> int:

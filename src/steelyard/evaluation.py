@@ -246,8 +246,7 @@ class Lengths:
         """The lengths of an alignment."""
         lengths = a.retrieved[a.answered]
         longest = int(lengths.max(initial=0))
-        relevant = a.answered[a.judged.query] & (a.judged.grade > 0)
-        unfound = int(np.sum(relevant)) - int(np.sum(a.grade > 0))
+        unfound = int(a.above_zero[a.answered].sum()) - int(np.sum(a.grade > 0))
         return cls(longest, int(np.sum(lengths == longest)), len(lengths), unfound)
 
     def __add__(self, other: Lengths) -> Lengths:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from steelyard.wording import counted
 if TYPE_CHECKING:
     import polars as pl
 
+
+_T = TypeVar("_T")
 
 Row: TypeAlias = tuple[str, str, float, "str | None"]
 """A judgment: query, document, grade, target (None: the document is its own target)."""
@@ -255,6 +257,16 @@ class Qrels:
     def doc_query(self) -> Ints:
         """The query of every judged document."""
         return np.repeat(np.arange(len(self._judged.query_ids), dtype=np.int64), np.diff(self._judged.starts))
+
+    @cached_property
+    def _known(self) -> dict[str, Any]:
+        return {}
+
+    def once(self, key: str, compute: Callable[[], _T]) -> _T:
+        """What `compute` makes of the qrels alone, made once and shared by all runs that are measured by them."""
+        if key not in self._known:
+            self._known[key] = compute()
+        return cast("_T", self._known[key])
 
     @property
     def has_targets(self) -> bool:

@@ -117,6 +117,11 @@ class Run:
         """The run as a mapping, where it was created from one."""
         return self._mapping
 
+    @property
+    def empty(self) -> tuple[str, ...]:
+        """The queries of a table with an empty list, which have no row in it."""
+        return self._empty
+
     @cached_property
     def table(self) -> pl.DataFrame:
         """The rows in the order of the input: query_id, doc_id, score (null for ranked ids without scores)."""

@@ -9,6 +9,7 @@ import sys
 import time
 
 import numpy as np
+import polars as pl
 import pytest
 from readers import scan_text
 from reference import judged_docs
@@ -22,6 +23,7 @@ from steelyard.retrievers.bm25 import BM25
 pytestmark = needs_kernel
 
 STARTS = np.array([0, 1, 2])
+TEXTS = pl.Series(["a", "a text of more than twelve bytes"])
 ODD = [
     *(
         None,
@@ -68,6 +70,8 @@ ODD = [
         np.ones(3),
     ),
     *(np.arange(8)[::2], np.array(["a"]), np.array([np.inf, 1.0]), np.array([None])),
+    *(TEXTS, TEXTS[:1], pl.Series(["a", None]), pl.Series([1, 2]), [(TEXTS, TEXTS, np.ones(2), False)] * 2),
+    *([(TEXTS, TEXTS[:1], np.ones(2), False)], [(TEXTS, TEXTS, [1.0, 2.0], False)], [(TEXTS,)]),
 ]
 
 
@@ -85,15 +89,22 @@ def good():
         native.scan_any_order: [b"q1 Q0 d1 1 1 t\n", judged, *order],
         native.read_qrels: [b"q1 0 d1 1\n"],
         native.flatten: [[["d1"], ["d2"]]],
+        native.JudgedStrings: [["q1", "q2"], STARTS, ["d1", "d2"]],
         native.scan_mapping: [
             {"q1": {"d1": 1.0}},
-            ["q1", "q2"],
-            STARTS,
-            ["d1", "d2"],
+            native.JudgedStrings(["q1", "q2"], STARTS, ["d1", "d2"]),
             np.floating,
             np.integer,
             *order,
         ],
+        native.scan_frame: [TEXTS, TEXTS, np.ones(2), judged, False, *order],
+        native.pool_frames: [
+            [(TEXTS, TEXTS, np.ones(2), False)],
+            np.zeros((1, 2), "i8"),
+            np.zeros((1, 2)),
+            np.zeros(2, "i8"),
+        ],
+        native.best_first: [np.array([0, 1]), np.ones(2), np.zeros(2, "i8")],
         native.bm25_postings: [[["a", "b"], ["c"]]],
         native.shuffled_ranges: [
             np.ones((2, 2)),
@@ -133,7 +144,7 @@ def test_starts_of_another_type_or_size(starts, error):
     with pytest.raises(error):
         native.Judged(["q1", "q2"], starts, ["d1", "d2"])
     with pytest.raises(error):
-        native.scan_mapping({}, ["q1", "q2"], starts, ["d1", "d2"], np.floating, np.integer, 0, False, False)
+        native.JudgedStrings(["q1", "q2"], starts, ["d1", "d2"])
 
 
 def test_documents_of_postings_out_of_range():

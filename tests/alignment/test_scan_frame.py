@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from readers import DUPLICATES, TIES
+from readers import AVAILABLE, DUPLICATES, TIES, reader_named
 from reference import judged_docs, reference_hits
 
 from steelyard.alignment.frames import scan_frame
-from steelyard.alignment.hits import Hits, Ordering
+from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
 from steelyard.errors import PolicyError
 from steelyard.run import Run
 
@@ -28,6 +28,20 @@ orderings = st.builds(Ordering, st.sampled_from(TIES), st.sampled_from(DUPLICATE
 def frame(rows: list[tuple[str, str, float]]) -> pl.DataFrame:
     schema = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def scan_all(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
+    """The hits, which are the same with and without the kernel, and however the columns are held in memory."""
+    table = run.table
+    cut = table.height // 3
+    pieces = Run(run)
+    pieces.__dict__["table"] = pl.concat([table[:cut], table[cut:cut], table[cut:]], rechunk=False)
+    found = []
+    for reader in AVAILABLE:
+        with reader_named(reader):
+            found += [scan_frame(each, judged, ordering) for each in (run, pieces)]
+    assert all(each.same_as(found[0]) for each in found)
+    return found[0]
 
 
 def unique(rows: list[tuple[str, str, float]]) -> list[tuple[str, str, float]]:
@@ -48,9 +62,9 @@ def test_rows_of_any_order(rows, ordering, repeats, grouped, falling):
         expected = reference_hits(rows, JUDGED, ordering)
     except PolicyError:
         with pytest.raises(PolicyError, match="repeated in the list"):
-            scan_frame(run, JUDGED, ordering)
+            scan_all(run, JUDGED, ordering)
         return
-    assert scan_frame(run, JUDGED, ordering).same_as(expected)
+    assert scan_all(run, JUDGED, ordering).same_as(expected)
 
 
 @settings(max_examples=100, deadline=None)
@@ -63,7 +77,7 @@ def test_a_named_rank_column_gives_the_order(rows, ties, duplicates):
     expected = reference_hits(by_rank, JUDGED, Ordering("stable", duplicates))
     tops = [max((s for q, _, s in rows if q == query), default=np.nan) for query in JUDGED.query_ids]
     expected = Hits(**{**expected.__dict__, "top_score": np.array(tops, dtype=np.float64)})
-    assert scan_frame(run, JUDGED, ordering).same_as(expected)
+    assert scan_all(run, JUDGED, ordering).same_as(expected)
 
 
 @pytest.mark.slow
@@ -82,7 +96,7 @@ def test_a_large_frame_of_ties(ties, lists):
     )
     docs = {query: part["doc_id"].to_list()[::7] for (query,), part in table.group_by("query_id")}
     judged, ordering = judged_docs(docs), Ordering(ties)
-    found = scan_frame(Run(table), judged, ordering)
+    found = scan_all(Run(table), judged, ordering)
     assert found.tie_size.max() > 3
     assert found.same_as(reference_hits(table.rows(), judged, ordering))
 
@@ -91,4 +105,4 @@ def test_repeats_in_some_queries():
     rows = [("q1", "a", 3.0), ("q2", "x", 1.0), ("q1", "a", 2.0), ("q2", "d2", 2.0), ("q1", "d1", 1.0)]
     for duplicates in ("hold", "collapse"):
         ordering = Ordering("docid-desc", duplicates)
-        assert scan_frame(Run(frame(rows)), JUDGED, ordering).same_as(reference_hits(rows, JUDGED, ordering))
+        assert scan_all(Run(frame(rows)), JUDGED, ordering).same_as(reference_hits(rows, JUDGED, ordering))

@@ -170,3 +170,52 @@ def test_empty_runs_and_qrels(reader: str) -> None:
         assert found is not None
         assert found.retrieved.tolist() == [0] * len(judged.query_ids)
         assert found.answered.tolist() == [query in run for query in judged.query_ids]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_many_runs_with_the_same_judged_documents(reader: str) -> None:
+    """What the first scan keeps of the judged documents serves the next ones, also for queries in another order."""
+    rng = np.random.default_rng(3)
+    docs = [f"d{i}" for i in range(1500)]
+    judged = judged_docs(
+        {f"q{n}": rng.choice(docs, size, replace=False).tolist() for n, size in enumerate((3, 64, 700, 0))}
+    )
+    for _ in range(4):
+        rows = [
+            (str(query), str(doc), float(score))
+            for query in rng.permutation([*judged.query_ids, "n1"])
+            for doc, score in zip(rng.choice(docs, 900, replace=False), rng.integers(0, 50, 900), strict=True)
+        ]
+        run: dict[str, dict[str, float]] = {}
+        for query, doc, score in rows:
+            run.setdefault(query, {})[doc] = score
+        found = scan_dict(reader, run, judged, Ordering())
+        assert found is not None
+        assert found.same_as(reference_hits(rows, judged, Ordering()))
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_so_many_documents_that_some_have_the_same_hash(reader: str) -> None:
+    """Of 150,000 judged and as many other documents about five share a hash of 32 bits."""
+    size = 150_000
+    judged = judged_docs({"q": [f"judged-{i}" for i in range(size)]})
+    run = {f"other-{i}": float(-i) for i in range(size)} | {
+        f"judged-{i}": 1.0 + i for i in range(0, size, 1000)
+    }
+    found = scan_dict(reader, {"q": run}, judged, Ordering())
+    assert found is not None
+    assert found.doc.tolist() == list(range(0, size, 1000))[::-1]
+    assert found.rank.tolist() == list(range(1, size // 1000 + 1))
+
+
+def test_judged_documents_are_copied_and_pickled_after_a_scan() -> None:
+    import copy
+    import pickle
+
+    judged = judged_docs({"q": ["a", "b"]})
+    before = scan_dict(AVAILABLE[0], {"q": {"b": 1.0}}, judged, Ordering())
+    for other in (pickle.loads(pickle.dumps(judged)), copy.deepcopy(judged)):
+        after = scan_dict(AVAILABLE[0], {"q": {"b": 1.0}}, other, Ordering())
+        assert before is not None
+        assert after is not None
+        assert after.same_as(before)

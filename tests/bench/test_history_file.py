@@ -100,6 +100,32 @@ def test_lines_are_in_the_order_of_time_whatever_a_merge_made_of_them(tmp_path, 
     assert len(times) == 3
 
 
+def test_git_merges_two_branches_with_the_lines_of_both(tmp_path, result):
+    """As docs/how-to/history.md says: with `merge=union` there is no conflict, and without it there is one."""
+    history = tmp_path / "history.jsonl"
+    git(tmp_path, "init", "-b", "trunk")
+    (tmp_path / ".gitattributes").write_text("history.jsonl merge=union\n")
+    append_history(history, result, tmp_path)
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-m", "first")
+    git(tmp_path, "checkout", "-b", "feature")
+    for branch in ("feature", "trunk"):
+        git(tmp_path, "checkout", branch)
+        append_history(history, result, tmp_path)
+        git(tmp_path, "commit", "-am", branch)
+    git(tmp_path, "merge", "feature")
+    assert {line["branch"] for line in read_history(history)} == {None, "trunk", "feature"}
+    assert len(read_history(history)) == 3
+
+    git(tmp_path, "reset", "--hard", "HEAD~1")
+    (tmp_path / ".git" / "info").mkdir(exist_ok=True)
+    (tmp_path / ".git" / "info" / "attributes").write_text("history.jsonl !merge\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(tmp_path, "merge", "feature")
+    with pytest.raises(InputError, match="is not a line of a history"):
+        read_history(history)
+
+
 @pytest.mark.parametrize("text", ["<<<<<<< HEAD\n", "{}\n", '{"time": 1}\n', "[1]\n"])
 def test_a_line_of_something_else_is_an_error_with_its_number(tmp_path, text):
     (tmp_path / "h.jsonl").write_text(text)

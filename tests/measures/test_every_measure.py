@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import steelyard as sy
 from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Ordering
+from steelyard.errors import MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
 from steelyard.measures.registry import Definition, definitions
@@ -108,6 +109,43 @@ def test_the_order_of_queries_does_not_matter(case: tuple[Judged, Listed]) -> No
     judged, listed = case
     turned = table(dict(reversed(judged.items())), dict(reversed(listed.items())), FORMS)
     np.testing.assert_allclose(turned[:, ::-1], table(judged, listed, FORMS), rtol=0, atol=CLOSE)
+
+
+EVERY_VARIANT = [
+    *FORMS,
+    *(each for definition in EVERY for each in variants(definition) if each.name != "Composite"),
+]
+
+
+@settings(law, max_examples=5)
+@given(collections(), st.lists(rankings, min_size=2, max_size=2))
+def test_what_is_kept_of_the_qrels_changes_no_value(
+    case: tuple[Judged, Listed], lists: list[list[str]]
+) -> None:
+    """The runs of one Qrels share what depends on the qrels alone: every value is that of new qrels, bit for bit."""
+    judged, listed = case
+    shared = sy.Qrels(judged)
+    for change in (None, *lists):
+        run = listed if change is None else dict.fromkeys(listed, change)
+        for depth, unjudged in ((None, "keep"), (2, "keep"), (None, "remove")):
+            found = []
+            for qrels in (shared, sy.Qrels(judged)):
+                a = align(qrels, run, Ordering()).alignment.cut(depth)
+                a = a.without_unjudged() if unjudged == "remove" else a
+                found.append(measured(a))
+            for measure, one, other in zip(EVERY_VARIANT, *found, strict=True):
+                assert one == other, measure
+
+
+def measured(a: Any) -> list[bytes | None]:
+    """The values of every measure as bytes; None for one that needs what the run does not have."""
+    found: list[bytes | None] = []
+    for measure in EVERY_VARIANT:
+        try:
+            found.append(values(measure, a).tobytes())
+        except MeasureError:
+            found.append(None)
+    return found
 
 
 @law

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -26,18 +26,30 @@ from steelyard.run import Run
 FIRST_SCORES = 1000
 """How many scores of a run are kept to see whether they look plausible."""
 _HEAD = 1 << 16
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judged:
     """The judgments of an alignment: one entry per judged document, query by query.
 
-    `highest` is the highest grade of the whole qrels if these are a part of them; NaN if it is not known.
+    `highest` is the highest grade of the whole qrels if these are a part of them; NaN if it is not known. The runs of
+    one Qrels share this object, and with it what `once` computed from the judgments alone.
     """
 
     query: Ints
     grade: Floats
     highest: float | None = None
+    _known: dict[Any, Any] = field(default_factory=dict, init=False)
+
+    def once(self, key: Any, compute: Callable[[], _T]) -> _T:
+        """What `compute` returns, computed once per key; an array is not to be changed."""
+        if key not in self._known:
+            found = compute()
+            if isinstance(found, np.ndarray):
+                found.flags.writeable = False
+            self._known[key] = found
+        return cast("_T", self._known[key])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +108,14 @@ class Alignment:
 
     def relevant(self, rel: float = 1) -> Floats:
         """R: the number of relevant documents of each query."""
-        return self.judged_per_query(self.judged.grade >= rel)
+        return self.judged.once(
+            ("relevant", rel, self.size), lambda: self.judged_per_query(self.judged.grade >= rel)
+        )
+
+    @property
+    def above_zero(self) -> Floats:
+        """The number of documents graded above 0 of each query."""
+        return self.judged.once(("above 0", self.size), lambda: self.judged_per_query(self.judged.grade > 0))
 
     def returned(self, k: int | None = None) -> Floats:
         """The number of retrieved documents of each query, at most k."""
@@ -127,7 +146,8 @@ class Alignment:
     def first(self, chosen: Bools) -> Floats:
         """The rank of the first chosen hit of each query; infinite if there is none."""
         ranks = np.full(self.size, np.inf)
-        np.minimum.at(ranks, self.query[chosen], self.rank[chosen].astype(np.float64))
+        hits = np.flatnonzero(chosen)[::-1]
+        ranks[self.query[hits]] = self.rank[hits]  # of hits of one query the first is written last
         return ranks
 
     @cached_property
@@ -324,7 +344,7 @@ def join(qrels: Qrels, hits: Hits) -> Alignment:
         doc=hits.doc,
         tie_first=hits.tie_first,
         tie_size=hits.tie_size,
-        judged=Judged(qrels.doc_query, qrels.grades),
+        judged=qrels.once("judged", lambda: Judged(qrels.doc_query, qrels.grades)),
         targets=qrels.targets,
         repeats=Repeats(hits.repeat_query, hits.repeat_rank),
         doc_ids=qrels.judged.doc_ids,
@@ -336,6 +356,8 @@ def join(qrels: Qrels, hits: Hits) -> Alignment:
 
 def sums(query: Ints, values: Any, size: int) -> Floats:
     """The sum of a number (or a condition) over the entries of each of `size` queries."""
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_:
+        return np.bincount(query[values], minlength=size).astype(np.float64)
     return np.bincount(query, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
@@ -388,13 +410,13 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
     """
     hits: Hits | None = None
     label, notes = name, qrels.notes
-    first: Iterable[tuple[str, float | None]] = ()
+    first: tuple[tuple[float, ...], ...] = ()
     ordered = False
     if isinstance(run, (str, Path)):
         path = Path(run)
         hits = scan_file(path, qrels.judged, ordering) if path.is_file() and not is_stream(path) else None
         if hits is not None:
-            first = trec_scores(read_head(path, _HEAD))
+            first = _lists_of(trec_scores(read_head(path, _HEAD)))
             label = label or next(iter(hits.tags), run_name(path))
             if len(hits.tags) > 1:
                 notes += (note("several-tags", count=len(hits.tags), tags=hits.tags[:3]),)
@@ -410,10 +432,6 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
         label, notes = table.name, notes + table.notes
         hits = _scan_run(table, qrels.judged, ordering)
         first, ordered = _run_scores(table), table.ordered
-    lists: dict[str, list[float]] = {}
-    for query, score in islice(first, FIRST_SCORES):
-        if score is not None:
-            lists.setdefault(query, []).append(float(score))
     return Aligned(
         join(qrels, hits),
         label or "run",
@@ -421,24 +439,37 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
         hits.run_only_examples,
         notes,
         lambda other: align(qrels, run, other, name).alignment,
-        tuple(map(tuple, lists.values())),
+        first,
         ordered,
     )
 
 
-def _run_scores(run: Run) -> Iterable[tuple[str, float | None]]:
+def _run_scores(run: Run) -> tuple[tuple[float, ...], ...]:
     if run.mapping is not None:
         return _mapping_scores(run.mapping)
-    return run.table.head(FIRST_SCORES).select("query_id", "score").iter_rows()
+    return _lists_of(run.table.head(FIRST_SCORES).select("query_id", "score").iter_rows())
 
 
-def _mapping_scores(run: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
-    """The query and the score of every document, in the order of the input; nothing where lists have no scores."""
-    for query, listed in run.items():
-        scores = ids_and_scores(listed)[1]
-        if scores and scores[0] is None:
-            return
-        yield from ((query, score) for score in scores)
+def _lists_of(rows: Iterable[tuple[str, float | None]]) -> tuple[tuple[float, ...], ...]:
+    """The first scores by query, from rows of query and score."""
+    lists: dict[str, list[float]] = {}
+    for query, score in islice(rows, FIRST_SCORES):
+        if score is not None:
+            lists.setdefault(query, []).append(float(score))
+    return tuple(map(tuple, lists.values()))
+
+
+def _mapping_scores(run: Mapping[str, Any]) -> tuple[tuple[float, ...], ...]:
+    """The first scores of a run in memory, by query; nothing from a list without scores on."""
+    lists: list[tuple[float, ...]] = []
+    left = FIRST_SCORES
+    for listed in run.values():
+        scores = listed.values() if isinstance(listed, dict) else ids_and_scores(listed)[1]
+        if left <= 0 or next(iter(scores), 0.0) is None:
+            break
+        lists.append(tuple(map(float, islice(scores, left))))
+        left -= len(lists[-1])
+    return tuple(filter(None, lists))
 
 
 def _scan_run(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:

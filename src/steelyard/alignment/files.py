@@ -39,7 +39,7 @@ def scan_file(
     native = kernel()
     if native is None:
         return None
-    judged_docs = native.Judged(judged.query_ids, judged.starts, judged.doc_ids)
+    judged_docs = judged.once("texts", lambda: native.Judged(judged.query_ids, judged.starts, judged.doc_ids))
     with path.open("rb") as file, unchanged(file, path):
         if file.read(4).startswith(_COMPRESSED):
             found = _scan_compressed(path, native, judged_docs, options(ordering), piece)

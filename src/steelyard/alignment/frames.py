@@ -1,6 +1,7 @@
 """Hits of a run held as a table: query_id, doc_id, score and perhaps tokens.
 
-Frames, Parquet and every other format go this way; so do TREC files where the native kernel is not available.
+Frames, Parquet and every other format go this way; so do TREC files where the native kernel is not available. The
+kernel reads the columns of a table where they are, if the rows of each query are together.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from steelyard.alignment.hits import SHOWN_RUN_ONLY, Bools, Floats, Hits, Ints, JudgedDocs, Ordering
 from steelyard.alignment.ranking import compared, group_starts, repeat_error, table_order
 from steelyard.errors import SHOWN_PROBLEMS, PolicyError, problem_report
+from steelyard.native import hits_from, kernel, options
 from steelyard.run import Run
 from steelyard.wording import counted
 
@@ -57,6 +59,46 @@ class _Rows:
 
 def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
     """Where the judged documents are in a run held as a table."""
+    return _scan_native(run, judged, ordering) or _scan(run, judged, ordering)
+
+
+def _scan_native(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits | None:
+    """The same by the kernel; None without it, and for runs with tokens or texts or whose queries interleave."""
+    native = kernel()
+    table = run.table
+    if native is None or run.tokens is not None or run.texts is not None or "tokens" in table.columns:
+        return None
+    known = judged.once("texts", lambda: native.Judged(judged.query_ids, judged.starts, judged.doc_ids))
+    columns = table["query_id"], table["doc_id"], scores_of(table)
+    found = native.scan_frame(*columns, known, run.ordered, *options(ordering))
+    if not isinstance(found, tuple):
+        return None
+    hits = hits_from(found, judged, ordering)
+    return _with_empty(hits, run.empty, judged) if run.empty else hits
+
+
+def scores_of(table: pl.DataFrame) -> Floats:
+    """The scores of a table, NaN where there are none."""
+    score = table["score"]
+    return np.ascontiguousarray((score.fill_null(np.nan) if score.null_count() else score).to_numpy())
+
+
+def _with_empty(hits: Hits, empty: Sequence[str], judged: JudgedDocs) -> Hits:
+    """The hits with the queries whose list is empty, which have no row."""
+    number = {query: place for place, query in enumerate(judged.query_ids)}
+    answered = hits.answered.copy()
+    answered[[number[query] for query in empty if query in number]] = True
+    only = [query for query in empty if query not in number]
+    return replace(
+        hits,
+        answered=answered,
+        run_only_queries=hits.run_only_queries + len(only),
+        run_only_examples=(*hits.run_only_examples, *only)[:SHOWN_RUN_ONLY],
+    )
+
+
+def _scan(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
+    """The same without the kernel."""
     table = run.table
     query = _query_numbers(table, judged)
     if np.any(query < 0):
@@ -130,7 +172,7 @@ def _ranked(
     lengths: dict[str, int] | None,
 ) -> tuple[Floats, _Rows]:
     """The best score of each of `size` queries, and the rows in ranking order."""
-    scores = table["score"].fill_null(np.nan).to_numpy()
+    scores = scores_of(table)
     order = table_order(query, table["doc_id"], None if ordered else scores, ordering)
     query, scores, docs = query[order], scores[order], table["doc_id"].gather(order)
     tokens = _token_counts(docs, lengths)

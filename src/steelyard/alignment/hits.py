@@ -7,8 +7,8 @@ run is read ahead while numpy is imported.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -47,12 +47,23 @@ class Ordering:
 class JudgedDocs:
     """The judged documents of each query: those of query i are doc_ids[starts[i]:starts[i + 1]].
 
-    Queries are unique, and so are the documents within a query.
+    Queries are unique, and so are the documents within a query. `once` keeps what a reader makes of them, for the next
+    run.
     """
 
     query_ids: Sequence[str]
     starts: Ints
     doc_ids: Sequence[str]
+    _known: dict[str, Any] = field(default_factory=dict, init=False)
+
+    def once(self, key: str, make: Callable[[], Any]) -> Any:
+        """What `make` returns, made once; another thread may make it too, and one of the two is kept."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JudgedDocs, (self.query_ids, self.starts, self.doc_ids)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -32,10 +32,10 @@ def scan_mapping(
         run = dict(run)
     if (native := kernel()) is None:
         return _scan(run, judged, ordering)
-    number_types = np.floating, np.integer
-    found = native.scan_mapping(
-        run, judged.query_ids, judged.starts, judged.doc_ids, *number_types, *options(ordering)
+    known = judged.once(
+        "strings", lambda: native.JudgedStrings(judged.query_ids, judged.starts, judged.doc_ids)
     )
+    found = native.scan_mapping(run, known, np.floating, np.integer, *options(ordering))
     return None if found is None else hits_from(found, judged, ordering)
 
 

@@ -42,11 +42,7 @@ def append_history(file: Path, result: BenchResult, folder: Path) -> None:
 
 
 def history_record(result: BenchResult, folder: Path, file: Path | None = None) -> dict[str, Any]:
-    """What one line has: time, git, fingerprints, definitions, means, and the values of every query.
-
-    The fingerprint of a run's settings is that of its retriever and the depth; it does not break a line, since a
-    changed setting is what a history shows.
-    """
+    """What one line has: time, git, fingerprints, definitions, means, and the values of every query."""
     record = result.to_dict()
     comparison = result.comparison
     tables = comparison.score_tables
@@ -67,19 +63,12 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
             for column, mean in zip(table.columns, table.means()[place].tolist(), strict=True)
         }
         runs[run] = {"means": means, "values": values}
-    settings = {str(row["run"]): [row["retriever"], row["settings"]] for row in record["runs"]}
     return {
         "steelyard": record["steelyard"],
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         **git_state(folder, file),
         "dataset": result.dataset.name,
-        "fingerprints": {
-            "dataset": result.dataset.fingerprint,
-            "corpus": result.dataset.corpus.fingerprint,
-            "queries": result.dataset.queries.fingerprint,
-            "qrels": result.dataset.qrels.fingerprint,
-            "settings": _digest([settings, record["settings"].get("depth")]),
-        },
+        "fingerprints": fingerprints_of(result),
         "measures": {
             key: column.measure.spelled if column.measure is not None else _digest(comparison.weights)
             for key, column in keys
@@ -87,6 +76,21 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
         "settings": comparison.settings,
         "queries": queries,
         "runs": runs,
+    }
+
+
+def fingerprints_of(result: BenchResult) -> dict[str, str]:
+    """The fingerprints of the dataset, of its parts, and of the settings: the retrievers and the depth.
+
+    Those of the settings do not break the line of a history, since a changed setting is what it shows.
+    """
+    settings = {row.run: [row.retriever, row.settings] for row in result.rows}
+    return {
+        "dataset": result.dataset.fingerprint,
+        "corpus": result.dataset.corpus.fingerprint,
+        "queries": result.dataset.queries.fingerprint,
+        "qrels": result.dataset.qrels.fingerprint,
+        "settings": _digest([settings, result.bench.depth]),
     }
 
 

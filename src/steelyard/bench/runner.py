@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.bench.across import BenchAcross
 from steelyard.bench.approximation import Approximation, approximations
@@ -31,9 +31,13 @@ from steelyard.datasets import Dataset, validate_dataset
 from steelyard.datasets.reading import dataset_named
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, NoQrelsError, problem_report
+from steelyard.masking import masked
 from steelyard.notes import Note, note, sentence
 from steelyard.retrievers.shared_vectors import clear_vectors, stored_vectors
 from steelyard.run import Run
+
+if TYPE_CHECKING:
+    from steelyard.bench.mlflow import Store
 
 CACHE = "cache"
 VECTORS = "vectors"
@@ -47,6 +51,7 @@ def bench(
     fresh: bool = False,
     strict: bool = False,
     history: str | Path | None = None,
+    mlflow: bool | str = False,
     watch: Progress | None = None,
 ) -> BenchResult:
     """Run retrievers over a dataset, measure their time, evaluate and compare them, and write a result folder.
@@ -57,6 +62,7 @@ def bench(
     taken from the cache.
     strict: raise if the qrels have errors (those of `steelyard validate`) instead of reporting them in `problems`.
     history: a file to which one line on this result is added; default: `history` of the bench, relative to bench.yaml.
+    mlflow: log the result to MLflow: to the URI of a store, or with True to mlflow.db in the working directory.
     watch: called with the current step, how much of it is done, and its total.
 
     The folder is locked: a second bench in it is an error.
@@ -77,9 +83,10 @@ def bench(
     record = Path(history) if history is not None else beside / config.history if config.history else None
     if record is not None:
         config = config.model_copy(update={"history": str(record)})
+    store = _mlflow_store(mlflow)
     if config.datasets is None:
         result = _bench(config, specs, path, folder, fresh, strict, progress)
-        _remember(record, [result], beside)
+        _remember(record, result, beside, store)
         return result
     results = {}
     for name, dataset in config.datasets.items():
@@ -89,16 +96,30 @@ def bench(
         )
     many = BenchAcross.of(config, results, folder)
     many.write()
-    _remember(record, list(results.values()), beside)
+    _remember(record, many, beside, store)
     LOG.info("The result over all datasets is in %s.", folder)
     return many
 
 
-def _remember(file: Path | None, results: Sequence[BenchResult], folder: Path) -> None:
-    """Add a line per dataset to the history; a dataset without qrels has no values to keep."""
-    for result in results:
-        if file is not None and result.evaluated is not None:
-            append_history(file, result, folder)
+def _remember(file: Path | None, result: BenchResult, folder: Path, store: Store | None) -> None:
+    """Add a line per dataset to the history, and a run to MLflow; without qrels a history has no values to keep."""
+    for single in result.results.values() if isinstance(result, BenchAcross) else [result]:
+        if file is not None and single.evaluated is not None:
+            append_history(file, single, folder)
+    if store is not None:
+        from steelyard.bench.mlflow import log_bench
+
+        log_bench(store, result, folder)
+        LOG.info("The result is in the MLflow store %s.", masked(store.uri))
+
+
+def _mlflow_store(mlflow: bool | str) -> Store | None:
+    """The MLflow store to log to; opened before anything is run, so that an error comes first."""
+    if not mlflow:
+        return None
+    from steelyard.bench.mlflow import LOCAL_STORE, open_store
+
+    return open_store(LOCAL_STORE if mlflow is True else mlflow)
 
 
 def _named_progress(name: str, progress: Progress) -> Progress:

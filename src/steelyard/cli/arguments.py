@@ -37,11 +37,12 @@ class Argument(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A parameter with a name: `--name`, unless `names` has others."""
+    """A parameter with a name: `--name`, unless `names` has others. `alone`: its value where it is given without one."""
 
     help: str
     metavar: str | None = None
     names: tuple[str, ...] = ()
+    alone: str | None = None
 
 
 class Parser(argparse.ArgumentParser):
@@ -143,6 +144,7 @@ def _add(parser: Parser, parameter: Parameter, hint: Any) -> None:
         dest=parameter.name,
         type=_enum_reader(one) if choices else one,
         choices=choices,
+        **({} if about.alone is None else {"nargs": "?", "const": about.alone}),
         action="append" if many else "store",
         required=required,
         default=default,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from steelyard.bench.across import BenchAcross
 from steelyard.bench.config import write_starter
+from steelyard.bench.mlflow import LOCAL_STORE
 from steelyard.bench.result import BenchResult
 from steelyard.bench.runner import bench as run_bench
 from steelyard.cli.across import print_across
@@ -46,6 +47,14 @@ def bench(
         Path | None,
         Option("Add one line on this result to this file, as `history:` in bench.yaml does.", "FILE"),
     ] = None,
+    mlflow: Annotated[
+        str | None,
+        Option(
+            "Log the result to MLflow: to the store at this URI, or without one to mlflow.db in the working directory.",
+            "URI",
+            alone=LOCAL_STORE,
+        ),
+    ] = None,
     show_all: ShowAll = False,
     show_notes: ShowNotes = False,
     format: TableFormat = Format.table,
@@ -57,6 +66,8 @@ def bench(
 
       steelyard init && steelyard bench bench.yaml
 
+      steelyard bench bench.yaml --mlflow
+
     A stopped bench continues where it stopped, and a changed setting reruns only
     what depends on it. Runs of an earlier bench that this one does not have are
     removed from the folder. Errors in the qrels are reported, as `steelyard
@@ -66,7 +77,15 @@ def bench(
     `datasets`, every dataset has a folder, and one table is across all of them.
     """
     with bench_progress() as progress:
-        result = run_bench(config, output, fresh=fresh, strict=strict, history=history, watch=progress)
+        result = run_bench(
+            config,
+            output,
+            fresh=fresh,
+            strict=strict,
+            history=history,
+            mlflow=mlflow or False,
+            watch=progress,
+        )
     return _print_result(result, format, show_all, show_notes)
 
 

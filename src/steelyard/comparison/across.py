@@ -221,7 +221,9 @@ class Across:
         """One row per run, best first."""
         worth = self._sign * self.values
         ranks = dataset_ranks(worth)
-        counts = borda(worth, self.borda_rule)
+        by_name = sorted(range(len(self.runs)), key=lambda run: self.runs[run])
+        counts = np.empty(len(self.runs))
+        counts[by_name] = borda(worth[by_name], self.borda_rule)
         wins = (worth == np.nanmax(worth, axis=0)).sum(axis=1)
         nothing = (math.nan, math.nan)
         these: dict[int, tuple[float, float]] = {}

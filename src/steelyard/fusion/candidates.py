@@ -10,8 +10,10 @@ import numpy as np
 import polars as pl
 
 from steelyard.alignment.alignment import Alignment, join
+from steelyard.alignment.frames import scores_of
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints
 from steelyard.errors import InputError
+from steelyard.native import kernel
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -78,9 +80,12 @@ class Pool:
     def best_first(self, score: Floats) -> Ints:
         """The candidates by query, in descending order of score; candidates with a score of NaN are left out.
 
-        Queries of about the same size are sorted together, which is faster than one long sort.
+        Without the kernel, queries of about the same size are sorted together, which is faster than one long sort.
         """
         order = np.empty(self.size, dtype=np.int64)
+        if (native := kernel()) is not None:
+            count = native.best_first(self.starts, np.ascontiguousarray(score, dtype=np.float64), order)
+            return order[:count]
         magnitude = np.frexp(self.candidates.astype(np.float64))[1]
         for size in np.unique(magnitude):
             queries = np.flatnonzero(magnitude == size)
@@ -153,6 +158,54 @@ def pool_runs(runs: Sequence[Run], scores: bool) -> PooledRuns:
     tables = [run.table.select("query_id", "doc_id", "score") for run in runs]
     if scores:
         _check_scores(runs, tables)
+    return _pool_native(runs, tables) or _pool(runs, tables)
+
+
+def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns | None:
+    """The pool by the kernel; None without it, and where the rows of a query of a run are not together."""
+    native = kernel()
+    total = sum(table.height for table in tables)
+    if native is None or not total:
+        return None
+    rank = np.zeros((len(runs), total), dtype=np.int64)
+    value, rows = np.empty((len(runs), total)), np.empty(total, dtype=np.int64)
+    columns = [
+        (table["query_id"], table["doc_id"], scores_of(table), run.ordered)
+        for run, table in zip(runs, tables, strict=True)
+    ]
+    found = native.pool_frames(columns, rank, value, rows)
+    if found is None:
+        return None
+    queries, starts, size, answered, repeats, increases = found
+    pool = Pool(np.frombuffer(starts, np.int64), rank[:, :size], value[:, :size])
+    notes = []
+    for column, repeated in enumerate(np.frombuffer(repeats, np.int64).tolist()):
+        if increases[column]:
+            notes.append(note("fused-increasing-scores", run=label(runs, column)))
+        if repeated:
+            notes.append(note("fused-repeats", run=label(runs, column), count=repeated))
+    known = set(queries)
+    empty = list(dict.fromkeys(query for run in runs for query in _empty(run) if query not in known))
+    counts = np.frombuffer(answered, np.int64).tolist()
+    counts = [count + len(_empty(run)) for count, run in zip(counts, runs, strict=True)]
+    return PooledRuns(
+        queries=queries,
+        documents=pl.concat([table["doc_id"] for table in tables]).gather(rows[:size]),
+        pool=pool,
+        empty=empty,
+        notes=(*notes, *_missing_notes(runs, counts, len(queries) + len(empty))),
+    )
+
+
+def _empty(run: Run) -> Sequence[str]:
+    """The queries of a run with an empty list."""
+    if run.mapping is None:
+        return run.empty
+    return [query for query, listed in run.mapping.items() if not len(listed)]
+
+
+def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
+    """The pool without the kernel."""
     stacked = pl.concat(tables)
     every_query = list(dict.fromkeys(query for run in runs for query in run.queries))
     if not stacked.height:
@@ -174,7 +227,7 @@ def pool_runs(runs: Sequence[Run], scores: bool) -> PooledRuns:
         documents=stacked["doc_id"].gather(row_of),
         pool=pool,
         empty=[query_id for query_id in every_query if query_id not in answered],
-        notes=(*notes, *_missing_notes(runs, len(every_query))),
+        notes=(*notes, *_missing_notes(runs, [len(run.queries) for run in runs], len(every_query))),
     )
 
 
@@ -232,16 +285,11 @@ def _check_scores(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> None:
             )
 
 
-def _missing_notes(runs: Sequence[Run], queries: int) -> list[Note]:
+def _missing_notes(runs: Sequence[Run], answered: Sequence[int], queries: int) -> list[Note]:
     return [
-        note(
-            "fused-missing-queries",
-            run=label(runs, column),
-            count=queries - len(run.queries),
-            queries=queries,
-        )
-        for column, run in enumerate(runs)
-        if len(run.queries) < queries
+        note("fused-missing-queries", run=label(runs, column), count=queries - count, queries=queries)
+        for column, count in enumerate(answered)
+        if count < queries
     ]
 
 

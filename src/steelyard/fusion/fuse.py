@@ -80,10 +80,11 @@ def fused_run(
     import polars as pl
 
     order = pooled.pool.best_first(score)
+    rank = pooled.pool.ranks(order)
     if depth is not None:
-        order = order[pooled.pool.ranks(order) <= depth]
+        order, rank = order[rank <= depth], rank[rank <= depth]
     query = pooled.pool.query[order]
-    answered = set(np.unique(query).tolist())
+    answered = set(query[rank == 1].tolist())
     empty = [*pooled.empty, *(q for number, q in enumerate(pooled.queries) if number not in answered)]
     rows = pl.DataFrame(
         {
@@ -99,6 +100,8 @@ def fused_run(
         tokens=_merged([run.tokens for run in runs]),
         texts=_merged([run.texts for run in runs]),
     )
+    # The rows are in the order of `frame` already.
+    fused.__dict__["frame"] = rows.select("query_id", "doc_id", pl.Series("rank", rank), "score")
     fused.notes = notes
     return fused
 

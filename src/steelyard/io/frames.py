@@ -176,7 +176,7 @@ def _run_column(frame: pl.DataFrame, names: Sequence[str]) -> str | None:
 def _refuse_several_runs(frame: pl.DataFrame, query: str | None) -> None:
     """An error if a query has rows of more than one run."""
     column = _run_column(frame, CERTAIN_RUN_NAMES)
-    if column is None or query is None or frame[column].n_unique() < 2:
+    if column is None or query is None or is_constant(frame[column]):
         return
     if frame.group_by(query).agg(pl.col(column).n_unique())[column].max() == 1:
         return
@@ -185,6 +185,15 @@ def _refuse_several_runs(frame: pl.DataFrame, query: str | None) -> None:
         f"the column {column!r} names {counted(len(names), 'run')} ({listed(names, SHOWN_NAMES)}); expected one. Select "
         "the rows of one; compare(qrels, frame) compares the runs of a frame."
     )
+
+
+def is_constant(series: pl.Series) -> bool:
+    """Whether a column has one value, or none; a null is a value.
+
+    >>> is_constant(pl.Series(["a", "a"])), is_constant(pl.Series(["a", None]))
+    (True, False)
+    """
+    return not len(series) or bool(series.eq_missing(series.head(1)).all())
 
 
 def _find_columns(frame: pl.DataFrame, columns: Mapping[str, str | None]) -> dict[str, str | None]:

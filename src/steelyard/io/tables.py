@@ -219,13 +219,14 @@ _UNNAMED = "run"
 
 def read_parquet_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of a Parquet file; its name is in the column `run`, if there is one, or that of the file."""
+    from steelyard.io.frames import is_constant
+
     frame = source.parquet
     run = run_of(frame, source, columns)
-    named = (
-        frame[_NAME].unique().to_list() if _NAME in frame.columns and _NAME not in columns.values() else []
-    )
-    if len(named) == 1 and isinstance(named[0], str) and named[0]:
-        run.name = named[0]
+    if frame.height and _NAME in frame.columns and _NAME not in columns.values():
+        name = frame[_NAME][0]
+        if isinstance(name, str) and name and is_constant(frame[_NAME]):
+            run.name = name
     return run
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.alignment import Alignment, starts_of, sums
 from steelyard.alignment.hits import Floats
 from steelyard.measures.registry import measure
 
@@ -170,10 +170,12 @@ def average_precision(
     if per == "target":
         alone, owner = a.by_target(rel)
         return a.mean_over_targets(average_precision(alone, k, rel, denominator), owner)
-    chosen = (a.grade >= rel) & a.within(k)
-    total = a.per_query(np.where(chosen, a.running(chosen) / a.rank, 0.0))
+    chosen = np.flatnonzero((a.grade >= rel) & a.within(k))
+    query = a.query[chosen]
+    found = np.arange(1, len(query) + 1) - starts_of(query, a.size)[query]
+    total = sums(query, found / a.rank[chosen], a.size)
     if denominator == "found":
-        return share(total, a.per_query(chosen))
+        return share(total, np.bincount(query, minlength=a.size).astype(np.float64))
     whole = a.relevant(rel)
     return share(total, np.minimum(whole, k) if denominator == "min" and k is not None else whole)
 

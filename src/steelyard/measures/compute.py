@@ -119,12 +119,20 @@ class QrelsTraits:
     def of(cls, a: Alignment, measures: Mapping[str, Measure]) -> QrelsTraits:
         """The traits of the qrels of an alignment; targets are looked for only if a measure counts them."""
         grade = a.judged.grade
+        lowest, highest, zeros = a.judged.once(
+            "traits",
+            lambda: (
+                float(grade.min(initial=inf)),
+                float(grade.max(initial=-inf)),
+                bool(np.any(grade == 0)),
+            ),
+        )
         return cls(
-            lowest=float(grade.min(initial=inf)),
-            highest=float(grade.max(initial=-inf)),
-            zeros=bool(np.any(grade == 0)),
+            lowest=lowest,
+            highest=highest,
+            zeros=zeros,
             targets=bool(_over_targets(measures)) and _named_targets(a),
-            unanswerable=bool(np.any(a.judged_per_query(grade > 0) == 0)),
+            unanswerable=bool(np.any(a.above_zero == 0)),
         )
 
     def __add__(self, other: QrelsTraits) -> QrelsTraits:

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.alignment import Alignment, sums
 from steelyard.alignment.hits import Floats, Ints
 from steelyard.measures.binary import share
 from steelyard.measures.registry import GainTable, measure
@@ -63,8 +63,9 @@ def dcg(
     discount=jk: 1 / max(1, log2(rank)), as Järvelin and Kekäläinen defined it: ranks 1 and 2 are not discounted.
     rel: documents graded below it gain nothing; None: every grade above 0 gains.
     """
-    gains = gain_of(a.grade, gain, rel)
-    return a.per_query(np.where(a.within(k), gains * discount_of(a.rank, discount), 0.0))
+    hits = np.flatnonzero(a.within(k))
+    worth = gain_of(a.grade[hits], gain, rel) * discount_of(a.rank[hits], discount)
+    return sums(a.query[hits], worth, a.size)
 
 
 @measure(
@@ -102,10 +103,7 @@ def ndcg(
     rel: documents graded below it gain nothing; None: every grade above 0 gains.
     The ideal list ends where gains drop to 0. Nothing to gain, or an empty list: 0.
     """
-    gains = gain_of(a.grade, gain, rel)
-    inside = a.within(k)
-    total = a.per_query(np.where(inside, gains * discount_of(a.rank, discount), 0.0))
-    return share(total, ideal_dcg(a, k, gain, discount, ideal, per, rel))
+    return share(dcg(a, k, gain, discount, rel), ideal_dcg(a, k, gain, discount, ideal, per, rel))
 
 
 def ideal_dcg(
@@ -117,7 +115,22 @@ def ideal_dcg(
     per: Literal["document", "target"],
     rel: float | None,
 ) -> Floats:
-    """The DCG of the ideal list of each query."""
+    """The DCG of the ideal list of each query; once per qrels where it depends on nothing else."""
+    if ideal in ("judged", "all") and per == "document":
+        key = ("ideal DCG", k, gain, discount, ideal, rel, a.size)
+        return a.judged.once(key, lambda: _ideal_dcg(a, k, gain, discount, ideal, per, rel))
+    return _ideal_dcg(a, k, gain, discount, ideal, per, rel)
+
+
+def _ideal_dcg(
+    a: Alignment,
+    k: int | None,
+    gain: Literal["linear", "exp", "binary"] | GainTable,
+    discount: Discount,
+    ideal: Literal["judged", "all", "retrieved", "found"],
+    per: Literal["document", "target"],
+    rel: float | None,
+) -> Floats:
     if ideal == "found":
         query, rank, best = a.found_best_first(gain_of(a.grade, gain, rel), a.within(k))
     elif per == "target":
@@ -125,7 +138,8 @@ def ideal_dcg(
         times = np.bincount(a.targets.doc[a.targets.grade > 0], minlength=len(worth))
         query, rank, best = a.best_first(worth, times=np.maximum(1, times))
     else:
-        query, rank, best = a.best_first(gain_of(a.judged.grade, gain, rel))
+        worth = gain_of(a.judged.grade, gain, rel)
+        query, rank, best = a.best_first(worth, times=(worth > 0).astype(np.int64))
     worth = np.maximum(best, 0.0) * discount_of(rank, discount)
     if k is not None and ideal != "all":
         worth = np.where(rank <= k, worth, 0.0)

@@ -82,7 +82,7 @@ def _legend(found: Across) -> str:
     rules = {
         "complete": "none for a run without a value on every dataset",
         "all": "0 on a dataset without a value",
-        "measured": "among the runs with a value on the dataset",
+        "measured": "only runs with a value on the dataset count, and such a run has one point more",
     }
     return (
         "Macro mean: every dataset counts the same, with 95% intervals for both questions; micro mean: every query "

@@ -24,20 +24,18 @@ from steelyard.retrievers.base import (
     whole,
 )
 from steelyard.retrievers.dense import Dense
+from steelyard.retrievers.neighbours import Floats, Integers, nearest
 from steelyard.retrievers.shared_vectors import Embedder
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-Floats: TypeAlias = npt.NDArray[np.floating[Any]]
-Integers: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 GraphSource: TypeAlias = Literal["auto", "links", "neighbours"]
 
-# Cells of a block of similarities between documents, and of a block of queries.
-_NEIGHBOUR_CELLS = 4_000_000
 _BLOCK_CELLS = 2_000_000
+"""Cells of a block of queries."""
 
 
 @dataclass(frozen=True)
@@ -110,20 +108,13 @@ def from_links(
 
 
 def from_neighbours(vectors: Floats, k: int) -> DocumentGraph:
-    """The graph of the k most similar other documents, from vectors of length 1; ties are in order."""
+    """The graph of the k most similar other documents, from vectors of length 1; see `neighbours.nearest`."""
     documents = len(vectors)
     most = min(k, documents - 1)
     if most < 1:
         return _of_edges(np.zeros((0, 2), dtype=np.int64), documents)
-    found = np.empty((documents, most), dtype=np.int64)
-    rows = max(1, _NEIGHBOUR_CELLS // documents)
-    for first in range(0, documents, rows):
-        similarity = vectors[first : first + rows] @ vectors.T
-        here = np.arange(len(similarity))
-        similarity[here, first + here] = -np.inf
-        found[first : first + rows] = [top_k(row, most) for row in similarity]
     origin = np.repeat(np.arange(documents), most)
-    return _of_edges(np.stack([origin, found.ravel()], axis=1), documents)
+    return _of_edges(np.stack([origin, nearest(vectors, most).ravel()], axis=1), documents)
 
 
 def document_graph(
@@ -155,9 +146,9 @@ def checked_source(source: str, label: str) -> GraphSource:
 
 
 def _of_edges(edges: Integers, documents: int) -> DocumentGraph:
-    edges = np.unique(edges, axis=0)
-    counts = np.bincount(edges[:, 0], minlength=documents)
-    return DocumentGraph(np.concatenate([[0], np.cumsum(counts)]), np.ascontiguousarray(edges[:, 1]))
+    numbers = np.unique(edges[:, 0] * documents + edges[:, 1])
+    counts = np.bincount(numbers // documents, minlength=documents)
+    return DocumentGraph(np.concatenate([[0], np.cumsum(counts)]), numbers % documents)
 
 
 @dataclass(frozen=True)
@@ -322,7 +313,8 @@ class GraphFlow(GraphRetriever):
     seeds: the number of documents that walks may start at.
     restart: the probability of starting again at each step; a document without neighbours always restarts.
     graph: `links` of the corpus, nearest `neighbours` by embedding, or `auto`: links if the corpus has any.
-    neighbours: the number of neighbours per document in a graph of nearest neighbours.
+    neighbours: the number of neighbours per document in a graph of nearest neighbours, which is approximate above
+        20,000 documents.
     both_ways: a link is an edge in both directions.
     embedding: the embedding for similarity: a model name or a callable as for Dense, or a Dense.
     seed: seed of the walks. The walks of a query depend only on the seed and its text, not on other queries.

@@ -266,25 +266,35 @@ def dataset_ranks(values: npt.ArrayLike) -> Array:
 
 
 def borda(values: npt.ArrayLike, rule: BordaRule = "complete") -> Array:
-    """Borda counts of a table runs x datasets: the points of a run, summed over datasets; ties share their points.
+    """Borda counts of a table runs x datasets: the points of a run, summed over datasets.
 
-    A run gets one point for every run that it beats and half a point for every tie. The rules differ only where
-    runs were not measured on every dataset: `complete` gives such a run no count (NaN); `all` gives it 0 points on
-    that dataset, and the others get the number of all runs minus their rank, so that a run that was not measured
-    counts as beaten (MTEB's own rule); `measured` counts only the runs that were measured on the dataset.
+    `complete`: a run gets one point for every run that it beats and half a point for every tie; one that was not
+    measured on every dataset has no count (NaN). `all`: the same, but a run that was not measured on a dataset gets
+    no points there and counts as beaten: the number of all runs minus the mean rank. MTEB's tables are made so
+    (`_borda_rank_from_long` in mteb/benchmarks/_create_table.py). `measured`: the number of runs that were measured
+    on the dataset, minus the rank, plus 1; of equal runs the one in the earlier row is ranked first. MTEB's page
+    counts so where its tasks are filtered, with rows in the order of the models' names (`applyFilters` in
+    src/lib/stores/filters.svelte.ts of embeddings-benchmark/leaderboard-frontend). On a complete table without ties
+    `measured` gives one point more per dataset, and all rules the same order. MTEB's issue 5208 compares the two:
+    they order 282 of 332 models differently.
 
     >>> borda([[0.5, 0.9], [0.4, float("nan")], [0.3, 0.8]], "all")
     array([4., 1., 1.])
     >>> borda([[0.5, 0.9], [0.4, float("nan")], [0.3, 0.8]], "measured")
-    array([3., 1., 0.])
+    array([5., 2., 2.])
     """
     if rule not in BORDA_RULES:
         raise PolicyError(unknown_name("Borda rule", rule, BORDA_RULES))
-    ranks = dataset_ranks(values)
-    measured = ~np.isnan(ranks)
-    voters = np.full(ranks.shape[1], len(ranks)) if rule == "all" else measured.sum(axis=0)
-    points: Array = np.where(measured, voters - ranks, 0.0).sum(axis=1)
-    return np.where(measured.all(axis=1), points, np.nan) if rule == "complete" else points
+    table = many_series(values)
+    measured = ~np.isnan(table)
+    if rule == "measured":
+        points = np.zeros(table.shape)
+        for place, column in enumerate(table.T):
+            ranked = np.argsort(-column, kind="stable")[: measured[:, place].sum()]
+            points[ranked, place] = np.arange(len(ranked), 0, -1)
+        return np.asarray(points.sum(axis=1))
+    counts: Array = np.where(measured, len(table) - dataset_ranks(table), 0.0).sum(axis=1)
+    return np.where(measured.all(axis=1), counts, np.nan) if rule == "complete" else counts
 
 
 @dataclass(frozen=True)
