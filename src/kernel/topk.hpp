@@ -1,0 +1,375 @@
+// The best k documents of queries, from postings with weights.
+//
+// A document's score is the sum of its weights over the query's terms, in float64 and in the order of the terms, so that it
+// equals that of the portable implementation (steelyard.retrievers.postings) to the last bit. Documents that cannot be
+// among the best k are skipped: bounds decide which documents are scored, never what their scores are. The kernel is
+// compiled without contraction: a product and a sum that are rounded once together give other scores.
+//
+// Documents are searched in windows. The terms of a query are split by the k-th best score so far: documents that have only
+// terms of the first part cannot reach it (MaxScore, Turtle and Flood 1995). So the postings of the second part are read
+// one by one, and those of the first part are looked up for the documents that may still be among the best.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "inlining.hpp"
+
+namespace steelyard {
+
+struct Scored {
+    double score;
+    int32_t doc;
+};
+
+// Best first: by score, then in document order.
+inline bool before(const Scored& a, const Scored& b) { return a.score != b.score ? a.score > b.score : a.doc < b.doc; }
+
+// The best k of documents that are offered in ascending order.
+class Best {
+   public:
+    explicit Best(size_t k) : k_(k), limit_(k) {}
+
+    // Whether k documents were offered: then `worst` is at most the k-th best score.
+    bool full() const { return full_; }
+    double worst() const { return worst_; }
+    bool takes(double score) const { return full_ ? score > worst_ : score == score; }
+    STEELYARD_INLINE void offer(const Scored& one) {
+        if (!takes(one.score)) return;
+        found_.push_back(one);
+        if (found_.size() >= limit_) cut();
+    }
+    // Only the best k, in any order.
+    void cut() {
+        if (found_.size() < k_) return;
+        std::nth_element(found_.begin(), found_.begin() + static_cast<ptrdiff_t>(k_ - 1), found_.end(), before);
+        found_.resize(k_);
+        worst_ = found_[k_ - 1].score;
+        full_ = true;
+        limit_ = 2 * k_;
+    }
+    std::vector<Scored>& found() { return found_; }
+
+   private:
+    size_t k_, limit_;
+    bool full_ = false;
+    double worst_ = 0;
+    std::vector<Scored> found_;
+};
+
+// The weight of a posting, by its code: IDF x a factor.
+struct ShortWeight {
+    static constexpr size_t kFactors = 1;
+    STEELYARD_INLINE static double of(double idf, const double* factor) { return idf * factor[0]; }
+};
+// The same with three more factors, the last of which divides.
+struct LongWeight {
+    static constexpr size_t kFactors = 4;
+    STEELYARD_INLINE static double of(double idf, const double* factor) {
+        return idf * factor[0] * factor[1] * factor[2] / factor[3];
+    }
+};
+
+// One term of a query. `base` is what a document without the term is given, `most` at least the weight of any document.
+template <class Code>
+struct Term {
+    const int32_t* doc;  // the first posting that was not read
+    const int32_t* end;
+    const Code* code;    // of `doc`
+    double idf, base, most;
+    const int32_t* seek = nullptr;  // where the next document is looked up
+    double gain() const { return std::max(most - base, 0.0); }
+};
+
+// Adding any weight to -0.0 gives the weight, and no sum of weights is -0.0: it marks a document without any term.
+constexpr double kUntouched = -0.0;
+
+template <class Code>
+struct Query {
+    std::vector<Term<Code>> terms;
+    Best best;
+    double untouched = kUntouched;  // the sum of a document that has none of the terms
+    bool based = false;             // whether some term gives anything to a document without it
+    int32_t next = 0;               // no document before it has to be read
+
+    // The terms by gain, lowest first. Documents that have only the first `skipped` of them cannot be among the best;
+    // all of them together give less than `skipped_gain`.
+    std::vector<uint32_t> by_gain;
+    std::vector<uint8_t> is_skipped;
+    size_t skipped = 0;
+    double skipped_gain = 0, bases = 0, rounding = 0;
+
+    Query(std::vector<Term<Code>> of, size_t k) : terms(std::move(of)), best(k), by_gain(terms.size()), is_skipped(terms.size(), 0) {
+        for (Term<Code>& term : terms) {
+            based |= term.base != 0;
+            bases += term.base;
+            rounding += std::abs(term.most) + std::abs(term.base) + std::abs(term.idf);
+            term.seek = term.doc;
+        }
+        if (based)
+            for (const Term<Code>& term : terms) untouched += term.base;
+        // Far more than the rounding errors of sums of so many numbers.
+        rounding *= 1e-12 * static_cast<double>(terms.size() + 100);
+        std::iota(by_gain.begin(), by_gain.end(), 0u);
+        std::stable_sort(by_gain.begin(), by_gain.end(), [this](uint32_t a, uint32_t b) { return terms[a].gain() < terms[b].gain(); });
+    }
+    bool never_met(double sum) const { return std::memcmp(&sum, &untouched, sizeof sum) == 0; }
+    // Whether a score of at most bases + gain is too low.
+    bool too_low(double gain) const { return best.full() && bases + gain + rounding < best.worst(); }
+
+    void split() {
+        while (skipped < terms.size() && too_low(skipped_gain + terms[by_gain[skipped]].gain())) {
+            skipped_gain += terms[by_gain[skipped]].gain();
+            is_skipped[by_gain[skipped++]] = 1;
+        }
+    }
+};
+
+// The first posting of `doc` or a later document.
+inline const int32_t* seek(const int32_t* at, const int32_t* end, int32_t doc) {
+    ptrdiff_t step = 1;
+    while (step < end - at && at[step] < doc) step *= 2;
+    return std::lower_bound(at + step / 2, at + std::min(step + 1, end - at), doc);
+}
+
+// Searches one window of documents after another, all queries in each: the sums of a window stay in the first-level cache,
+// and the postings of words that many queries share in the second.
+template <class Weight, class Code>
+class Search {
+   public:
+    // The factors of every code; of codes from `codes` on there are none, and they are read as code 0.
+    Search(int32_t documents, size_t k, bool matching, const double* factors, size_t codes)
+        : documents_(documents), k_(std::min(k, static_cast<size_t>(documents))), matching_(matching), factors_(factors), codes_(codes),
+          sums_(kWindow, kUntouched), fresh_(kWindow) {}
+
+    // Finds the best k documents of each query, best first.
+    void run(std::vector<Query<Code>>& queries) {
+        if (k_ == 0) return;
+        std::vector<std::vector<Term<Code>>> unread;
+        if (!matching_)
+            for (const Query<Code>& query : queries) unread.push_back(query.terms);
+        for (int32_t first = 0; first < documents_; first += kWindow) {
+            const int32_t size = std::min(kWindow, documents_ - first);
+            for (Query<Code>& query : queries)
+                if (query.next < first + size) window(query, first, size);
+        }
+        for (size_t i = 0; i < queries.size(); ++i) {
+            Best& best = queries[i].best;
+            best.cut();
+            if (!matching_ && (!best.full() || best.worst() <= queries[i].untouched)) fill(queries[i], unread[i]);
+            std::sort(best.found().begin(), best.found().end(), before);
+        }
+    }
+
+   private:
+    static constexpr int32_t kWindow = 4096, kStretch = 64;
+
+    const int32_t documents_;
+    const size_t k_;
+    const bool matching_;
+    const double* const factors_;
+    const size_t codes_;
+    std::vector<double> sums_, fresh_;
+    std::vector<int32_t> candidates_;
+
+    STEELYARD_INLINE double weight(const Term<Code>& term, size_t code) const {
+        return Weight::of(term.idf, factors_ + Weight::kFactors * (code < codes_ ? code : 0));
+    }
+    // The place of a document in a window; within it also where the documents of a term do not ascend, which is not checked.
+    static STEELYARD_INLINE size_t place(int32_t doc, int32_t first) {
+        return (static_cast<uint32_t>(doc) - static_cast<uint32_t>(first)) % static_cast<uint32_t>(kWindow);
+    }
+    // How many unread postings a term has in a window.
+    static size_t count(const Term<Code>& term, int32_t limit) {
+        const int32_t* const far = term.end - term.doc > kWindow ? term.doc + kWindow : term.end;
+        return static_cast<size_t>(std::lower_bound(term.doc, far, limit) - term.doc);
+    }
+
+    std::vector<size_t> counts_;  // of the postings of each term in the window
+
+    void window(Query<Code>& query, int32_t first, int32_t size) {
+        query.split();
+        const int32_t limit = first + size;
+        size_t postings = 0;
+        double gain = query.skipped_gain, skipped_postings = 0;
+        query.next = documents_;
+        counts_.resize(query.terms.size());
+        for (size_t i = 0; i < query.terms.size(); ++i) {
+            Term<Code>& term = query.terms[i];
+            if (query.is_skipped[i]) {
+                skipped_postings += static_cast<double>(term.end - term.doc);
+                continue;
+            }
+            const size_t n = counts_[i] = count(term, limit);
+            if (n > 0) gain += term.gain();
+            postings += n;
+            if (n < static_cast<size_t>(term.end - term.doc)) query.next = std::min(query.next, std::max(term.doc[n], limit));
+        }
+        if (postings == 0) return;
+        if (query.too_low(gain)) return pass(query);
+        if (query.skipped == 0 && !(query.based && is_sparse(postings, size))) return all(query, first, size, postings);
+
+        add_gains(query, first);
+        // What the terms that were read must give at least.
+        double least = -std::numeric_limits<double>::infinity();
+        if (query.best.full()) least = query.best.worst() - query.bases - query.skipped_gain - query.rounding;
+        find_candidates(query, first, size, postings, least);
+        // A look-up takes as long as reading some postings.
+        constexpr double kLookUp = 12;
+        const double in_window = skipped_postings * size / std::max(1, documents_ - first);
+        const auto look_ups = static_cast<double>(candidates_.size() * query.terms.size());
+        if (kLookUp * look_ups > static_cast<double>(postings) + in_window) {
+            for (size_t i = 0; i < query.terms.size(); ++i) {
+                Term<Code>& term = query.terms[i];
+                if (!query.is_skipped[i]) continue;
+                const int32_t* const at = steelyard::seek(term.doc, term.end, first);
+                term.code += at - term.doc;
+                term.doc = term.seek = at;
+                counts_[i] = count(term, limit);
+                postings += counts_[i];
+            }
+            return all(query, first, size, postings);
+        }
+        for (const int32_t doc : candidates_) query.best.offer({score(query, doc), doc});
+        pass(query);
+    }
+
+    // The postings of the window are done.
+    void pass(Query<Code>& query) const {
+        for (size_t i = 0; i < query.terms.size(); ++i) {
+            if (query.is_skipped[i]) continue;
+            query.terms[i].doc += counts_[i];
+            query.terms[i].code += counts_[i];
+            query.terms[i].seek = query.terms[i].doc;
+        }
+    }
+
+    // Scores all documents of the window.
+    void all(Query<Code>& query, int32_t first, int32_t size, size_t postings) {
+        double* const sums = sums_.data();
+        for (size_t i = 0; i < query.terms.size(); ++i) {
+            const Term<Code>& term = query.terms[i];
+            const size_t n = counts_[i];
+            if (!query.based) {
+                for (size_t j = 0; j < n; ++j) sums[place(term.doc[j], first)] += weight(term, term.code[j]);
+                continue;
+            }
+            for (size_t j = 0; j < n; ++j) fresh_[j] = sums[place(term.doc[j], first)] + weight(term, term.code[j]);
+            for (int32_t j = 0; j < size; ++j) sums[j] += term.base;
+            for (size_t j = 0; j < n; ++j) sums[place(term.doc[j], first)] = fresh_[j];
+        }
+        if (is_sparse(postings, size) && !query.based) {
+            candidates_.clear();
+            each_posting(query, first, [&](size_t at) { candidates_.push_back(static_cast<int32_t>(at)); });
+            std::sort(candidates_.begin(), candidates_.end());
+            for (const int32_t at : candidates_) {
+                // A document that has several of the terms is offered once.
+                if (at < size && !query.never_met(sums[at])) query.best.offer({sums[at], first + at});
+                sums[at] = kUntouched;
+            }
+        } else {
+            each_above(size, query.best.full() ? query.best.worst() : -std::numeric_limits<double>::infinity(), [&](int32_t at) {
+                if (!query.never_met(sums[at])) query.best.offer({sums[at], first + at});
+            });
+            std::fill(sums_.begin(), sums_.end(), kUntouched);
+        }
+        for (size_t i = 0; i < query.terms.size(); ++i) {
+            query.terms[i].doc += counts_[i];
+            query.terms[i].code += counts_[i];
+            query.terms[i].seek = query.terms[i].doc;
+        }
+    }
+    static bool is_sparse(size_t postings, int32_t size) { return postings * 16 < static_cast<size_t>(size); }
+
+    template <class Use>
+    void each_posting(const Query<Code>& query, int32_t first, Use use) const {
+        for (size_t i = 0; i < query.terms.size(); ++i)
+            for (size_t j = 0; j < counts_[i]; ++j) use(place(query.terms[i].doc[j], first));
+    }
+    // Places with a sum above a bound, ascending. The best of each stretch first: most stretches have nothing above it.
+    template <class Use>
+    void each_above(int32_t size, double bound, Use use) const {
+        constexpr int32_t kLanes = 8;
+        const double* const sums = sums_.data();
+        int32_t i = 0;
+        for (; i + kStretch <= size; i += kStretch) {
+            double most[kLanes];
+            std::copy(sums + i, sums + i + kLanes, most);
+            for (int32_t j = kLanes; j < kStretch; j += kLanes)
+                for (int32_t lane = 0; lane < kLanes; ++lane)
+                    most[lane] = sums[i + j + lane] > most[lane] ? sums[i + j + lane] : most[lane];
+            if (!(*std::max_element(most, most + kLanes) > bound)) continue;
+            for (int32_t j = i; j < i + kStretch; ++j)
+                if (sums[j] > bound) use(j);
+        }
+        for (; i < size; ++i)
+            if (sums[i] > bound) use(i);
+    }
+
+    // Adds what the terms that are not skipped give above their bases, in any order.
+    void add_gains(const Query<Code>& query, int32_t first) {
+        double* const sums = sums_.data();
+        for (size_t i = 0; i < query.terms.size(); ++i) {
+            if (query.is_skipped[i]) {
+                counts_[i] = 0;
+                continue;
+            }
+            const Term<Code>& term = query.terms[i];
+            for (size_t j = 0; j < counts_[i]; ++j) sums[place(term.doc[j], first)] += weight(term, term.code[j]) - term.base;
+        }
+    }
+    // The documents of the window whose sum is above `least`, ascending; the sums are reset.
+    void find_candidates(const Query<Code>& query, int32_t first, int32_t size, size_t postings, double least) {
+        candidates_.clear();
+        double* const sums = sums_.data();
+        if (is_sparse(postings, size)) {
+            each_posting(query, first, [&](size_t at) {
+                if (sums[at] > least && at < static_cast<size_t>(size)) candidates_.push_back(first + static_cast<int32_t>(at));
+                sums[at] = -std::numeric_limits<double>::infinity();
+            });
+            each_posting(query, first, [&](size_t at) { sums[at] = kUntouched; });
+            std::sort(candidates_.begin(), candidates_.end());
+        } else {
+            each_above(size, least, [&](int32_t at) { candidates_.push_back(first + at); });
+            std::fill(sums_.begin(), sums_.end(), kUntouched);
+        }
+    }
+    // The score of a document; documents are looked up in ascending order.
+    double score(Query<Code>& query, int32_t doc) const {
+        double sum = kUntouched;
+        for (Term<Code>& term : query.terms) {
+            term.seek = steelyard::seek(term.seek, term.end, doc);
+            if (term.seek != term.end && *term.seek == doc)
+                sum += weight(term, term.code[term.seek - term.doc]);
+            else if (query.based)
+                sum += term.base;
+        }
+        return sum;
+    }
+
+    // Adds the first documents that have none of the terms, if they beat the worst of those that have some.
+    void fill(Query<Code>& query, std::vector<Term<Code>>& terms) const {
+        std::vector<Scored>& best = query.best.found();
+        size_t found = 0;
+        for (int32_t doc = 0; doc < documents_ && found < k_; ++doc) {
+            bool met = false;
+            for (Term<Code>& term : terms) {
+                while (term.doc != term.end && *term.doc < doc) ++term.doc;
+                met |= term.doc != term.end && *term.doc == doc;
+            }
+            if (met) continue;
+            ++found;
+            best.push_back({query.untouched + 0.0, doc});
+        }
+        std::sort(best.begin(), best.end(), before);
+        if (best.size() > k_) best.resize(k_);
+    }
+};
+
+}  // namespace steelyard
