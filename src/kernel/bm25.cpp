@@ -206,13 +206,14 @@ struct Results {
 
 template <class Weight, class Code>
 Results searched(const Index<Code>& index, const Asked& asked, size_t from, size_t to, size_t k, bool matching) {
-    constexpr size_t kTogether = 256;
+    // So many queries are searched together that their results fit into the second-level cache.
+    const size_t together = std::max<size_t>(1, std::min<size_t>(256, (size_t{1} << 15) / std::max<size_t>(1, k)));
     Results found;
     Search<Weight, Code> search(index.documents, k, matching, index.factors.data(), index.factors.size() / Weight::kFactors);
     std::vector<Query<Code>> queries;
-    for (size_t done = from; done < to; done += kTogether) {
+    for (size_t done = from; done < to; done += together) {
         queries.clear();
-        for (size_t at = done; at < std::min(to, done + kTogether); ++at) {
+        for (size_t at = done; at < std::min(to, done + together); ++at) {
             std::vector<Term<Code>> terms;
             for (int64_t i = asked.starts.data()[at]; i < asked.starts.data()[at + 1]; ++i) {
                 const int64_t term = asked.terms.data()[i];
@@ -293,14 +294,14 @@ nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<Code>
     const size_t vocabulary = idf.size(), each = long_weights ? LongWeight::kFactors : ShortWeight::kFactors;
     checked_starts(query_starts, asked.size(), query_terms.size());
     if (starts.size() != vocabulary + 1 || bases.size() != vocabulary || most.size() != vocabulary || docs.size() != codes.size() ||
-        factors.size() % each != 0 || documents < 0 || documents > std::numeric_limits<int32_t>::max() / 2)
+        factors.size() % each != 0 || (sizeof(Code) == 2 && factors.size() < each << 16) || documents < 0 || documents > std::numeric_limits<int32_t>::max() / 2)
         throw nb::value_error("postings must fit together");
     for (size_t i = 0; i < query_terms.size(); ++i) {
         const int64_t term = query_terms.data()[i];
         if (term < 0 || term >= static_cast<int64_t>(vocabulary))
             throw nb::value_error("a query's terms must be in the vocabulary");
         const int64_t begin = starts.data()[term], end = starts.data()[term + 1];
-        if (begin < 0 || begin > end || end > static_cast<int64_t>(docs.size()) || (begin < end && factors.size() == 0) ||
+        if (begin < 0 || begin > end || end > static_cast<int64_t>(docs.size()) || factors.size() == 0 ||
             !std::isfinite(bases.data()[term]))
             throw nb::value_error("postings must fit together");
     }

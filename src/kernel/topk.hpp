@@ -19,6 +19,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+#endif
+
 #include "inlining.hpp"
 
 namespace steelyard {
@@ -29,7 +33,62 @@ struct Scored {
 };
 
 // Best first: by score, then in document order.
-inline bool before(const Scored& a, const Scored& b) { return a.score != b.score ? a.score > b.score : a.doc < b.doc; }
+struct Before {
+    bool operator()(const Scored& a, const Scored& b) const { return a.score != b.score ? a.score > b.score : a.doc < b.doc; }
+};
+
+// Sorts by buckets of equal width first, which is faster than comparing: a better score is never in a later bucket.
+class Buckets {
+   public:
+    // Best first.
+    void sort(std::vector<Scored>& found) {
+        if (!divide(found)) return std::sort(found.begin(), found.end(), Before());
+        into_buckets(found);
+        for (size_t b = 0; b + 1 < starts_.size(); ++b) std::sort(at(starts_[b]), at(starts_[b + 1]), Before());
+        found.swap(sorted_);
+    }
+    // The best k, in any order but the last, which is the k-th best.
+    void select(std::vector<Scored>& found, size_t k) {
+        if (!divide(found)) {
+            std::nth_element(found.begin(), found.begin() + static_cast<ptrdiff_t>(k - 1), found.end(), Before());
+        } else {
+            into_buckets(found);
+            const size_t b = static_cast<size_t>(std::lower_bound(starts_.begin(), starts_.end(), k) - starts_.begin());
+            std::nth_element(at(starts_[b - 1]), at(k - 1), at(starts_[b]), Before());
+            found.swap(sorted_);
+        }
+        found.resize(k);
+    }
+
+   private:
+    static constexpr size_t kFew = 100;
+
+    std::vector<Scored> sorted_;
+    std::vector<size_t> starts_, next_;
+    double most_ = 0, scale_ = 0;
+
+    std::vector<Scored>::iterator at(size_t place) { return sorted_.begin() + static_cast<ptrdiff_t>(place); }
+    size_t bucket(double score) const { return static_cast<size_t>((most_ - score) * scale_); }
+    // The width of the buckets; false for few documents, or scores that are equal or not finite.
+    bool divide(const std::vector<Scored>& found) {
+        if (found.size() < kFew) return false;
+        double least = most_ = found[0].score;
+        for (const Scored& one : found) {
+            most_ = std::max(most_, one.score);
+            least = std::min(least, one.score);
+        }
+        scale_ = static_cast<double>(found.size()) / (most_ - least);
+        return std::isfinite(scale_) && scale_ > 0 && std::isfinite(most_ - least);
+    }
+    void into_buckets(const std::vector<Scored>& found) {
+        starts_.assign(found.size() + 3, 0);
+        for (const Scored& one : found) ++starts_[bucket(one.score) + 1];
+        for (size_t b = 1; b < starts_.size(); ++b) starts_[b] += starts_[b - 1];
+        next_ = starts_;
+        sorted_.resize(found.size());
+        for (const Scored& one : found) sorted_[next_[bucket(one.score)]++] = one;
+    }
+};
 
 // The best k of documents that are offered in ascending order.
 class Best {
@@ -40,16 +99,15 @@ class Best {
     bool full() const { return full_; }
     double worst() const { return worst_; }
     bool takes(double score) const { return full_ ? score > worst_ : score == score; }
-    STEELYARD_INLINE void offer(const Scored& one) {
+    STEELYARD_INLINE void offer(const Scored& one, Buckets& buckets) {
         if (!takes(one.score)) return;
         found_.push_back(one);
-        if (found_.size() >= limit_) cut();
+        if (found_.size() >= limit_) cut(buckets);
     }
     // Only the best k, in any order.
-    void cut() {
+    void cut(Buckets& buckets) {
         if (found_.size() < k_) return;
-        std::nth_element(found_.begin(), found_.begin() + static_cast<ptrdiff_t>(k_ - 1), found_.end(), before);
-        found_.resize(k_);
+        buckets.select(found_, k_);
         worst_ = found_[k_ - 1].score;
         full_ = true;
         limit_ = 2 * k_;
@@ -104,6 +162,7 @@ struct Query {
     std::vector<uint8_t> is_skipped;
     size_t skipped = 0;
     double skipped_gain = 0, bases = 0, rounding = 0;
+    int wait = 0, patience = 1;  // the windows that are read without skipping terms, and how many these are the next time
 
     Query(std::vector<Term<Code>> of, size_t k) : terms(std::move(of)), best(k), by_gain(terms.size()), is_skipped(terms.size(), 0) {
         for (Term<Code>& term : terms) {
@@ -131,11 +190,39 @@ struct Query {
     }
 };
 
-// The first posting of `doc` or a later document.
+// The first of n ascending documents that is not before `doc`. Without branches, which would be mispredicted half of the time.
+inline const int32_t* first_from(const int32_t* at, size_t n, int32_t doc) {
+    while (n > 1) {
+        const size_t half = n / 2;
+        at += static_cast<size_t>(at[half - 1] < doc) * half;
+        n -= half;
+    }
+    return at + (n == 1 && *at < doc);
+}
+
+// The same up to an end that may be far away.
 inline const int32_t* seek(const int32_t* at, const int32_t* end, int32_t doc) {
     ptrdiff_t step = 1;
     while (step < end - at && at[step] < doc) step *= 2;
-    return std::lower_bound(at + step / 2, at + std::min(step + 1, end - at), doc);
+    return first_from(at + step / 2, static_cast<size_t>(std::min(step + 1, end - at) - step / 2), doc);
+}
+
+// Which of eight sums are above a bound: the lowest bit stands for the first.
+inline unsigned which_of_eight(const double* sums, double bound) {
+#if defined(__SSE2__) || defined(_M_X64)
+    const __m128d limit = _mm_set1_pd(bound);
+    const auto pair = [&](int i) { return _mm_castpd_si128(_mm_cmpgt_pd(_mm_loadu_pd(sums + i), limit)); };
+    const __m128i low = _mm_packs_epi32(pair(0), pair(2)), high = _mm_packs_epi32(pair(4), pair(6));
+    const auto bits = static_cast<unsigned>(_mm_movemask_epi8(_mm_packs_epi16(_mm_packs_epi32(low, high), _mm_setzero_si128())));
+    return bits;
+#else
+    double most = sums[0];
+    for (int i = 1; i < 8; ++i) most = sums[i] > most ? sums[i] : most;
+    unsigned bits = 0;
+    if (most > bound || most != most)
+        for (int i = 0; i < 8; ++i) bits |= static_cast<unsigned>(sums[i] > bound) << i;
+    return bits;
+#endif
 }
 
 // Searches one window of documents after another, all queries in each: the sums of a window stay in the first-level cache,
@@ -143,7 +230,7 @@ inline const int32_t* seek(const int32_t* at, const int32_t* end, int32_t doc) {
 template <class Weight, class Code>
 class Search {
    public:
-    // The factors of every code; of codes from `codes` on there are none, and they are read as code 0.
+    // The factors of every code; codes of 16 bits have 65,536 of them, and other codes from `codes` on are read as code 0.
     Search(int32_t documents, size_t k, bool matching, const double* factors, size_t codes)
         : documents_(documents), k_(std::min(k, static_cast<size_t>(documents))), matching_(matching), factors_(factors), codes_(codes),
           sums_(kWindow, kUntouched), fresh_(kWindow) {}
@@ -161,14 +248,14 @@ class Search {
         }
         for (size_t i = 0; i < queries.size(); ++i) {
             Best& best = queries[i].best;
-            best.cut();
+            best.cut(buckets_);
             if (!matching_ && (!best.full() || best.worst() <= queries[i].untouched)) fill(queries[i], unread[i]);
-            std::sort(best.found().begin(), best.found().end(), before);
+            buckets_.sort(best.found());
         }
     }
 
    private:
-    static constexpr int32_t kWindow = 4096, kStretch = 64;
+    static constexpr int32_t kWindow = 4096;
 
     const int32_t documents_;
     const size_t k_;
@@ -177,18 +264,31 @@ class Search {
     const size_t codes_;
     std::vector<double> sums_, fresh_;
     std::vector<int32_t> candidates_;
+    Buckets buckets_;
 
-    STEELYARD_INLINE double weight(const Term<Code>& term, size_t code) const {
-        return Weight::of(term.idf, factors_ + Weight::kFactors * (code < codes_ ? code : 0));
+    double weight(const Term<Code>& term, size_t code) const {
+        return Weight::of(term.idf, factors_ + Weight::kFactors * (sizeof(Code) > 2 && code >= codes_ ? 0 : code));
     }
-    // The place of a document in a window; within it also where the documents of a term do not ascend, which is not checked.
-    static STEELYARD_INLINE size_t place(int32_t doc, int32_t first) {
-        return (static_cast<uint32_t>(doc) - static_cast<uint32_t>(first)) % static_cast<uint32_t>(kWindow);
+    // Passes the place and the weight of each of the first n unread postings of a term.
+    template <class Use>
+    STEELYARD_INLINE void each_weight(const Term<Code>& term, size_t n, Use use) const {
+        // Copies in registers: the compiler cannot know that a sum is none of them.
+        const int32_t* const doc = term.doc;
+        const Code* const code = term.code;
+        const double* const factors = factors_;
+        const size_t codes = codes_;
+        const double idf = term.idf;
+        for (size_t i = 0; i < n; ++i) {
+            const size_t known = sizeof(Code) > 2 && code[i] >= codes ? 0 : code[i];
+            use(i, place(doc[i]), Weight::of(idf, factors + Weight::kFactors * known));
+        }
     }
+    // The place of a document in its window; within it also where the documents of a term do not ascend, which is not checked.
+    static STEELYARD_INLINE size_t place(int32_t doc) { return static_cast<uint32_t>(doc) % static_cast<uint32_t>(kWindow); }
     // How many unread postings a term has in a window.
     static size_t count(const Term<Code>& term, int32_t limit) {
-        const int32_t* const far = term.end - term.doc > kWindow ? term.doc + kWindow : term.end;
-        return static_cast<size_t>(std::lower_bound(term.doc, far, limit) - term.doc);
+        const auto most = std::min<size_t>(static_cast<size_t>(term.end - term.doc), kWindow);
+        return static_cast<size_t>(first_from(term.doc, most, limit) - term.doc);
     }
 
     std::vector<size_t> counts_;  // of the postings of each term in the window
@@ -202,6 +302,7 @@ class Search {
         counts_.resize(query.terms.size());
         for (size_t i = 0; i < query.terms.size(); ++i) {
             Term<Code>& term = query.terms[i];
+            counts_[i] = 0;
             if (query.is_skipped[i]) {
                 skipped_postings += static_cast<double>(term.end - term.doc);
                 continue;
@@ -213,37 +314,51 @@ class Search {
         }
         if (postings == 0) return;
         if (query.too_low(gain)) return pass(query);
-        if (query.skipped == 0 && !(query.based && is_sparse(postings, size))) return all(query, first, size, postings);
+        const bool split = query.skipped > 0 || (query.based && is_sparse(postings, size));
+        if (!split) return all(query, first, size, postings);
+        // About how many postings of the skipped terms are in the window.
+        const double in_window = skipped_postings * size / std::max(1, documents_ - first);
+        if (query.wait > 0 || (query.skipped > 0 && in_window < static_cast<double>(postings))) {
+            query.wait = std::max(0, query.wait - 1);
+            return all(query, first, size, postings + read_skipped(query, first, limit));
+        }
 
-        add_gains(query, first);
+        add_gains(query);
         // What the terms that were read must give at least.
         double least = -std::numeric_limits<double>::infinity();
         if (query.best.full()) least = query.best.worst() - query.bases - query.skipped_gain - query.rounding;
         find_candidates(query, first, size, postings, least);
-        // A look-up takes as long as reading some postings.
+        // A look-up takes as long as reading some postings. If there were too many, the next windows are read at once.
         constexpr double kLookUp = 12;
-        const double in_window = skipped_postings * size / std::max(1, documents_ - first);
         const auto look_ups = static_cast<double>(candidates_.size() * query.terms.size());
         if (kLookUp * look_ups > static_cast<double>(postings) + in_window) {
-            for (size_t i = 0; i < query.terms.size(); ++i) {
-                Term<Code>& term = query.terms[i];
-                if (!query.is_skipped[i]) continue;
-                const int32_t* const at = steelyard::seek(term.doc, term.end, first);
-                term.code += at - term.doc;
-                term.doc = term.seek = at;
-                counts_[i] = count(term, limit);
-                postings += counts_[i];
-            }
-            return all(query, first, size, postings);
+            query.wait = query.patience;
+            query.patience = std::min(2 * query.patience, 64);
+            return all(query, first, size, postings + read_skipped(query, first, limit));
         }
-        for (const int32_t doc : candidates_) query.best.offer({score(query, doc), doc});
+        query.patience = 1;
+        for (const int32_t doc : candidates_) query.best.offer({score(query, doc), doc}, buckets_);
         pass(query);
+    }
+
+    // The postings of the skipped terms in the window are read as well; how many there are.
+    size_t read_skipped(Query<Code>& query, int32_t first, int32_t limit) {
+        size_t postings = 0;
+        for (size_t i = 0; i < query.terms.size(); ++i) {
+            if (!query.is_skipped[i]) continue;
+            Term<Code>& term = query.terms[i];
+            const int32_t* const at = steelyard::seek(term.doc, term.end, first);
+            term.code += at - term.doc;
+            term.doc = term.seek = at;
+            postings += counts_[i] = count(term, limit);
+        }
+        return postings;
     }
 
     // The postings of the window are done.
     void pass(Query<Code>& query) const {
         for (size_t i = 0; i < query.terms.size(); ++i) {
-            if (query.is_skipped[i]) continue;
+            if (counts_[i] == 0) continue;
             query.terms[i].doc += counts_[i];
             query.terms[i].code += counts_[i];
             query.terms[i].seek = query.terms[i].doc;
@@ -257,71 +372,57 @@ class Search {
             const Term<Code>& term = query.terms[i];
             const size_t n = counts_[i];
             if (!query.based) {
-                for (size_t j = 0; j < n; ++j) sums[place(term.doc[j], first)] += weight(term, term.code[j]);
+                each_weight(term, n, [sums](size_t, size_t at, double weight) { sums[at] += weight; });
                 continue;
             }
-            for (size_t j = 0; j < n; ++j) fresh_[j] = sums[place(term.doc[j], first)] + weight(term, term.code[j]);
-            for (int32_t j = 0; j < size; ++j) sums[j] += term.base;
-            for (size_t j = 0; j < n; ++j) sums[place(term.doc[j], first)] = fresh_[j];
+            double* const fresh = fresh_.data();
+            const double base = term.base;
+            each_weight(term, n, [sums, fresh](size_t j, size_t at, double weight) { fresh[j] = sums[at] + weight; });
+            for (int32_t j = 0; j < size; ++j) sums[j] += base;
+            for (size_t j = 0; j < n; ++j) sums[place(term.doc[j])] = fresh[j];
         }
         if (is_sparse(postings, size) && !query.based) {
             candidates_.clear();
-            each_posting(query, first, [&](size_t at) { candidates_.push_back(static_cast<int32_t>(at)); });
+            each_posting(query, [&](size_t at) { candidates_.push_back(static_cast<int32_t>(at)); });
             std::sort(candidates_.begin(), candidates_.end());
             for (const int32_t at : candidates_) {
                 // A document that has several of the terms is offered once.
-                if (at < size && !query.never_met(sums[at])) query.best.offer({sums[at], first + at});
+                if (at < size && !query.never_met(sums[at])) query.best.offer({sums[at], first + at}, buckets_);
                 sums[at] = kUntouched;
             }
         } else {
             each_above(size, query.best.full() ? query.best.worst() : -std::numeric_limits<double>::infinity(), [&](int32_t at) {
-                if (!query.never_met(sums[at])) query.best.offer({sums[at], first + at});
+                if (!query.never_met(sums[at])) query.best.offer({sums[at], first + at}, buckets_);
             });
             std::fill(sums_.begin(), sums_.end(), kUntouched);
         }
-        for (size_t i = 0; i < query.terms.size(); ++i) {
-            query.terms[i].doc += counts_[i];
-            query.terms[i].code += counts_[i];
-            query.terms[i].seek = query.terms[i].doc;
-        }
+        pass(query);
     }
     static bool is_sparse(size_t postings, int32_t size) { return postings * 16 < static_cast<size_t>(size); }
 
     template <class Use>
-    void each_posting(const Query<Code>& query, int32_t first, Use use) const {
+    void each_posting(const Query<Code>& query, Use use) const {
         for (size_t i = 0; i < query.terms.size(); ++i)
-            for (size_t j = 0; j < counts_[i]; ++j) use(place(query.terms[i].doc[j], first));
+            for (size_t j = 0; j < counts_[i]; ++j) use(place(query.terms[i].doc[j]));
     }
-    // Places with a sum above a bound, ascending. The best of each stretch first: most stretches have nothing above it.
+    // Passes the places with a sum above a bound, ascending.
     template <class Use>
     void each_above(int32_t size, double bound, Use use) const {
-        constexpr int32_t kLanes = 8;
         const double* const sums = sums_.data();
-        int32_t i = 0;
-        for (; i + kStretch <= size; i += kStretch) {
-            double most[kLanes];
-            std::copy(sums + i, sums + i + kLanes, most);
-            for (int32_t j = kLanes; j < kStretch; j += kLanes)
-                for (int32_t lane = 0; lane < kLanes; ++lane)
-                    most[lane] = sums[i + j + lane] > most[lane] ? sums[i + j + lane] : most[lane];
-            if (!(*std::max_element(most, most + kLanes) > bound)) continue;
-            for (int32_t j = i; j < i + kStretch; ++j)
-                if (sums[j] > bound) use(j);
-        }
-        for (; i < size; ++i)
-            if (sums[i] > bound) use(i);
+        for (int32_t i = 0; i < size; i += 8)
+            for (unsigned bits = which_of_eight(sums + i, bound); bits != 0; bits &= bits - 1) {
+                int32_t at = i;
+                for (unsigned rest = bits; (rest & 1) == 0; rest >>= 1) ++at;
+                if (at < size) use(at);
+            }
     }
 
     // Adds what the terms that are not skipped give above their bases, in any order.
-    void add_gains(const Query<Code>& query, int32_t first) {
+    void add_gains(const Query<Code>& query) {
         double* const sums = sums_.data();
         for (size_t i = 0; i < query.terms.size(); ++i) {
-            if (query.is_skipped[i]) {
-                counts_[i] = 0;
-                continue;
-            }
-            const Term<Code>& term = query.terms[i];
-            for (size_t j = 0; j < counts_[i]; ++j) sums[place(term.doc[j], first)] += weight(term, term.code[j]) - term.base;
+            const double base = query.terms[i].base;
+            each_weight(query.terms[i], counts_[i], [sums, base](size_t, size_t at, double weight) { sums[at] += weight - base; });
         }
     }
     // The documents of the window whose sum is above `least`, ascending; the sums are reset.
@@ -329,11 +430,11 @@ class Search {
         candidates_.clear();
         double* const sums = sums_.data();
         if (is_sparse(postings, size)) {
-            each_posting(query, first, [&](size_t at) {
+            each_posting(query, [&](size_t at) {
                 if (sums[at] > least && at < static_cast<size_t>(size)) candidates_.push_back(first + static_cast<int32_t>(at));
                 sums[at] = -std::numeric_limits<double>::infinity();
             });
-            each_posting(query, first, [&](size_t at) { sums[at] = kUntouched; });
+            each_posting(query, [&](size_t at) { sums[at] = kUntouched; });
             std::sort(candidates_.begin(), candidates_.end());
         } else {
             each_above(size, least, [&](int32_t at) { candidates_.push_back(first + at); });
@@ -367,7 +468,7 @@ class Search {
             ++found;
             best.push_back({query.untouched + 0.0, doc});
         }
-        std::sort(best.begin(), best.end(), before);
+        std::sort(best.begin(), best.end(), Before());
         if (best.size() > k_) best.resize(k_);
     }
 };

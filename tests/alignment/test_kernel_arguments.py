@@ -108,7 +108,22 @@ def good():
             np.empty(3),
         ],
         native.bm25_search: [
-            *(STARTS, docs, codes, weights, False, weights, weights, weights, 2, STARTS, terms, 3, False, 2)
+            *(
+                STARTS,
+                docs,
+                codes,
+                np.ones(2**16),
+                False,
+                weights,
+                weights,
+                weights,
+                2,
+                STARTS,
+                terms,
+                3,
+                False,
+                2,
+            )
         ],
         native.bm25_largest: [STARTS, codes, weights],
         native.bm25_lists: [["d1", "d2"], terms, docs, weights],
@@ -154,7 +169,17 @@ def test_documents_of_postings_out_of_range():
             weights = draw.choice([1.0, -1.0, np.nan, np.inf, -np.inf, 1e308], 2)
             codes = draw.integers(0, 2**16, 2).astype(draw.choice(["u2", "u4"]))
             kernel().bm25_search(
-                *(STARTS, docs, codes, weights, False, weights, np.zeros(2), weights, documents),
+                *(
+                    STARTS,
+                    docs,
+                    codes,
+                    np.resize(weights, 2**16),
+                    False,
+                    weights,
+                    np.zeros(2),
+                    weights,
+                    documents,
+                ),
                 *(STARTS, np.array([1, 0]), 3, True, 2),
             )
 

@@ -27,7 +27,7 @@ from steelyard.retrievers.base import (
     number,
     unknown,
 )
-from steelyard.retrievers.postings import Postings, SparseIndex, largest, search, text_postings, weights_of
+from steelyard.retrievers.postings import Postings, SparseIndex, search, text_postings
 from steelyard.retrievers.tokenizers import describe_tokenizer, tokenizer_of
 
 if TYPE_CHECKING:
@@ -192,8 +192,7 @@ class BM25:
         length = constants.b * found.pair_lengths / mean_length
         factors = np.stack(self._formula.factors(found.pair_counts, length, constants), axis=1)
         bases = idf * constants.delta if self._formula.everywhere else np.zeros(len(idf))
-        most = np.maximum(idf, 0.0) * largest(found, weights_of(factors, 1.0))
-        return SparseIndex(found, factors, idf, bases, most)
+        return SparseIndex.of(found, factors, idf, bases)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, score) pairs."""
@@ -223,10 +222,8 @@ class BM25:
         """The postings with weights, and the vocabulary."""
         if self._index is None:
             return 0
-        index, found = self._index, self._index.postings
-        arrays = (found.starts, found.docs, found.codes, index.factors, index.idf, index.bases, index.most)
-        words = sum(map(sys.getsizeof, found.vocabulary))
-        return sum(array.nbytes for array in arrays) + sys.getsizeof(found.vocabulary) + words
+        vocabulary = self._index.postings.vocabulary
+        return self._index.nbytes + sys.getsizeof(vocabulary) + sum(map(sys.getsizeof, vocabulary))
 
     def _with_token_errors(self, work: Callable[[], Any]) -> Any:
         """The result of the work; a TypeError of the user's tokenizer becomes an error about it."""

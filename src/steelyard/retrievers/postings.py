@@ -53,7 +53,8 @@ class Postings:
 @dataclass(frozen=True)
 class SparseIndex:
     """Postings with weights. The weight of a posting is IDF x factors[code]; with four factors per code, IDF x the
-    first x the second x the third / the fourth.
+    first x the second x the third / the fourth. Codes of 16 bits have factors for each of their values: the kernel
+    does not check the codes of a file.
 
     `bases` is the score of each term for documents without it, `most` at least the largest weight of each term.
     """
@@ -63,6 +64,23 @@ class SparseIndex:
     idf: Floats
     bases: Floats
     most: Floats
+
+    @classmethod
+    def of(cls, found: Postings, factors: Floats, idf: Floats, bases: Floats) -> SparseIndex:
+        """Postings with the factors of their codes."""
+        most = np.maximum(idf, 0.0) * largest(found, weights_of(factors, 1.0))
+        rows = _SHORT + 1 if found.codes.dtype == np.uint16 else max(1, len(factors))
+        padded = np.zeros((rows, factors.shape[1]))
+        padded[: len(factors)] = factors
+        return cls(found, padded, idf, bases, most)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        found = self.postings
+        used = self.factors[: len(found.pair_counts)]
+        arrays = (found.starts, found.docs, found.codes, used, self.idf, self.bases, self.most)
+        return sum(array.nbytes for array in arrays)
 
     def weights(self, term: int) -> Floats:
         """The weights of a term, in document order."""
