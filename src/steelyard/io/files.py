@@ -354,12 +354,19 @@ def compress(data: bytes, kind: str | None) -> bytes:
 
 def write_file(path: Path, data: bytes, packed: bool = False) -> None:
     """Write a file atomically, compressed as its suffix asks (.gz, .zst, .lz4) unless `packed` already."""
-    import tempfile
-
     content = data if packed else compress(data, compression_named(path))
     if path.exists() and not path.is_file() and not path.is_dir():
         _write_stream(path, content)
         return
+    with written_atomically(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def written_atomically(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which replaces the one at the path at the end; after an error, that one is unchanged."""
+    import tempfile
+
     _remove_abandoned(path)
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
@@ -371,7 +378,7 @@ def write_file(path: Path, data: bytes, packed: bool = False) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             hold(file)
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(path))

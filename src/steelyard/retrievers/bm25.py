@@ -11,14 +11,18 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.datasets.packed import PackedIds, PackedTexts
+from steelyard.errors import InputError
+from steelyard.io.files import required_file
 from steelyard.retrievers.base import (
-    Documents,
     Ranked,
     RetrieverError,
     checked_corpus,
@@ -27,8 +31,10 @@ from steelyard.retrievers.base import (
     number,
     unknown,
 )
-from steelyard.retrievers.postings import Postings, SparseIndex, search, text_postings
+from steelyard.retrievers.index_file import IndexFile, SavedIndex, write_index
+from steelyard.retrievers.postings import Postings, SparseIndex, file_postings, search, text_postings
 from steelyard.retrievers.tokenizers import describe_tokenizer, tokenizer_of
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -138,6 +144,9 @@ class BM25:
         document order, as in a sort of all scores; False leaves them out.
     name: its label in tables.
 
+    `index` also takes the path of a corpus.jsonl, or of a folder with one: its texts are not held. `save` writes the
+    index to a file, and `load` opens it.
+
     Equal scores are in document order. For an empty query, or one of unknown terms, all documents have equal scores.
 
     >>> bm25 = BM25(variant="okapi", k1=1.5, b=0.75, tokenizer="whitespace")
@@ -173,18 +182,80 @@ class BM25:
         self.fill = fill
         self._tokenizer_given = tokenizer
         self._tokenize = tokenizer_of(tokenizer, self.label)
-        self._documents: Documents | None = None
+        self._ids: Sequence[str] | None = None
         self._index: SparseIndex | None = None
+        self._file: IndexFile | None = None
 
-    def index(self, corpus: Mapping[str, str]) -> Self:
-        """Index a corpus; a second call replaces the first index."""
-        documents = checked_corpus(corpus, self.label)
-        found = self._with_token_errors(lambda: text_postings(documents.texts, self._tokenize))
-        self._index = self._weighted(found)
-        self._documents = documents
+    def index(self, corpus: Mapping[str, str] | str | Path) -> Self:
+        """Index a corpus, or the file of one (corpus.jsonl, or a folder with it); a second call replaces the first index."""
+        ids: Sequence[str]
+        if isinstance(corpus, (str, Path)):
+            found, ids = self._file_postings(Path(corpus))
+        else:
+            documents = checked_corpus(corpus, self.label)
+            found = self._with_token_errors(lambda: text_postings(documents.texts, self._tokenize))
+            ids = documents.ids
+        self._index, self._ids, self._file = self._weighted(found), ids, None
         return self
 
-    def _weighted(self, found: Postings) -> SparseIndex:
+    def _file_postings(self, path: Path) -> tuple[Postings, PackedIds]:
+        path = required_file(path, "corpus.jsonl") if path.is_dir() else path
+        found: Postings
+        ids: PackedIds
+        found, ids = self._with_token_errors(lambda: file_postings(path, self._tokenize))
+        if repeats := ids.repeats():
+            raise InputError(
+                f"{counted(len(repeats), 'document id occurs', 'document ids occur')} again, the first is "
+                f"{ids[repeats[0][0]]!r}; remove the documents that repeat an id.",
+                path,
+            )
+        return found, ids
+
+    def save(self, path: str | Path) -> None:
+        """Write the index to a file, with the settings. A file at the path is replaced."""
+        ids = checked_index(self._ids, self.label)
+        assert self._index is not None
+        packed = ids if isinstance(ids, PackedTexts) else PackedTexts.of(ids, "surrogatepass")
+        settings = {**self.settings(), "name": self.label}
+        write_index(Path(path), SavedIndex(settings, self._index.postings, self._index.largest, packed))
+
+    @classmethod
+    def load(cls, path: str | Path, tokenizer: Callable[[str], Sequence[str]] | None = None) -> Self:
+        """A retriever with a saved index and its settings. The postings are mapped from the file, not read.
+
+        tokenizer: the callable that the index was made with, if it was one; named tokenizers are in the file.
+
+        A file that is damaged, or no saved index, is an InputError.
+        """
+        file = IndexFile(Path(path))
+        saved = file.read()
+        with file.reading():
+            settings = {key: value for key, value in saved.settings.items() if key != "retriever"}
+            if not VARIANTS[settings["variant"]].delta:
+                settings.pop("delta")
+            if tokenizer is not None:
+                settings["tokenizer"] = tokenizer
+            loaded = cls(**settings)
+        return loaded._opened(file, saved)
+
+    def restore(self, path: str | Path) -> Self:
+        """Open a saved index of the same settings; an error if its settings are others."""
+        file = IndexFile(Path(path))
+        return self._opened(file, file.read())
+
+    def _opened(self, file: IndexFile, saved: SavedIndex) -> Self:
+        theirs = {key: value for key, value in saved.settings.items() if key != "name"}
+        if theirs != self.settings():
+            names = [key for key, value in self.settings().items() if theirs.get(key) != value]
+            raise RetrieverError(
+                f"{self.label}: {file.path} was saved with other settings ({', '.join(names)}); index the corpus."
+            )
+        with file.reading():
+            index = self._weighted(saved.postings, saved.largest)
+        self._index, self._ids, self._file = index, saved.ids, file
+        return self
+
+    def _weighted(self, found: Postings, largest: Floats | None = None) -> SparseIndex:
         """The postings with the weights of the formula."""
         constants = self._constants
         idf = idfs(self._formula, np.diff(found.starts), found.documents, constants.epsilon)
@@ -192,17 +263,19 @@ class BM25:
         length = constants.b * found.pair_lengths / mean_length
         factors = np.stack(self._formula.factors(found.pair_counts, length, constants), axis=1)
         bases = idf * constants.delta if self._formula.everywhere else np.zeros(len(idf))
-        return SparseIndex.of(found, factors, idf, bases)
+        return SparseIndex.of(found, factors, idf, bases, largest)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, score) pairs."""
-        documents = checked_index(self._documents, self.label)
+        ids = checked_index(self._ids, self.label)
         assert self._index is not None
         listed = checked_queries(queries, k, self.label)
         index = self._index
-        found: list[Ranked] = self._with_token_errors(
-            lambda: search(index, documents.ids, list(map(self._tokenize, listed)), k, not self.fill)
-        )
+        tokens = self._with_token_errors(lambda: list(map(self._tokenize, listed)))
+        with self._file.reading() if self._file is not None else nullcontext():
+            found: list[Ranked] = self._with_token_errors(
+                lambda: search(index, ids, tokens, k, not self.fill)
+            )
         return found
 
     def settings(self) -> dict[str, Any]:

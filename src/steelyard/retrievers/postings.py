@@ -12,11 +12,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.datasets.packed import PackedIds, TextPacker
+from steelyard.io.beir import empty_file, read_documents
 from steelyard.native import kernel
 from steelyard.retrievers.base import Ranked, ranked, top_k
 from steelyard.retrievers.tokenizers import Tokenizer, plain_characters
@@ -56,7 +59,8 @@ class SparseIndex:
     first x the second x the third / the fourth. Codes of 16 bits have factors for each of their values: the kernel
     does not check the codes of a file.
 
-    `bases` is the score of each term for documents without it, `most` at least the largest weight of each term.
+    `bases` is the score of each term for documents without it, `most` the largest weight of each term (up to rounding),
+    and `largest` that for an IDF of 1.
     """
 
     postings: Postings
@@ -64,22 +68,26 @@ class SparseIndex:
     idf: Floats
     bases: Floats
     most: Floats
+    largest: Floats
 
     @classmethod
-    def of(cls, found: Postings, factors: Floats, idf: Floats, bases: Floats) -> SparseIndex:
-        """Postings with the factors of their codes."""
-        most = np.maximum(idf, 0.0) * largest(found, weights_of(factors, 1.0))
+    def of(
+        cls, found: Postings, factors: Floats, idf: Floats, bases: Floats, known: Floats | None = None
+    ) -> SparseIndex:
+        """Postings with the factors of their codes; `known` is the largest product of factors of each term."""
+        if known is None:
+            known = largest(found, weights_of(factors, 1.0))
         rows = _SHORT + 1 if found.codes.dtype == np.uint16 else max(1, len(factors))
         padded = np.zeros((rows, factors.shape[1]))
         padded[: len(factors)] = factors
-        return cls(found, padded, idf, bases, most)
+        return cls(found, padded, idf, bases, np.maximum(idf, 0.0) * known, known)
 
     @property
     def nbytes(self) -> int:
         """The memory of the arrays."""
         found = self.postings
         used = self.factors[: len(found.pair_counts)]
-        arrays = (found.starts, found.docs, found.codes, used, self.idf, self.bases, self.most)
+        arrays = (found.starts, found.docs, found.codes, used, self.idf, self.bases, self.most, self.largest)
         return sum(array.nbytes for array in arrays)
 
     def weights(self, term: int) -> Floats:
@@ -110,23 +118,45 @@ def postings(documents: Iterable[Sequence[str]]) -> Postings:
 
 
 def text_postings(texts: Iterable[str], tokenize: Tokenizer) -> Postings:
-    """The postings of texts; the kernel has some of the tokenizers itself."""
+    """The postings of texts."""
     indexer = text_indexer(tokenize)
     if indexer is None:
-        return postings(map(tokenize, texts))
+        return _portable_postings(map(tokenize, texts))
     indexer.add_texts(texts)
     return finished(indexer)[0]
 
 
 def text_indexer(tokenize: Tokenizer) -> Any | None:
-    """The kernel's indexer of texts by a tokenizer; None without the kernel, or if it does not have the tokenizer.
+    """The kernel's indexer of texts by a tokenizer; None without the kernel.
 
-    It passes texts to `tokenize` that it cannot tokenize in the same way.
+    It passes texts to `tokenize` that it cannot tokenize in the same way: all of them, for tokenizers that it does not
+    have.
     """
     native, known = kernel(), plain_characters(tokenize)
-    if native is None or known is None:
+    if native is None:
         return None
+    if known is None:
+        return native.Indexer(np.empty(0, np.uint32), False, [], tokenize)
     return native.Indexer(known.characters, known.stems, list(known.stop_words), tokenize)
+
+
+def file_postings(path: Path, tokenize: Tokenizer) -> tuple[Postings, PackedIds]:
+    """The postings and the ids of the documents of a corpus.jsonl; the kernel does not hold their texts."""
+    indexer = text_indexer(tokenize)
+    if indexer is None:
+        ids, tokens = TextPacker(), []
+
+        def add(doc_id: str, text: str) -> None:
+            ids.add(doc_id.encode())
+            tokens.append(tokenize(text))
+
+        read_documents(path, add)
+        return _portable_postings(tokens), PackedIds(*ids.arrays())
+    read_documents(path, indexer.add_document, indexer.add_lines)
+    found, data, ends = finished(indexer)
+    if not found.documents:
+        raise empty_file(path)
+    return found, PackedIds(data, ends)
 
 
 def finished(indexer: Any) -> tuple[Postings, bytes, npt.NDArray[np.int64]]:
