@@ -310,12 +310,13 @@ nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<Code>
                         : search_all<ShortWeight>(index, asked, k, matching, threads);
 }
 
-// Results as lists of (id, score) pairs, one per query: `positions` are places in `ids`.
-nb::list bm25_lists(nb::list ids, Column<int64_t> sizes, Column<int32_t> positions, Column<double> scores) {
-    const auto known = static_cast<int64_t>(ids.size());
+// Results as lists of (id, score) pairs, one per query. `id_of` returns a new reference to the id of a position.
+template <class IdOf>
+nb::list lists_of(size_t known, const Column<int64_t>& sizes, const Column<int32_t>& positions, const Column<double>& scores, IdOf id_of) {
     if (positions.size() != scores.size()) throw nb::value_error("results must fit together");
     for (size_t i = 0; i < positions.size(); ++i)
-        if (positions.data()[i] < 0 || positions.data()[i] >= known) throw nb::value_error("results must be of known documents");
+        if (positions.data()[i] < 0 || static_cast<size_t>(positions.data()[i]) >= known)
+            throw nb::value_error("results must be of known documents");
     nb::list lists;
     size_t at = 0;
     for (size_t query = 0; query < sizes.size(); ++query) {
@@ -324,21 +325,33 @@ nb::list bm25_lists(nb::list ids, Column<int64_t> sizes, Column<int32_t> positio
         nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(size)));
         if (!list.is_valid()) throw nb::python_error();
         for (int64_t i = 0; i < size; ++i, ++at) {
-            PyObject* const pair = PyTuple_New(2);
-            PyObject* const score = pair ? PyFloat_FromDouble(scores.data()[at]) : nullptr;
-            if (!score) {
-                Py_XDECREF(pair);
-                throw nb::python_error();
-            }
-            PyTuple_SET_ITEM(pair, 0, nb::object(nb::borrow(PyList_GET_ITEM(ids.ptr(), positions.data()[at]))).release().ptr());
-            PyTuple_SET_ITEM(pair, 1, score);
+            nb::object pair = nb::steal(PyTuple_New(2));
+            nb::object id = nb::steal(id_of(static_cast<size_t>(positions.data()[at])));
+            nb::object score = nb::steal(PyFloat_FromDouble(scores.data()[at]));
+            if (!pair.is_valid() || !id.is_valid() || !score.is_valid()) throw nb::python_error();
+            PyTuple_SET_ITEM(pair.ptr(), 0, id.release().ptr());
+            PyTuple_SET_ITEM(pair.ptr(), 1, score.release().ptr());
             // A text and a number cannot be part of a cycle; the collector also finds this, one by one.
-            PyObject_GC_UnTrack(pair);
-            PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair);
+            PyObject_GC_UnTrack(pair.ptr());
+            PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair.release().ptr());
         }
         lists.append(list);
     }
     return lists;
+}
+
+nb::list bm25_lists(nb::list ids, Column<int64_t> sizes, Column<int32_t> positions, Column<double> scores) {
+    return lists_of(ids.size(), sizes, positions, scores,
+                    [&](size_t n) { return Py_NewRef(PyList_GET_ITEM(ids.ptr(), static_cast<Py_ssize_t>(n))); });
+}
+
+// The same with the ids in one block of UTF-8, and where each ends.
+nb::list bm25_packed_lists(nb::bytes ids, Column<int64_t> ends, Column<int64_t> sizes, Column<int32_t> positions, Column<double> scores) {
+    return lists_of(ends.size(), sizes, positions, scores, [&](size_t n) {
+        const int64_t begin = n == 0 ? 0 : ends.data()[n - 1], end = ends.data()[n];
+        if (begin < 0 || begin > end || end > static_cast<int64_t>(ids.size())) throw nb::value_error("ids must fit together");
+        return PyUnicode_DecodeUTF8(ids.c_str() + begin, static_cast<Py_ssize_t>(end - begin), "surrogatepass");
+    });
 }
 
 // Per term, the largest of the values of its codes; 0 without postings.
@@ -376,6 +389,8 @@ void register_bm25(nb::module_& m) {
         .def("add_lines", &Indexer::add_lines)
         .def("finish", &Indexer::finish);
     m.def("bm25_lists", &bm25_lists, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
+    m.def("bm25_packed_lists", &bm25_packed_lists, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
+          nb::arg().noconvert());
     register_codes<uint16_t>(m);
     register_codes<uint32_t>(m);
 }

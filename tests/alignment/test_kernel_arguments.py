@@ -127,6 +127,7 @@ def good():
         ],
         native.bm25_largest: [STARTS, codes, weights],
         native.bm25_lists: [["d1", "d2"], terms, docs, weights],
+        native.bm25_packed_lists: [b"d1d2", STARTS[1:] * 2, terms, docs, weights],
     }
 
 

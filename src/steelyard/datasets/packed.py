@@ -67,9 +67,11 @@ class PackedTexts(Sequence[str]):
         return cls(*packer.arrays())
 
     @property
-    def arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    def packed(self) -> tuple[bytes, npt.NDArray[np.int64]]:
         """The bytes, and where each text ends."""
-        return np.frombuffer(self._data, np.uint8), self._ends
+        if not isinstance(self._data, bytes):
+            self._data = bytes(self._data)
+        return self._data, np.ascontiguousarray(self._ends)
 
     def raw(self) -> Iterator[bytes]:
         """The texts as UTF-8, in order."""

@@ -124,8 +124,8 @@ class IndexFile:
 def write_index(path: Path, index: SavedIndex) -> None:
     """Write an index; what was at the path is replaced."""
     found = index.postings
-    term_bytes, term_ends = PackedTexts.of(found.vocabulary, "surrogatepass").arrays
-    id_bytes, id_ends = index.ids.arrays
+    term_bytes, term_ends = PackedTexts.of(found.vocabulary, "surrogatepass").packed
+    id_bytes, id_ends = index.ids.packed
     arrays: dict[str, Array] = {
         "starts": found.starts,
         "docs": found.docs,
@@ -133,9 +133,9 @@ def write_index(path: Path, index: SavedIndex) -> None:
         "pair_counts": found.pair_counts,
         "pair_lengths": found.pair_lengths,
         "largest": index.largest,
-        "term_bytes": term_bytes,
+        "term_bytes": np.frombuffer(term_bytes, np.uint8),
         "term_ends": term_ends,
-        "id_bytes": id_bytes,
+        "id_bytes": np.frombuffer(id_bytes, np.uint8),
         "id_ends": id_ends,
     }
     arrays = {name: np.ascontiguousarray(array, _stored(name, array)) for name, array in arrays.items()}

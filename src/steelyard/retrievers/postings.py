@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.datasets.packed import PackedIds, TextPacker
+from steelyard.datasets.packed import PackedIds, PackedTexts, TextPacker
 from steelyard.io.beir import empty_file, read_documents
 from steelyard.native import kernel
 from steelyard.retrievers.base import Ranked, ranked, top_k
@@ -242,15 +242,16 @@ def search(
         *(index.idf, index.bases, index.most, found.documents),
         *(starts, flat, k, matching, os.cpu_count() or 1),
     )
-    positions = np.frombuffer(docs, np.int32)
-    if not isinstance(ids, list):
-        ids, positions = (
-            [ids[position] for position in positions.tolist()],
-            np.arange(len(positions), dtype=np.int32),
-        )
-    lists: list[Ranked] = native.bm25_lists(
-        ids, np.frombuffer(sizes, np.int64), positions, np.frombuffer(scores, np.float64)
+    found_lists = (
+        np.frombuffer(sizes, np.int64),
+        np.frombuffer(docs, np.int32),
+        np.frombuffer(scores, np.float64),
     )
+    lists: list[Ranked]
+    if isinstance(ids, PackedTexts):
+        lists = native.bm25_packed_lists(*ids.packed, *found_lists)
+    else:
+        lists = native.bm25_lists(ids, *found_lists)
     return lists
 
 
