@@ -310,14 +310,42 @@ nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<Code>
                         : search_all<ShortWeight>(index, asked, k, matching, threads);
 }
 
-// Results as lists of (id, score) pairs, one per query. `id_of` returns a new reference to the id of a position.
-template <class IdOf>
-nb::list lists_of(size_t known, const Column<int64_t>& sizes, const Column<int32_t>& positions, const Column<double>& scores, IdOf id_of) {
+// Loads memory that is written soon.
+inline void prefetch(const void* memory) {
+#ifdef __GNUC__
+    __builtin_prefetch(memory, 1);
+#else
+    static_cast<void>(memory);
+#endif
+}
+
+// Pauses the garbage collector: it would look for cycles among pairs again and again while they are made.
+class CollectorPaused {
+   public:
+    CollectorPaused() : enabled_(PyGC_Disable()) {}
+    ~CollectorPaused() {
+        if (enabled_) PyGC_Enable();
+    }
+    CollectorPaused(const CollectorPaused&) = delete;
+    CollectorPaused& operator=(const CollectorPaused&) = delete;
+
+   private:
+    const int enabled_;
+};
+
+// Results as lists of (id, score) pairs, one per query. `id_of` returns a new reference to the id of a position, and `soon`
+// is called some positions before it.
+template <class IdOf, class Soon>
+nb::list lists_of(size_t known, const Column<int64_t>& sizes, const Column<int32_t>& positions, const Column<double>& scores, IdOf id_of,
+                  Soon soon) {
+    constexpr size_t kAhead = 12;
+    const CollectorPaused paused;
     if (positions.size() != scores.size()) throw nb::value_error("results must fit together");
     for (size_t i = 0; i < positions.size(); ++i)
         if (positions.data()[i] < 0 || static_cast<size_t>(positions.data()[i]) >= known)
             throw nb::value_error("results must be of known documents");
     nb::list lists;
+    nb::object score;
     size_t at = 0;
     for (size_t query = 0; query < sizes.size(); ++query) {
         const int64_t size = sizes.data()[query];
@@ -325,12 +353,14 @@ nb::list lists_of(size_t known, const Column<int64_t>& sizes, const Column<int32
         nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(size)));
         if (!list.is_valid()) throw nb::python_error();
         for (int64_t i = 0; i < size; ++i, ++at) {
+            if (at + kAhead < positions.size()) soon(static_cast<size_t>(positions.data()[at + kAhead]));
             nb::object pair = nb::steal(PyTuple_New(2));
             nb::object id = nb::steal(id_of(static_cast<size_t>(positions.data()[at])));
-            nb::object score = nb::steal(PyFloat_FromDouble(scores.data()[at]));
+            // Equal scores follow each other, and may be one object.
+            if (at == 0 || !(scores.data()[at] == scores.data()[at - 1])) score = nb::steal(PyFloat_FromDouble(scores.data()[at]));
             if (!pair.is_valid() || !id.is_valid() || !score.is_valid()) throw nb::python_error();
             PyTuple_SET_ITEM(pair.ptr(), 0, id.release().ptr());
-            PyTuple_SET_ITEM(pair.ptr(), 1, score.release().ptr());
+            PyTuple_SET_ITEM(pair.ptr(), 1, Py_NewRef(score.ptr()));
             // A text and a number cannot be part of a cycle; the collector also finds this, one by one.
             PyObject_GC_UnTrack(pair.ptr());
             PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair.release().ptr());
@@ -342,7 +372,8 @@ nb::list lists_of(size_t known, const Column<int64_t>& sizes, const Column<int32
 
 nb::list bm25_lists(nb::list ids, Column<int64_t> sizes, Column<int32_t> positions, Column<double> scores) {
     return lists_of(ids.size(), sizes, positions, scores,
-                    [&](size_t n) { return Py_NewRef(PyList_GET_ITEM(ids.ptr(), static_cast<Py_ssize_t>(n))); });
+                    [&](size_t n) { return Py_NewRef(PyList_GET_ITEM(ids.ptr(), static_cast<Py_ssize_t>(n))); },
+                    [&](size_t n) { prefetch(PyList_GET_ITEM(ids.ptr(), static_cast<Py_ssize_t>(n))); });
 }
 
 // The same with the ids in one block of UTF-8, and where each ends.
@@ -351,7 +382,7 @@ nb::list bm25_packed_lists(nb::bytes ids, Column<int64_t> ends, Column<int64_t> 
         const int64_t begin = n == 0 ? 0 : ends.data()[n - 1], end = ends.data()[n];
         if (begin < 0 || begin > end || end > static_cast<int64_t>(ids.size())) throw nb::value_error("ids must fit together");
         return PyUnicode_DecodeUTF8(ids.c_str() + begin, static_cast<Py_ssize_t>(end - begin), "surrogatepass");
-    });
+    }, [&](size_t n) { prefetch(ends.data() + n); });
 }
 
 // Per term, the largest of the values of its codes; 0 without postings.

@@ -37,56 +37,76 @@ struct Before {
     bool operator()(const Scored& a, const Scored& b) const { return a.score != b.score ? a.score > b.score : a.doc < b.doc; }
 };
 
-// Sorts by buckets of equal width first, which is faster than comparing: a better score is never in a later bucket.
+// Sorts and selects by buckets of equal width first, which is faster than comparing: a better score is never in a later
+// bucket.
 class Buckets {
    public:
     // Best first.
     void sort(std::vector<Scored>& found) {
-        if (!divide(found)) return std::sort(found.begin(), found.end(), Before());
-        into_buckets(found);
-        for (size_t b = 0; b + 1 < starts_.size(); ++b) std::sort(at(starts_[b]), at(starts_[b + 1]), Before());
+        if (!divide(found, found.size())) return std::sort(found.begin(), found.end(), Before());
+        starts_.assign(found.size() + 2, 0);
+        for (const Scored& one : found) ++starts_[bucket(one.score) + 1];
+        for (size_t b = 1; b < starts_.size(); ++b) starts_[b] += starts_[b - 1];
+        sorted_.resize(found.size());
+        for (const Scored& one : found) sorted_[starts_[bucket(one.score)]++] = one;
         found.swap(sorted_);
-    }
-    // The best k, in any order but the last, which is the k-th best.
-    void select(std::vector<Scored>& found, size_t k) {
-        if (!divide(found)) {
-            std::nth_element(found.begin(), found.begin() + static_cast<ptrdiff_t>(k - 1), found.end(), Before());
-        } else {
-            into_buckets(found);
-            const size_t b = static_cast<size_t>(std::lower_bound(starts_.begin(), starts_.end(), k) - starts_.begin());
-            std::nth_element(at(starts_[b - 1]), at(k - 1), at(starts_[b]), Before());
-            found.swap(sorted_);
+        // The starts have become ends.
+        size_t begin = 0;
+        for (const uint32_t end : starts_) {
+            if (end - begin > 1) std::sort(at(found, begin), at(found, end), Before());
+            begin = end;
         }
+    }
+    // The best k, in any order; the score of the k-th.
+    double select(std::vector<Scored>& found, size_t k) {
+        constexpr size_t kBuckets = 256;
+        if (!divide(found, kBuckets)) {
+            std::nth_element(found.begin(), at(found, k - 1), found.end(), Before());
+            found.resize(k);
+            return found[k - 1].score;
+        }
+        starts_.assign(kBuckets + 1, 0);
+        for (const Scored& one : found) ++starts_[bucket(one.score)];
+        // The k-th best is in bucket `last`, of which `rest` are kept.
+        size_t last = 0, rest = k;
+        while (starts_[last] < rest) rest -= starts_[last++];
+        sorted_.clear();
+        size_t kept = 0;
+        for (const Scored& one : found) {
+            const size_t b = bucket(one.score);
+            if (b == last) sorted_.push_back(one);
+            found[kept] = one;
+            kept += b < last;
+        }
+        std::nth_element(sorted_.begin(), at(sorted_, rest - 1), sorted_.end(), Before());
+        std::copy(sorted_.begin(), at(sorted_, rest), at(found, kept));
         found.resize(k);
+        return sorted_[rest - 1].score;
     }
 
    private:
     static constexpr size_t kFew = 100;
 
     std::vector<Scored> sorted_;
-    std::vector<size_t> starts_, next_;
+    std::vector<uint32_t> starts_;
     double most_ = 0, scale_ = 0;
 
-    std::vector<Scored>::iterator at(size_t place) { return sorted_.begin() + static_cast<ptrdiff_t>(place); }
+    static std::vector<Scored>::iterator at(std::vector<Scored>& found, size_t place) {
+        return found.begin() + static_cast<ptrdiff_t>(place);
+    }
     size_t bucket(double score) const { return static_cast<size_t>((most_ - score) * scale_); }
-    // The width of the buckets; false for few documents, or scores that are equal or not finite.
-    bool divide(const std::vector<Scored>& found) {
-        if (found.size() < kFew) return false;
+    // Divides the scores into buckets, and one more; false for few documents, or scores that are equal or not finite.
+    bool divide(const std::vector<Scored>& found, size_t buckets) {
+        if (found.size() < kFew || found.size() > std::numeric_limits<uint32_t>::max()) return false;
         double least = most_ = found[0].score;
         for (const Scored& one : found) {
             most_ = std::max(most_, one.score);
             least = std::min(least, one.score);
         }
-        scale_ = static_cast<double>(found.size()) / (most_ - least);
+        scale_ = static_cast<double>(buckets) / (most_ - least);
+        // Not more than the last bucket, however it is rounded.
+        scale_ -= scale_ * 1e-15;
         return std::isfinite(scale_) && scale_ > 0 && std::isfinite(most_ - least);
-    }
-    void into_buckets(const std::vector<Scored>& found) {
-        starts_.assign(found.size() + 3, 0);
-        for (const Scored& one : found) ++starts_[bucket(one.score) + 1];
-        for (size_t b = 1; b < starts_.size(); ++b) starts_[b] += starts_[b - 1];
-        next_ = starts_;
-        sorted_.resize(found.size());
-        for (const Scored& one : found) sorted_[next_[bucket(one.score)]++] = one;
     }
 };
 
@@ -107,8 +127,7 @@ class Best {
     // Only the best k, in any order.
     void cut(Buckets& buckets) {
         if (found_.size() < k_) return;
-        buckets.select(found_, k_);
-        worst_ = found_[k_ - 1].score;
+        worst_ = buckets.select(found_, k_);
         full_ = true;
         limit_ = 2 * k_;
     }
@@ -225,6 +244,17 @@ inline unsigned which_of_eight(const double* sums, double bound) {
 #endif
 }
 
+// The place of the lowest bit that is set.
+inline int lowest_bit(unsigned bits) {
+#ifdef __GNUC__
+    return __builtin_ctz(bits);
+#else
+    int place = 0;
+    for (; (bits & 1) == 0; bits >>= 1) ++place;
+    return place;
+#endif
+}
+
 // Searches one window of documents after another, all queries in each: the sums of a window stay in the first-level cache,
 // and the postings of words that many queries share in the second.
 template <class Weight, class Code>
@@ -249,8 +279,8 @@ class Search {
         for (size_t i = 0; i < queries.size(); ++i) {
             Best& best = queries[i].best;
             best.cut(buckets_);
-            if (!matching_ && (!best.full() || best.worst() <= queries[i].untouched)) fill(queries[i], unread[i]);
             buckets_.sort(best.found());
+            if (!matching_ && (!best.full() || best.worst() <= queries[i].untouched)) fill(queries[i], unread[i]);
         }
     }
 
@@ -410,11 +440,8 @@ class Search {
     void each_above(int32_t size, double bound, Use use) const {
         const double* const sums = sums_.data();
         for (int32_t i = 0; i < size; i += 8)
-            for (unsigned bits = which_of_eight(sums + i, bound); bits != 0; bits &= bits - 1) {
-                int32_t at = i;
-                for (unsigned rest = bits; (rest & 1) == 0; rest >>= 1) ++at;
-                if (at < size) use(at);
-            }
+            for (unsigned bits = which_of_eight(sums + i, bound); bits != 0; bits &= bits - 1)
+                if (const int32_t at = i + lowest_bit(bits); at < size) use(at);
     }
 
     // Adds what the terms that are not skipped give above their bases, in any order.
@@ -454,9 +481,10 @@ class Search {
         return sum;
     }
 
-    // Adds the first documents that have none of the terms, if they beat the worst of those that have some.
+    // Adds the first documents that have none of the terms, if they beat the worst of those that have some. Both are sorted.
     void fill(Query<Code>& query, std::vector<Term<Code>>& terms) const {
         std::vector<Scored>& best = query.best.found();
+        const auto sorted = static_cast<ptrdiff_t>(best.size());
         size_t found = 0;
         for (int32_t doc = 0; doc < documents_ && found < k_; ++doc) {
             bool met = false;
@@ -468,7 +496,7 @@ class Search {
             ++found;
             best.push_back({query.untouched + 0.0, doc});
         }
-        std::sort(best.begin(), best.end(), Before());
+        std::inplace_merge(best.begin(), best.begin() + sorted, best.end(), Before());
         if (best.size() > k_) best.resize(k_);
     }
 };
