@@ -1,18 +1,12 @@
-// Sparse retrieval: postings from tokens, and the best documents for a query's terms.
-//
-// Sums are computed in float64 in the order of a query's terms, so that the scores equal those of the portable
-// implementation (steelyard.retrievers.bm25) to the last bit. Nothing is multiplied here: the weights are precomputed.
-
-#include <algorithm>
-#include <cstdint>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <utility>
-#include <vector>
+// Sparse retrieval for Python: postings from texts, tokens or lines of JSON, and the best documents for a query's terms.
+#include <exception>
+#include <system_error>
+#include <thread>
 
 #include "answer.hpp"
-#include "slots.hpp"
+#include "json_line.hpp"
+#include "postings.hpp"
+#include "topk.hpp"
 
 namespace steelyard {
 
@@ -23,312 +17,413 @@ nb::bytes bytes_of(const std::vector<T>& values) {
     return nb::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// A distinct token. One of up to 8 ASCII characters is compared as a 64-bit word, without reading Python's memory.
-struct Token {
-    PyObject* text;
-    uint64_t word;
-    Py_ssize_t size;  // 0 unless the token is short
+template <class T>
+using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
 
-    explicit Token(PyObject* token) : text(token), word(0), size(0) {
-        if (!PyUnicode_Check(token)) throw nb::type_error("a token must be text");
-        const Py_ssize_t length = PyUnicode_GET_LENGTH(token);
-        if (length > 8 || !PyUnicode_IS_COMPACT_ASCII(token)) return;
-        size = length;
-        std::memcpy(&word, PyUnicode_1BYTE_DATA(token), static_cast<size_t>(length));
-    }
-    bool is(const Token& other) const {
-        if (size != other.size || word != other.word) return false;
-        return size > 0 || text == other.text || PyUnicode_Compare(text, other.text) == 0;
-    }
-    uint32_t hash() const {
-        if (size > 0) return fold(word * kSpread);
-        const Py_hash_t hash = PyObject_Hash(text);
-        if (hash == -1) throw nb::python_error();
-        return fold(static_cast<uint64_t>(hash) * kSpread);
-    }
-};
-
-// The tokens of documents as numbers, assigned in the order in which tokens first occur.
-class Tokens {
-   public:
-    Tokens() { slots_.clear(1 << 10); }
-
-    // The tokens of one document: a list or a tuple.
-    void add(nb::handle document) {
-        if (!PyList_Check(document.ptr()) && !PyTuple_Check(document.ptr()))
-            throw nb::type_error("a tokenizer must return a list of tokens");
-        const Py_ssize_t size = PySequence_Fast_GET_SIZE(document.ptr());
-        PyObject** const items = PySequence_Fast_ITEMS(document.ptr());
-        for (Py_ssize_t i = 0; i < size; ++i) terms_.push_back(number(Token(items[i])));
-        lengths_.push_back(size);
-    }
-
-    // The vocabulary; starts of each term's postings, their documents and their counts; the documents' lengths.
-    nb::tuple postings() const {
-        const size_t vocabulary = known_.size();
-        std::vector<int64_t> starts(vocabulary + 1, 0);
-        std::vector<int32_t> last(vocabulary, -1);
-        each([&](int32_t term, int32_t doc) {
-            if (last[term] == doc) return;
-            last[term] = doc;
-            ++starts[term + 1];
-        });
-        for (size_t term = 0; term < vocabulary; ++term) starts[term + 1] += starts[term];
-
-        std::vector<int32_t> docs(static_cast<size_t>(starts.back())), counts(docs.size());
-        std::vector<int64_t> next(starts.begin(), starts.end() - 1);
-        std::fill(last.begin(), last.end(), -1);
-        each([&](int32_t term, int32_t doc) {
-            if (last[term] == doc) {
-                ++counts[next[term] - 1];
-                return;
-            }
-            last[term] = doc;
-            docs[next[term]] = doc;
-            counts[next[term]++] = 1;
-        });
-        return nb::make_tuple(vocabulary_, bytes_of(starts), bytes_of(docs), bytes_of(counts), bytes_of(lengths_));
-    }
-
-   private:
-    nb::list vocabulary_;  // keeps the texts alive that known_ points to
-    std::vector<Token> known_;
-    Slots slots_;
-    std::vector<int32_t> terms_;
-    std::vector<int64_t> lengths_;
-
-    int32_t number(const Token& token) {
-        if (known_.size() >= slots_.room()) slots_.grow([this](uint32_t n) { return known_[n - 1].hash(); });
-        const auto fresh = static_cast<uint32_t>(known_.size() + 1);
-        const uint32_t met = slots_.find_or_add(token.hash(), fresh, [&](uint32_t n) { return known_[n - 1].is(token); });
-        if (met != 0) return static_cast<int32_t>(met - 1);
-        known_.push_back(token);
-        vocabulary_.append(nb::borrow(token.text));
-        return static_cast<int32_t>(fresh - 1);
-    }
-
-    template <class Visit>
-    void each(Visit visit) const {
-        const int32_t* term = terms_.data();
-        for (size_t doc = 0; doc < lengths_.size(); ++doc)
-            for (int64_t i = 0; i < lengths_[doc]; ++i) visit(*term++, static_cast<int32_t>(doc));
-    }
-};
-
-nb::tuple bm25_postings(nb::iterable documents) {
-    Tokens tokens;
-    for (nb::handle document : documents) tokens.add(document);
-    return tokens.postings();
+// An array that owns its values, without a copy.
+template <class T>
+nb::object array_of(std::unique_ptr<T[]> values, size_t size) {
+    T* const data = values.release();
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return nb::cast(Array<T>(data, {size}, owner));
+}
+template <class T>
+nb::object array_of(const std::vector<T>& values) {
+    std::unique_ptr<T[]> copy(new T[values.size()]);
+    std::copy(values.begin(), values.end(), copy.get());
+    return array_of(std::move(copy), values.size());
 }
 
-struct Scored {
-    double score;
-    int32_t doc;
-};
+// UTF-8 of a Python text, where half of a character is three bytes.
+std::string utf8_of(nb::handle text, const char* otherwise) {
+    if (!PyUnicode_Check(text.ptr())) throw nb::type_error(otherwise);
+    nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
+    if (!bytes.is_valid()) throw nb::python_error();
+    return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+}
 
-// Best first: by score, then in document order.
-bool before(const Scored& a, const Scored& b) { return a.score != b.score ? a.score > b.score : a.doc < b.doc; }
+std::vector<std::string> stop_words_of(nb::list words) {
+    std::vector<std::string> found;
+    for (nb::handle word : words) found.push_back(utf8_of(word, "a stop word must be text"));
+    return found;
+}
 
-// One term of a query: its unread postings, and what a document without the term is given.
-struct Term {
-    const int32_t* doc;
-    const int32_t* end;
-    const double* weight;
-    double base;
-};
-
-// Adding any weight to -0.0 gives the weight, and no sum of weights is -0.0: it marks a document without any term.
-constexpr double kUntouched = -0.0;
-
-// A query that is being searched: its terms in their order, and the best documents so far.
-struct Query {
-    std::vector<Term> terms;
-    std::vector<Scored> best;        // a heap, the worst first
-    double untouched = kUntouched;  // the sum of a document that has none of the terms
-    bool based = false;             // whether some term gives anything to a document without it
-
-    explicit Query(std::vector<Term> of) : terms(std::move(of)) {
-        based = std::any_of(terms.begin(), terms.end(), [](const Term& term) { return term.base != 0; });
-        if (based)
-            for (const Term& term : terms) untouched += term.base;
-    }
-    bool never_met(double sum) const { return std::memcmp(&sum, &untouched, sizeof sum) == 0; }
-
-    void push(const Scored& one) {
-        best.push_back(one);
-        std::push_heap(best.begin(), best.end(), before);
-    }
-    // Documents come in ascending order: one of equal score ranks after those before it.
-    void offer(const Scored& one) {
-        if (!(one.score > best.front().score) || never_met(one.score)) return;
-        std::pop_heap(best.begin(), best.end(), before);
-        best.pop_back();
-        push(one);
-    }
-};
-
-// Searches one block of documents after another, all queries in each: the sums of a block stay in the first-level cache,
-// and the postings of words that many queries share in the second.
-class Search {
+// Collects documents and gives their postings.
+class Indexer {
    public:
-    Search(int32_t documents, size_t k, bool matching)
-        : documents_(documents), k_(std::min(k, static_cast<size_t>(documents))), matching_(matching) {
-        std::fill(blank_, blank_ + kBlock, kUntouched);
-        std::memcpy(sums_, blank_, sizeof sums_);
+    // characters, stems and stop words: those of a Tokenizer, or none of them, if only `tokenize` is used. It is called for
+    // texts that are not plain.
+    Indexer(Column<uint32_t> characters, bool stems, nb::list stop_words, nb::object tokenize)
+        : tokenizer_({characters.data(), characters.data() + characters.size()}, stems, stop_words_of(stop_words)),
+          tokenize_(std::move(tokenize)) {}
+    Indexer(const Indexer&) = delete;
+    Indexer& operator=(const Indexer&) = delete;
+
+    void add_texts(nb::iterable texts) {
+        for (nb::handle text : texts) {
+            if (!PyUnicode_Check(text.ptr())) throw nb::type_error("a document must be text");
+            add_text(text);
+        }
+    }
+    void add_tokens(nb::iterable documents) {
+        for (nb::handle tokens : documents) add_tokens_of(tokens);
+    }
+    // A document of a file.
+    void add_document(nb::str id, nb::str text) {
+        const std::string bytes = utf8_of(id, "an id must be text");
+        add_text(text);
+        add_id(bytes);
+    }
+    // Adds the documents of lines of JSON, from a position on. Where it stops: at a line that is left to Python, or at the end.
+    size_t add_lines(nb::bytes block, size_t position) {
+        const char* const begin = block.c_str();
+        const char* const end = begin + block.size();
+        if (position > block.size()) throw nb::value_error("the position is behind the end");
+        for (const char* at = begin + position; at < end;) {
+            const void* const found = std::memchr(at, '\n', static_cast<size_t>(end - at));
+            const char* const stop = found ? static_cast<const char*>(found) : end;
+            const bool blank = std::all_of(at, stop, [](char c) { return c == ' ' || c == '\t' || c == '\r'; });
+            if (!blank && !add_line(at, stop)) return static_cast<size_t>(at - begin);
+            at = stop == end ? end : stop + 1;
+        }
+        return block.size();
     }
 
-    // Finds the best k documents of each query, best first.
-    void run(std::vector<Query>& queries) {
-        if (k_ == 0) return;
-        std::vector<std::vector<Term>> unread;
-        for (const Query& query : queries) unread.push_back(query.terms);
-        for (int32_t first = 0; first < documents_; first += kBlock) {
-            const int32_t size = std::min(kBlock, documents_ - first);
-            for (Query& query : queries) {
-                if (!add(query, first, size)) continue;
-                collect(query, first, size);
-                std::memcpy(sums_, blank_, sizeof sums_);
-            }
+    // (vocabulary; starts, documents, codes; counts and lengths of the codes; number of documents and of tokens; ids and
+    // their ends). Nothing can be added afterwards.
+    nb::tuple finish() {
+        const Terms& terms = tokenizer_.terms();
+        nb::object vocabulary = nb::steal(PyList_New(static_cast<Py_ssize_t>(terms.size())));
+        if (!vocabulary.is_valid()) throw nb::python_error();
+        for (size_t i = 0; i < terms.size(); ++i) {
+            PyObject* text = PyUnicode_DecodeUTF8(terms[i].data(), static_cast<Py_ssize_t>(terms[i].size()), "surrogatepass");
+            if (!text) throw nb::python_error();
+            PyList_SET_ITEM(vocabulary.ptr(), static_cast<Py_ssize_t>(i), text);
         }
-        for (size_t i = 0; i < queries.size(); ++i) {
-            std::vector<Scored>& best = queries[i].best;
-            if (!matching_ && (best.size() < k_ || best.front().score <= queries[i].untouched)) {
-                queries[i].terms = unread[i];
-                fill(queries[i]);
-            }
-            std::sort(best.begin(), best.end(), before);
+        Postings found;
+        {
+            nb::gil_scoped_release release;
+            found = postings_.finish(terms.size());
         }
+        const size_t size = found.size();
+        nb::object codes = found.codes ? array_of(std::move(found.codes), size) : array_of(std::move(found.short_codes), size);
+        return nb::make_tuple(vocabulary, array_of(found.starts), array_of(std::move(found.docs), size), codes, array_of(found.counts),
+                              array_of(found.lengths), found.documents, found.tokens, nb::bytes(ids_.data(), ids_.size()),
+                              array_of(id_ends_));
     }
 
    private:
-    static constexpr int32_t kBlock = 4096;
+    Tokenizer tokenizer_;
+    PostingsBuilder postings_;
+    nb::object tokenize_;
+    JsonLine line_;
+    std::vector<uint32_t> points_;
+    std::vector<uint32_t> held_;
+    std::string ids_, token_;
+    std::vector<int64_t> id_ends_;
 
-    const int32_t documents_;
-    const size_t k_;
-    const bool matching_;
-    double sums_[kBlock], fresh_[kBlock], blank_[kBlock];
-
-    // Adds the weights of the terms, in the query's order; false if no document of the block has any of the terms.
-    bool add(Query& query, int32_t first, int32_t size) {
-        const int32_t limit = first + size;
-        if (std::none_of(query.terms.begin(), query.terms.end(),
-                         [&](const Term& term) { return term.doc != term.end && *term.doc < limit; }))
-            return false;
-        for (Term& term : query.terms) {
-            const int32_t* const doc = term.doc;
-            const double* const weight = term.weight;
-            const int32_t* const far = term.end - doc > size ? doc + size : term.end;
-            const auto count = static_cast<size_t>(std::lower_bound(doc, far, limit) - doc);
-            double* const sums = sums_;
-            // Within the block also where the documents of a term do not ascend, which is not checked.
-            const auto place = [doc, first](size_t i) {
-                return (static_cast<uint32_t>(doc[i]) - static_cast<uint32_t>(first)) % static_cast<uint32_t>(kBlock);
-            };
-            if (!query.based) {
-                for (size_t i = 0; i < count; ++i) sums[place(i)] += weight[i];
+    void add_id(std::string_view id) {
+        ids_.append(id);
+        id_ends_.push_back(static_cast<int64_t>(ids_.size()));
+    }
+    void add_text(nb::handle text) {
+        const auto use = [this](uint32_t term) { postings_.add(term); };
+        PyObject* const object = text.ptr();
+        const auto size = static_cast<size_t>(PyUnicode_GET_LENGTH(object));
+        if (PyUnicode_IS_ASCII(object)) {
+            if (tokenizer_.ascii(reinterpret_cast<const char*>(PyUnicode_DATA(object)), size, use)) return postings_.end_document();
+        } else {
+            points_.resize(size);
+            const int kind = PyUnicode_KIND(object);
+            const void* const data = PyUnicode_DATA(object);
+            for (size_t i = 0; i < size; ++i) points_[i] = PyUnicode_READ(kind, data, static_cast<Py_ssize_t>(i));
+            if (tokenizer_.wide(points_.data(), size, use)) return postings_.end_document();
+        }
+        add_tokens_of(tokenize_(text));
+    }
+    // All tokens are checked before any is added.
+    void add_tokens_of(nb::handle document) {
+        if (!PyList_Check(document.ptr()) && !PyTuple_Check(document.ptr()))
+            throw nb::type_error("a tokenizer must return a list of tokens");
+        held_.clear();
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(document.ptr()); ++i) {
+            PyObject* const token = PySequence_Fast_GET_ITEM(document.ptr(), i);
+            if (PyUnicode_Check(token) && PyUnicode_IS_COMPACT_ASCII(token)) {
+                token_.assign(reinterpret_cast<const char*>(PyUnicode_1BYTE_DATA(token)), static_cast<size_t>(PyUnicode_GET_LENGTH(token)));
             } else {
-                for (size_t i = 0; i < count; ++i) fresh_[i] = sums[place(i)] + weight[i];
-                for (int32_t i = 0; i < size; ++i) sums[i] += term.base;
-                for (size_t i = 0; i < count; ++i) sums[place(i)] = fresh_[i];
+                token_ = utf8_of(token, "a token must be text");
             }
-            term.doc += count;
-            term.weight += count;
+            const size_t size = token_.size();
+            token_.append(kPadding, '\0');
+            held_.push_back(tokenizer_.terms().number(token_.data(), size));
         }
+        for (const uint32_t term : held_) postings_.add(term);
+        postings_.end_document();
+    }
+    // False, and nothing is added, if the line is left to Python.
+    bool add_line(const char* begin, const char* end) {
+        if (!line_.read(begin, end)) return false;
+        held_.clear();
+        const auto use = [this](uint32_t term) { held_.push_back(term); };
+        // All must be plain before a term gets its number.
+        if (!line_.title.ascii || !line_.text.ascii) {
+            token_.assign(line_.title.text).append("\n").append(line_.text.text);
+            if (!read_utf8(token_.data(), token_.data() + token_.size(), points_)) return false;
+            if (!tokenizer_.wide(points_.data(), points_.size(), use)) return false;
+        } else {
+            if (!tokenizer_.ascii(line_.title.text.data(), line_.title.text.size(), use)) return false;
+            tokenizer_.ascii(line_.text.text.data(), line_.text.text.size(), use);
+        }
+        if (!line_.id.ascii && !read_utf8(line_.id.text.data(), line_.id.text.data() + line_.id.text.size(), points_)) return false;
+        for (const uint32_t term : held_) postings_.add(term);
+        postings_.end_document();
+        add_id(line_.id.text);
         return true;
-    }
-
-    void collect(Query& query, int32_t first, int32_t size) {
-        constexpr int32_t kLanes = 8, kStretch = 64;
-        int32_t i = 0;
-        for (; i < size && query.best.size() < k_; ++i)
-            if (!query.never_met(sums_[i]) && sums_[i] == sums_[i]) query.push({sums_[i], first + i});
-        // The best of each stretch first: most stretches have nothing better than the worst so far.
-        for (; i + kStretch <= size; i += kStretch) {
-            double most[kLanes];
-            std::copy(sums_ + i, sums_ + i + kLanes, most);
-            for (int32_t j = kLanes; j < kStretch; j += kLanes)
-                for (int32_t lane = 0; lane < kLanes; ++lane)
-                    most[lane] = sums_[i + j + lane] > most[lane] ? sums_[i + j + lane] : most[lane];
-            if (!(*std::max_element(most, most + kLanes) > query.best.front().score)) continue;
-            for (int32_t j = i; j < i + kStretch; ++j) query.offer({sums_[j], first + j});
-        }
-        for (; i < size; ++i) query.offer({sums_[i], first + i});
-    }
-
-    // Adds the first documents that have none of the terms, if they beat the worst of those that have some.
-    void fill(Query& query) const {
-        size_t found = 0;
-        for (int32_t doc = 0; doc < documents_ && found < k_; ++doc) {
-            bool met = false;
-            for (Term& term : query.terms) {
-                while (term.doc != term.end && *term.doc < doc) ++term.doc;
-                met |= term.doc != term.end && *term.doc == doc;
-            }
-            if (met) continue;
-            ++found;
-            query.best.push_back({query.untouched + 0.0, doc});
-        }
-        std::sort(query.best.begin(), query.best.end(), before);
-        if (query.best.size() > k_) query.best.resize(k_);
     }
 };
 
-// Per query, how many documents were found; then the numbers of all of them, and their scores.
-nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<double> weights, Column<double> bases,
-                      int32_t documents, Column<int64_t> query_starts, Column<int64_t> query_terms, size_t k,
-                      bool matching) {
-    constexpr size_t kTogether = 1024;
-    const size_t vocabulary = bases.size(), asked = query_starts.size() - (query_starts.size() > 0);
-    checked_starts(query_starts, asked, query_terms.size());
-    if (starts.size() != vocabulary + 1 || docs.size() != weights.size() || documents < 0 ||
-        documents > std::numeric_limits<int32_t>::max() / 2)
+// The queries of a search: terms by number.
+struct Asked {
+    Column<int64_t> starts, terms;
+    size_t size() const { return starts.size() - (starts.size() > 0); }
+};
+
+template <class Code>
+struct Index {
+    Column<int64_t> starts;
+    Column<int32_t> docs;
+    Column<Code> codes;
+    Column<double> factors, idf, bases, most;
+    int32_t documents;
+};
+
+// The results of a range of queries.
+struct Results {
+    std::vector<int64_t> sizes;
+    std::vector<int32_t> docs;
+    std::vector<double> scores;
+};
+
+template <class Weight, class Code>
+Results searched(const Index<Code>& index, const Asked& asked, size_t from, size_t to, size_t k, bool matching) {
+    // So many queries are searched together that their results fit into the second-level cache.
+    const size_t together = std::max<size_t>(1, std::min<size_t>(256, (size_t{1} << 15) / std::max<size_t>(1, k)));
+    Results found;
+    Search<Weight, Code> search(index.documents, k, matching, index.factors.data(), index.factors.size() / Weight::kFactors);
+    std::vector<Query<Code>> queries;
+    for (size_t done = from; done < to; done += together) {
+        queries.clear();
+        for (size_t at = done; at < std::min(to, done + together); ++at) {
+            std::vector<Term<Code>> terms;
+            for (int64_t i = asked.starts.data()[at]; i < asked.starts.data()[at + 1]; ++i) {
+                const int64_t term = asked.terms.data()[i];
+                const int64_t begin = index.starts.data()[term], end = index.starts.data()[term + 1];
+                terms.push_back({index.docs.data() + begin, index.docs.data() + end, index.codes.data() + begin, index.idf.data()[term],
+                                 index.bases.data()[term], index.most.data()[term]});
+            }
+            queries.emplace_back(std::move(terms), std::min(k, static_cast<size_t>(index.documents)));
+        }
+        search.run(queries);
+        for (Query<Code>& query : queries) {
+            found.sizes.push_back(static_cast<int64_t>(query.best.found().size()));
+            for (const Scored& one : query.best.found()) {
+                found.docs.push_back(one.doc);
+                found.scores.push_back(one.score);
+            }
+        }
+    }
+    return found;
+}
+
+template <class Weight, class Code>
+nb::tuple search_all(const Index<Code>& index, const Asked& asked, size_t k, bool matching, size_t threads) {
+    // A thread is started for so many postings.
+    constexpr int64_t kWorthAThread = 1 << 18;
+    int64_t postings = 0;
+    for (size_t i = 0; i < asked.terms.size(); ++i)
+        postings += index.starts.data()[asked.terms.data()[i] + 1] - index.starts.data()[asked.terms.data()[i]];
+    threads = std::min({threads, asked.size(), size_t{64}, static_cast<size_t>(postings / kWorthAThread)});
+    threads = std::max<size_t>(1, threads);
+    std::vector<Results> parts(threads);
+    {
+        nb::gil_scoped_release release;
+        const auto work = [&](size_t n) {
+            parts[n] = searched<Weight>(index, asked, asked.size() * n / threads, asked.size() * (n + 1) / threads, k, matching);
+        };
+        std::vector<std::exception_ptr> failures(threads);
+        std::vector<std::thread> others;
+        for (size_t n = 1; n < threads; ++n) {
+            const auto guarded = [&work, &failures, n] {
+                try {
+                    work(n);
+                } catch (...) {
+                    failures[n] = std::current_exception();
+                }
+            };
+            try {
+                others.emplace_back(guarded);
+            } catch (const std::system_error&) {
+                guarded();  // no thread can be started
+            }
+        }
+        try {
+            work(0);
+        } catch (...) {
+            failures[0] = std::current_exception();
+        }
+        for (std::thread& other : others) other.join();
+        for (const std::exception_ptr& one : failures)
+            if (one) std::rethrow_exception(one);
+    }
+    for (size_t n = 1; n < threads; ++n) {
+        parts[0].sizes.insert(parts[0].sizes.end(), parts[n].sizes.begin(), parts[n].sizes.end());
+        parts[0].docs.insert(parts[0].docs.end(), parts[n].docs.begin(), parts[n].docs.end());
+        parts[0].scores.insert(parts[0].scores.end(), parts[n].scores.begin(), parts[n].scores.end());
+        parts[n] = Results();
+    }
+    return nb::make_tuple(bytes_of(parts[0].sizes), bytes_of(parts[0].docs), bytes_of(parts[0].scores));
+}
+
+// Per query, how many documents were found; then the numbers of all of them, and their scores. factors: one per code, or
+// four if `long_weights`. most: per term, at least the largest of its weights.
+template <class Code>
+nb::tuple bm25_search(Column<int64_t> starts, Column<int32_t> docs, Column<Code> codes, Column<double> factors, bool long_weights,
+                      Column<double> idf, Column<double> bases, Column<double> most, int32_t documents, Column<int64_t> query_starts,
+                      Column<int64_t> query_terms, size_t k, bool matching, size_t threads) {
+    const Asked asked{query_starts, query_terms};
+    const size_t vocabulary = idf.size(), each = long_weights ? LongWeight::kFactors : ShortWeight::kFactors;
+    checked_starts(query_starts, asked.size(), query_terms.size());
+    if (starts.size() != vocabulary + 1 || bases.size() != vocabulary || most.size() != vocabulary || docs.size() != codes.size() ||
+        factors.size() % each != 0 || (sizeof(Code) == 2 && factors.size() < each << 16) || documents < 0 || documents > std::numeric_limits<int32_t>::max() / 2)
         throw nb::value_error("postings must fit together");
     for (size_t i = 0; i < query_terms.size(); ++i) {
         const int64_t term = query_terms.data()[i];
         if (term < 0 || term >= static_cast<int64_t>(vocabulary))
             throw nb::value_error("a query's terms must be in the vocabulary");
         const int64_t begin = starts.data()[term], end = starts.data()[term + 1];
-        if (begin < 0 || begin > end || end > static_cast<int64_t>(docs.size()) || !std::isfinite(bases.data()[term]))
+        if (begin < 0 || begin > end || end > static_cast<int64_t>(docs.size()) || factors.size() == 0 ||
+            !std::isfinite(bases.data()[term]))
             throw nb::value_error("postings must fit together");
     }
+    const Index<Code> index{starts, docs, codes, factors, idf, bases, most, documents};
+    return long_weights ? search_all<LongWeight>(index, asked, k, matching, threads)
+                        : search_all<ShortWeight>(index, asked, k, matching, threads);
+}
 
-    std::vector<int64_t> sizes;
-    std::vector<int32_t> found;
-    std::vector<double> scores;
-    {
-        nb::gil_scoped_release release;
-        Search search(documents, k, matching);
-        std::vector<Query> queries;
-        for (size_t done = 0; done < asked; done += kTogether) {
-            queries.clear();
-            for (size_t at = done; at < std::min(asked, done + kTogether); ++at) {
-                std::vector<Term> terms;
-                for (int64_t i = query_starts.data()[at]; i < query_starts.data()[at + 1]; ++i) {
-                    const int64_t term = query_terms.data()[i];
-                    const int64_t begin = starts.data()[term], end = starts.data()[term + 1];
-                    terms.push_back({docs.data() + begin, docs.data() + end, weights.data() + begin, bases.data()[term]});
-                }
-                queries.emplace_back(std::move(terms));
-            }
-            search.run(queries);
-            for (const Query& query : queries) {
-                sizes.push_back(static_cast<int64_t>(query.best.size()));
-                for (const Scored& one : query.best) {
-                    found.push_back(one.doc);
-                    scores.push_back(one.score);
-                }
-            }
-        }
+// Loads memory that is written soon.
+inline void prefetch(const void* memory) {
+#ifdef __GNUC__
+    __builtin_prefetch(memory, 1);
+#else
+    static_cast<void>(memory);
+#endif
+}
+
+// Pauses the garbage collector: it would look for cycles among pairs again and again while they are made.
+class CollectorPaused {
+   public:
+    CollectorPaused() : enabled_(PyGC_Disable()) {}
+    ~CollectorPaused() {
+        if (enabled_) PyGC_Enable();
     }
-    return nb::make_tuple(bytes_of(sizes), bytes_of(found), bytes_of(scores));
+    CollectorPaused(const CollectorPaused&) = delete;
+    CollectorPaused& operator=(const CollectorPaused&) = delete;
+
+   private:
+    const int enabled_;
+};
+
+// Results as lists of (id, score) pairs, one per query. `id_of` returns a new reference to the id of a position, and `soon`
+// is called some positions before it.
+template <class IdOf, class Soon>
+nb::list lists_of(size_t known, const Column<int64_t>& sizes, const Column<int32_t>& positions, const Column<double>& scores, IdOf id_of,
+                  Soon soon) {
+    constexpr size_t kAhead = 12;
+    const CollectorPaused paused;
+    if (positions.size() != scores.size()) throw nb::value_error("results must fit together");
+    for (size_t i = 0; i < positions.size(); ++i)
+        if (positions.data()[i] < 0 || static_cast<size_t>(positions.data()[i]) >= known)
+            throw nb::value_error("results must be of known documents");
+    nb::list lists;
+    nb::object score;
+    size_t at = 0;
+    for (size_t query = 0; query < sizes.size(); ++query) {
+        const int64_t size = sizes.data()[query];
+        if (size < 0 || size > static_cast<int64_t>(scores.size() - at)) throw nb::value_error("results must fit together");
+        nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(size)));
+        if (!list.is_valid()) throw nb::python_error();
+        for (int64_t i = 0; i < size; ++i, ++at) {
+            if (at + kAhead < positions.size()) soon(static_cast<size_t>(positions.data()[at + kAhead]));
+            nb::object pair = nb::steal(PyTuple_New(2));
+            nb::object id = nb::steal(id_of(static_cast<size_t>(positions.data()[at])));
+            // Equal scores follow each other, and may be one object.
+            if (at == 0 || !(scores.data()[at] == scores.data()[at - 1])) score = nb::steal(PyFloat_FromDouble(scores.data()[at]));
+            if (!pair.is_valid() || !id.is_valid() || !score.is_valid()) throw nb::python_error();
+            PyTuple_SET_ITEM(pair.ptr(), 0, id.release().ptr());
+            PyTuple_SET_ITEM(pair.ptr(), 1, Py_NewRef(score.ptr()));
+            // A text and a number cannot be part of a cycle; the collector also finds this, one by one.
+            PyObject_GC_UnTrack(pair.ptr());
+            PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair.release().ptr());
+        }
+        lists.append(list);
+    }
+    return lists;
+}
+
+nb::list bm25_lists(nb::list ids, Column<int64_t> sizes, Column<int32_t> positions, Column<double> scores) {
+    return lists_of(ids.size(), sizes, positions, scores,
+                    [&](size_t n) { return Py_NewRef(PyList_GET_ITEM(ids.ptr(), static_cast<Py_ssize_t>(n))); },
+                    [&](size_t n) { prefetch(PyList_GET_ITEM(ids.ptr(), static_cast<Py_ssize_t>(n))); });
+}
+
+// The same with the ids in one block of UTF-8, and where each ends.
+nb::list bm25_packed_lists(nb::bytes ids, Column<int64_t> ends, Column<int64_t> sizes, Column<int32_t> positions, Column<double> scores) {
+    return lists_of(ends.size(), sizes, positions, scores, [&](size_t n) {
+        const int64_t begin = n == 0 ? 0 : ends.data()[n - 1], end = ends.data()[n];
+        if (begin < 0 || begin > end || end > static_cast<int64_t>(ids.size())) throw nb::value_error("ids must fit together");
+        return PyUnicode_DecodeUTF8(ids.c_str() + begin, static_cast<Py_ssize_t>(end - begin), "surrogatepass");
+    }, [&](size_t n) { prefetch(ends.data() + n); });
+}
+
+// Per term, the largest of the values of its codes; 0 without postings.
+template <class Code>
+nb::object bm25_largest(Column<int64_t> starts, Column<Code> codes, Column<double> values) {
+    const size_t terms = starts.size() - (starts.size() > 0);
+    checked_starts(starts, terms, codes.size());
+    std::vector<double> most(terms, 0.0);
+    nb::gil_scoped_release release;
+    for (size_t term = 0; term < terms; ++term)
+        for (int64_t i = starts.data()[term]; i < starts.data()[term + 1]; ++i) {
+            const size_t code = codes.data()[i];
+            if (code < values.size()) most[term] = std::max(most[term], values.data()[code]);
+        }
+    nb::gil_scoped_acquire acquire;
+    return array_of(most);
+}
+
+template <class Code>
+void register_codes(nb::module_& m) {
+    m.def("bm25_search", &bm25_search<Code>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
+          nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(),
+          nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg());
+    m.def("bm25_largest", &bm25_largest<Code>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
 }
 
 }  // namespace
 
 void register_bm25(nb::module_& m) {
-    m.def("bm25_postings", &bm25_postings);
-    m.def("bm25_search", &bm25_search, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
-          nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg());
+    nb::class_<Indexer>(m, "Indexer")
+        .def(nb::init<Column<uint32_t>, bool, nb::list, nb::object>(), nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg().none())
+        .def("add_texts", &Indexer::add_texts)
+        .def("add_tokens", &Indexer::add_tokens)
+        .def("add_document", &Indexer::add_document)
+        .def("add_lines", &Indexer::add_lines)
+        .def("finish", &Indexer::finish);
+    m.def("bm25_lists", &bm25_lists, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
+    m.def("bm25_packed_lists", &bm25_packed_lists, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
+          nb::arg().noconvert());
+    register_codes<uint16_t>(m);
+    register_codes<uint32_t>(m);
 }
 
 }  // namespace steelyard

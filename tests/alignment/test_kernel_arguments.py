@@ -24,6 +24,7 @@ pytestmark = needs_kernel
 
 STARTS = np.array([0, 1, 2])
 TEXTS = pl.Series(["a", "a text of more than twelve bytes"])
+TABLE = np.arange(300, dtype="u4") << 2 | 2
 ODD = [
     *(
         None,
@@ -81,6 +82,7 @@ def good():
     judged = native.Judged(["q1", "q2"], STARTS, ["d1", "d2"])
     order = [0, False, False]
     docs, weights, terms = np.array([0, 1], "i4"), np.ones(2), np.array([0, 1])
+    codes = np.array([0, 1], "u2")
     return {
         native.Judged: [["q1", "q2"], STARTS, ["d1", "d2"]],
         native.Stream: [judged, *order],
@@ -105,14 +107,38 @@ def good():
             np.zeros(2, "i8"),
         ],
         native.best_first: [np.array([0, 1]), np.ones(2), np.zeros(2, "i8")],
-        native.bm25_postings: [[["a", "b"], ["c"]]],
+        native.Indexer: [TABLE, True, ["the"], None],
+        native.Indexer(TABLE, True, ["the"], str.split).add_texts: [["a b", "c é"]],
+        native.Indexer(TABLE, True, ["the"], str.split).add_tokens: [[["a", "b"], ["c"]]],
+        native.Indexer(TABLE, True, ["the"], str.split).add_document: ["d1", "a b é"],
+        native.Indexer(TABLE, True, ["the"], str.split).add_lines: [b'{"_id": "d1", "text": "a"}', 0],
         native.shuffled_ranges: [
             np.ones((2, 2)),
             np.zeros((1, 2), "u1"),
             np.zeros((3, 2), "i8"),
             np.empty(3),
         ],
-        native.bm25_search: [STARTS, docs, weights, weights, 2, STARTS, terms, 3, False],
+        native.bm25_search: [
+            *(
+                STARTS,
+                docs,
+                codes,
+                np.ones(2**16),
+                False,
+                weights,
+                weights,
+                weights,
+                2,
+                STARTS,
+                terms,
+                3,
+                False,
+                2,
+            )
+        ],
+        native.bm25_largest: [STARTS, codes, weights],
+        native.bm25_lists: [["d1", "d2"], terms, docs, weights],
+        native.bm25_packed_lists: [b"d1d2", STARTS[1:] * 2, terms, docs, weights],
     }
 
 
@@ -153,8 +179,20 @@ def test_documents_of_postings_out_of_range():
         for _ in range(1 if documents == 2**29 else 200):
             docs = draw.integers(-(2**31), 2**31 - 1, 2).astype("i4")
             weights = draw.choice([1.0, -1.0, np.nan, np.inf, -np.inf, 1e308], 2)
+            codes = draw.integers(0, 2**16, 2).astype(draw.choice(["u2", "u4"]))
             kernel().bm25_search(
-                STARTS, docs, weights, np.zeros(2), documents, STARTS, np.array([1, 0]), 3, True
+                *(
+                    STARTS,
+                    docs,
+                    codes,
+                    np.resize(weights, 2**16),
+                    False,
+                    weights,
+                    np.zeros(2),
+                    weights,
+                    documents,
+                ),
+                *(STARTS, np.array([1, 0]), 3, True, 2),
             )
 
 

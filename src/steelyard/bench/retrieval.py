@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from steelyard.bench.cache import Answers, AnswerStore
+from steelyard.bench.cache import Answers, AnswerStore, IndexStore
 from steelyard.bench.specs import Spec
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import read_lists
@@ -34,7 +34,10 @@ _SAMPLE_SECONDS = 0.01
 
 @dataclass
 class Job:
-    """A retriever that is run: its corpus, its answers so far, and their cache; `failure` is an error in indexing."""
+    """A retriever that is run: its corpus, its answers so far, and their cache; `failure` is an error in indexing.
+
+    `saved` is where its index is saved, if it is.
+    """
 
     spec: Spec
     retriever: Retriever
@@ -42,6 +45,7 @@ class Job:
     answers: Answers
     store: AnswerStore
     failure: str | None = None
+    saved: IndexStore | None = None
 
     def open_queries(self, queries: Sequence[str]) -> list[str]:
         """The queries without an answer."""
@@ -53,9 +57,17 @@ class Job:
 
 
 def index_all(jobs: Sequence[Job], progress: Progress) -> None:
-    """Index the documents with every retriever, one after another; measure time, size and peak memory."""
+    """Index the documents with every retriever, one after another; measure time, size and peak memory.
+
+    A saved index is opened instead, and has the cost that was measured when it was made.
+    """
     for number, job in enumerate(jobs):
         progress(f"indexing {counted(len(job.corpus), 'document')} with {job.spec.label}", number, len(jobs))
+        known = job.saved.restore() if job.saved is not None else None
+        if known is not None:
+            job.answers.cost.update(known)
+            job.store.add({"cost": known})
+            continue
         with PeakMemory() as memory:
             start = perf_counter()
             try:
@@ -69,6 +81,8 @@ def index_all(jobs: Sequence[Job], progress: Progress) -> None:
         cost = {"index_seconds": taken, "index_bytes": size, "peak_bytes": memory.bytes}
         job.answers.cost.update(cost)
         job.store.add({"cost": cost})
+        if job.saved is not None:
+            job.saved.save(cost)
 
 
 def _size(retriever: Retriever) -> int:

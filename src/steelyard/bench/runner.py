@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.bench.across import BenchAcross
 from steelyard.bench.approximation import Approximation, approximations
-from steelyard.bench.cache import Answers, AnswerStore, cache_key
+from steelyard.bench.cache import Answers, AnswerStore, cache_key, index_store, other_indexes
 from steelyard.bench.chunkings import Chunking, all_chunks, chunkings_of
 from steelyard.bench.comparison import (
     chunking_notes,
@@ -20,7 +20,7 @@ from steelyard.bench.comparison import (
     with_notes,
 )
 from steelyard.bench.config import Bench, check_bench, check_by, read_bench
-from steelyard.bench.folder import leftover_files, read_earlier_record
+from steelyard.bench.folder import leftover_files, read_earlier_record, remove_files
 from steelyard.bench.history import append_history
 from steelyard.bench.lock import locked
 from steelyard.bench.result import BenchResult, Row
@@ -164,6 +164,8 @@ def _bench(
             approximation=approximation,
         )
         progress("writing", 0, 1)
+        kept = {name for job in jobs if job.saved is not None for name in job.saved.names}
+        remove_files(other_indexes(folder / CACHE, kept))
         return _write(result)
 
 
@@ -250,12 +252,15 @@ def _jobs(specs: Sequence[Spec], chunking: Chunking, depth: int, cache: Path, fr
         if spec.retriever is None:
             continue
         store = AnswerStore(cache, cache_key(chunking.fingerprint, spec.name, spec.settings, depth))
+        saved = index_store(cache, spec.retriever, chunking.corpus)
         if fresh:
             store.clear()
+        if fresh and saved is not None:
+            saved.clear()
         answers = store.read()
         if answers.unfinished is not None:
             LOG.warning("%s", sentence(note("bench-stopped", run=spec.label, query=answers.unfinished)))
-        jobs.append(Job(spec, spec.retriever, chunking.corpus, answers, store))
+        jobs.append(Job(spec, spec.retriever, chunking.corpus, answers, store, saved=saved))
     return jobs
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from steelyard.checks import is_whole
 from steelyard.datasets.findings import Finding, repeated_ids
@@ -15,6 +15,7 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.ids import kind_of
 from steelyard.wording import counted
 
+HALF_CHARACTER = "holds half of a surrogate pair, which is not a character"
 _DOCUMENT_IDS = ("_id", "id", "doc_id", "docid", "docno")
 _DOCUMENT_TEXTS = ("text", "contents", "body")
 _QUERY_IDS = ("_id", "id", "query_id", "qid")
@@ -111,7 +112,7 @@ class CorpusBuilder:
         try:
             raw = [(name, value.encode()) for name, value in fields]
         except UnicodeEncodeError:
-            raise InputError("holds half of a surrogate pair, which is not a character") from None
+            raise InputError(HALF_CHARACTER) from None
         for name, value in raw:
             packer = self._packers[name]
             if name in _SPARSE:
@@ -121,14 +122,7 @@ class CorpusBuilder:
 
     def add_record(self, record: dict[str, Any]) -> None:
         """Add a document from a record whose fields have the usual names; its fields are removed."""
-        doc_id = _take_id(record, _DOCUMENT_IDS)
-        text = _take_text(record, _DOCUMENT_TEXTS)
-        title = _take_text(record, ("title",), "")
-        group = record.pop("group", None)
-        if group is not None and not isinstance(group, str) and not is_whole(group):
-            raise InputError(f"group is {kind_of(group)}; expected text")
-        links = _take_links(record)
-        self.add(doc_id, text, title, links, "" if group is None else str(group), _take_rest(record))
+        self.add(*document_of(record))
 
     def build(self) -> tuple[Corpus, tuple[Finding, ...]]:
         """The corpus, and a finding on repeated ids."""
@@ -152,6 +146,29 @@ class CorpusBuilder:
         )
 
 
+class Document(NamedTuple):
+    """The fields of a document, in the order of `CorpusBuilder.add`."""
+
+    doc_id: str
+    text: str
+    title: str
+    links: list[str]
+    group: str
+    metadata: dict[str, Any]
+
+
+def document_of(record: dict[str, Any]) -> Document:
+    """The document of a record whose fields have the usual names; its fields are removed."""
+    doc_id = _take_id(record, _DOCUMENT_IDS)
+    text = _take_text(record, _DOCUMENT_TEXTS)
+    title = _take_text(record, ("title",), "")
+    group = record.pop("group", None)
+    if group is not None and not isinstance(group, str) and not is_whole(group):
+        raise InputError(f"group is {kind_of(group)}; expected text")
+    links = _take_links(record)
+    return Document(doc_id, text, title, links, "" if group is None else str(group), _take_rest(record))
+
+
 class _Passages(Sequence[str]):
     """Title and text on separate lines, as retrievers index them."""
 
@@ -165,13 +182,14 @@ class _Passages(Sequence[str]):
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return [self[position] for position in range(*place.indices(len(self)))]
-        return _passage(self._titles[place], self._texts[place])
+        return passage(self._titles[place], self._texts[place])
 
     def __iter__(self) -> Iterator[str]:
-        return map(_passage, self._titles, self._texts)
+        return map(passage, self._titles, self._texts)
 
 
-def _passage(title: str, text: str) -> str:
+def passage(title: str, text: str) -> str:
+    """What retrievers index: the title on a line of its own, if there is one, and the text."""
     return f"{title}\n{text}" if title else text
 
 
@@ -267,7 +285,7 @@ class QueriesBuilder:
         try:
             query_id.encode(), text.encode()
         except UnicodeEncodeError:
-            raise InputError("holds half of a surrogate pair, which is not a character") from None
+            raise InputError(HALF_CHARACTER) from None
         if query_id in self._texts:
             self._repeated.append(query_id)
             if self._texts[query_id] != text:

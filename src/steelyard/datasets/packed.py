@@ -54,17 +54,24 @@ class PackedTexts(Sequence[str]):
     ('three', 'one', 3)
     """
 
-    def __init__(self, data: bytearray, ends: npt.NDArray[np.int64]) -> None:
+    def __init__(self, data: bytes | bytearray, ends: npt.NDArray[np.int64]) -> None:
         self._data = data
         self._ends = ends
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> PackedTexts:
-        """Pack texts."""
+    def of(cls, texts: Iterable[str], errors: str = "strict") -> PackedTexts:
+        """Pack texts; `errors` as for `str.encode`."""
         packer = TextPacker()
         for text in texts:
-            packer.add(text.encode())
+            packer.add(text.encode("utf-8", errors))
         return cls(*packer.arrays())
+
+    @property
+    def packed(self) -> tuple[bytes, npt.NDArray[np.int64]]:
+        """The bytes, and where each text ends."""
+        if not isinstance(self._data, bytes):
+            self._data = bytes(self._data)
+        return self._data, np.ascontiguousarray(self._ends)
 
     def raw(self) -> Iterator[bytes]:
         """The texts as UTF-8, in order."""

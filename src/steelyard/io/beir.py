@@ -79,32 +79,84 @@ def read_dataset(
     return assemble(folder.resolve().name, documents, query_builder, read, policy, notes, findings)
 
 
-def _read_objects(path: Path, use: Callable[[dict[str, Any]], None], expected: str) -> None:
+def read_documents(
+    path: Path, use: Callable[[str, str], None], read_lines: Callable[[bytes, int], int] | None = None
+) -> None:
+    """Pass the id and the passage (title and text) of every document of a corpus.jsonl to `use`.
+
+    `read_lines` is a faster reader of lines in a block, from a position on: it returns the start of a line that it
+    leaves to this one, or the end of the block.
+    """
+    from steelyard.datasets.corpus import HALF_CHARACTER, document_of, passage
+
+    def read(record: dict[str, Any]) -> None:
+        document = document_of(record)
+        text = passage(document.title, document.text)
+        try:
+            document.doc_id.encode(), text.encode()
+        except UnicodeEncodeError:
+            raise InputError(HALF_CHARACTER) from None
+        use(document.doc_id, text)
+
+    _read_objects(path, read, _EXPECTED_DOCUMENT, read_lines)
+
+
+def _read_objects(
+    path: Path,
+    use: Callable[[dict[str, Any]], None],
+    expected: str,
+    read_lines: Callable[[bytes, int], int] | None = None,
+) -> None:
     """Pass every JSON object of the lines to `use`; lines that are none, or that `use` refuses, are reported."""
     decoder = json.JSONDecoder(object_pairs_hook=unique_names)
     problems: list[tuple[int, str]] = []
-    number, objects = 0, 0
-    for block in line_blocks(path):
-        for line in block.decode().removesuffix("\n").split("\n"):
-            number += 1
-            if not line or line.isspace():
-                continue
-            objects += 1
-            try:
-                record = decoder.decode(line)
-                if not isinstance(record, dict):
-                    raise InputError(f"a {type(record).__name__}, not an object")
-                use(record)
-            except InputError as error:
-                problems.append((number, str(error)))
-            except json.JSONDecodeError as error:
-                problems.append((number, f"not JSON at column {error.colno:,} ({error.msg})"))
-            except RecursionError:
-                problems.append((number, "nested too deep"))
+    objects = 0
+    for number, line in _lines(path, read_lines):
+        if not line or line.isspace():
+            continue
+        objects += 1
+        try:
+            record = decoder.decode(line)
+            if not isinstance(record, dict):
+                raise InputError(f"a {type(record).__name__}, not an object")
+            use(record)
+        except InputError as error:
+            problems.append((number, str(error)))
+        except json.JSONDecodeError as error:
+            problems.append((number, f"not JSON at column {error.colno:,} ({error.msg})"))
+        except RecursionError:
+            problems.append((number, "nested too deep"))
     if problems:
         raise bad_lines(path, problems, expected)
-    if not objects:
-        raise InputError(f"the file is empty. {expected}", path)
+    if not objects and read_lines is None:
+        raise empty_file(path, expected)
+
+
+def empty_file(path: Path, expected: str = _EXPECTED_DOCUMENT) -> InputError:
+    """The error for a file without objects."""
+    return InputError(f"the file is empty. {expected}", path)
+
+
+def _lines(path: Path, read_lines: Callable[[bytes, int], int] | None) -> Iterator[tuple[int, str]]:
+    """The lines that `read_lines` leaves, with their numbers."""
+    number = 0
+    for block in line_blocks(path):
+        if read_lines is None:
+            for line in block.decode().removesuffix("\n").split("\n"):
+                number += 1
+                yield number, line
+            continue
+        position = 0
+        while position < len(block):
+            start = read_lines(block, position)
+            number += block.count(b"\n", position, start)
+            if start == len(block):
+                break
+            end = block.find(b"\n", start)
+            end = len(block) if end < 0 else end
+            number += 1
+            yield number, block[start:end].decode()
+            position = end + 1
 
 
 def _dataset_qrels(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:

@@ -358,13 +358,13 @@ def write_file(path: Path, data: bytes, packed: bool = False) -> None:
     if path.exists() and not path.is_file() and not path.is_dir():
         _write_stream(path, content)
         return
-    with new_file(path) as file:
+    with written_atomically(path) as file:
         file.write(content)
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` when the context ends without an error."""
+def written_atomically(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which replaces the one at the path at the end; after an error, that one is unchanged."""
     import tempfile
 
     _remove_abandoned(path)

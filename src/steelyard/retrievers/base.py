@@ -157,7 +157,7 @@ def _bound(scores: Floats, k: int) -> float:
     return float(np.partition(best, len(best) - k)[len(best) - k])
 
 
-def ranked(ids: list[str], positions: Integers, scores: Floats) -> Ranked:
+def ranked(ids: Sequence[str], positions: Integers, scores: Floats) -> Ranked:
     """Positions and their scores as (document id, score) pairs."""
     return [
         (ids[position], score) for position, score in zip(positions.tolist(), scores.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""BM25: the formulas of its variants, the index, the search, and the retriever.
+"""BM25: the formulas of its variants, and the retriever.
 
 Notation: N documents, df of them with the term; tf is the count of the term in the document; `length` is the
 document's length divided by the mean length. `okapi`, `plus` and `l` are those of rank_bm25 0.2.2, with the same
@@ -10,29 +10,31 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.native import kernel
+from steelyard.datasets.packed import PackedIds, PackedTexts
+from steelyard.errors import InputError
+from steelyard.io.files import required_file
 from steelyard.retrievers.base import (
-    Documents,
     Ranked,
     RetrieverError,
     checked_corpus,
     checked_index,
     checked_queries,
     number,
-    ranked,
-    top_k,
     unknown,
 )
+from steelyard.retrievers.index_file import IndexFile, SavedIndex, write_index
+from steelyard.retrievers.postings import Postings, SparseIndex, file_postings, search, text_postings
 from steelyard.retrievers.tokenizers import describe_tokenizer, tokenizer_of
+from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -40,9 +42,6 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int32]
-Positions = npt.NDArray[np.intp]
-Found = tuple[npt.NDArray[np.int32], Floats]
-"""The documents found for a query, best first, and their scores."""
 _LARGEST = 1e6  # of a constant: scores stay far from what a float can hold
 VariantName: TypeAlias = Literal["okapi", "plus", "l", "lucene", "robertson", "atire"]
 
@@ -63,14 +62,14 @@ class Constants:
 
 @dataclass(frozen=True)
 class Variant:
-    """A formula: a term's IDF from (df, N), and its weight from (tf, b x length, IDF).
+    """A formula: a term's IDF from (df, N), and the factors of its weight from (tf, b x length).
 
-    delta: the default of delta. floored: a negative IDF becomes epsilon x the mean IDF. everywhere: a document
+    The weight is IDF x the factor; of four factors, IDF x the first x the second x the third / the fourth. delta: the default of delta. floored: a negative IDF becomes epsilon x the mean IDF. everywhere: a document
     without the term also gets delta x IDF.
     """
 
     idf: Callable[[int, int], float]
-    weight: Callable[[Integers, Floats, Floats, Constants], Floats]
+    factors: Callable[[Integers, Floats, Constants], tuple[Floats, ...]]
     delta: float = 0.0
     floored: bool = False
     everywhere: bool = False
@@ -80,21 +79,26 @@ def _okapi_idf(df: int, n: int) -> float:
     return math.log(n - df + 0.5) - math.log(df + 0.5)
 
 
-def _saturated(tf: Integers, length: Floats, idf: Floats, c: Constants) -> Floats:
-    return idf * (tf * (c.k1 + 1) / (tf + c.k1 * c.norm(length)))
+def _saturated(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
+    return (tf * (c.k1 + 1) / (tf + c.k1 * c.norm(length)),)
 
 
-def _unscaled(tf: Integers, length: Floats, idf: Floats, c: Constants) -> Floats:
-    return idf * (tf / (c.k1 * c.norm(length) + tf))
+def _unscaled(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
+    return (tf / (c.k1 * c.norm(length) + tf),)
 
 
-def _plus(tf: Integers, length: Floats, idf: Floats, c: Constants) -> Floats:
-    return idf * (c.delta + (tf * (c.k1 + 1)) / (c.k1 * c.norm(length) + tf))
+def _plus(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
+    return (c.delta + (tf * (c.k1 + 1)) / (c.k1 * c.norm(length) + tf),)
 
 
-def _l(tf: Integers, length: Floats, idf: Floats, c: Constants) -> Floats:
+def _l(tf: Integers, length: Floats, c: Constants) -> tuple[Floats, ...]:
     normed = tf / c.norm(length)
-    return idf * tf * (c.k1 + 1) * (normed + c.delta) / (c.k1 + normed + c.delta)
+    return (
+        tf.astype(np.float64),
+        np.full(len(tf), c.k1 + 1),
+        normed + c.delta,
+        c.k1 + normed + c.delta,
+    )
 
 
 VARIANTS: dict[str, Variant] = {
@@ -120,128 +124,8 @@ def idfs(variant: Variant, frequencies: npt.NDArray[np.int64], documents: int, e
         # accumulate adds one by one, as rank_bm25 does; sum adds in pairs and rounds differently.
         mean = float(np.add.accumulate(values)[-1]) / len(values)
         values[values < 0] = epsilon * mean
-    return values
-
-
-@dataclass(frozen=True)
-class Postings:
-    """The documents of each term and its counts. Term t has docs[starts[t] : starts[t + 1]], in document order."""
-
-    vocabulary: dict[str, int]
-    starts: npt.NDArray[np.int64]
-    docs: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int32]
-    lengths: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class SparseIndex:
-    """Postings with weights; `bases` is the score of each term for documents without it."""
-
-    vocabulary: dict[str, int]
-    starts: npt.NDArray[np.int64]
-    docs: npt.NDArray[np.int32]
-    weights: Floats
-    bases: Floats
-    documents: int
-
-
-def postings(documents: Iterable[Sequence[str]]) -> Postings:
-    """The postings of tokenized documents; terms are numbered in order of first occurrence.
-
-    >>> found = postings([["red", "fox", "red"], ["grey", "fox"]])
-    >>> found.vocabulary, found.starts.tolist(), found.docs.tolist(), found.counts.tolist()
-    ({'red': 0, 'fox': 1, 'grey': 2}, [0, 1, 3, 4], [0, 0, 1, 1], [2, 1, 1, 1])
-    """
-    native = kernel()
-    if native is None:
-        return _portable_postings(documents)
-    vocabulary, starts, docs, counts, lengths = native.bm25_postings(documents)
-    return Postings(
-        dict(zip(vocabulary, range(len(vocabulary)), strict=True)),
-        np.frombuffer(starts, np.int64),
-        np.frombuffer(docs, np.int32),
-        np.frombuffer(counts, np.int32),
-        np.frombuffer(lengths, np.int64),
-    )
-
-
-def _portable_postings(documents: Iterable[Sequence[str]]) -> Postings:
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    lengths: list[int] = []
-
-    def terms_of(tokens: Sequence[str]) -> Iterable[int]:
-        if not isinstance(tokens, (list, tuple)):
-            raise TypeError("a tokenizer must return a list of tokens")
-        lengths.append(len(tokens))
-        try:
-            return [numbers[token] for token in tokens]
-        except TypeError:
-            raise TypeError("a token must be text") from None
-
-    terms = np.fromiter(chain.from_iterable(map(terms_of, documents)), np.int64)
-    if not set(map(type, numbers)) <= {str}:
-        raise TypeError("a token must be text")
-    sizes = np.array(lengths, np.int64)
-    # One sort groups equal (term, document) pairs, by term first.
-    pairs = np.sort(terms * len(sizes) + np.repeat(np.arange(len(sizes)), sizes))
-    first = np.flatnonzero(np.diff(pairs, prepend=-1))
-    term, doc = np.divmod(pairs[first], len(sizes))
-    starts = np.zeros(len(numbers) + 1, np.int64)
-    np.cumsum(np.bincount(term, minlength=len(numbers)), out=starts[1:])
-    counts = np.diff(first, append=len(pairs)).astype(np.int32)
-    return Postings(dict(numbers), starts, doc.astype(np.int32), counts, sizes)
-
-
-def search(index: SparseIndex, queries: Sequence[Sequence[str]], k: int, matching: bool) -> list[Found]:
-    """Per query, the best k documents and their scores: by score, then in document order.
-
-    A document's score is the sum of its weights over the query's terms, in order and with repeats. With
-    `matching`, documents without any of the terms are left out.
-    """
-    find = index.vocabulary.get
-    terms = [[term for token in query if (term := find(token)) is not None] for query in queries]
-    k = min(int(k), index.documents)
-    native = kernel()
-    if native is None:
-        return [_portable_search(index, query, k, matching) for query in terms]
-    starts = np.zeros(len(terms) + 1, np.int64)
-    np.cumsum([len(query) for query in terms], out=starts[1:])
-    flat = np.fromiter(chain.from_iterable(terms), np.int64, starts[-1])
-    sizes, docs, scores = native.bm25_search(
-        index.starts, index.docs, index.weights, index.bases, index.documents, starts, flat, k, matching
-    )
-    ends = np.cumsum(np.frombuffer(sizes, np.int64)).tolist()
-    found, values = np.frombuffer(docs, np.int32), np.frombuffer(scores, np.float64)
-    return [(found[a:b], values[a:b]) for a, b in pairwise([0, *ends])]
-
-
-def _portable_search(index: SparseIndex, terms: list[int], k: int, matching: bool) -> Found:
-    spans = [slice(index.starts[term], index.starts[term + 1]) for term in terms]
-    holders = [index.docs[span] for span in spans]
-    matched = np.concatenate(holders, dtype=np.intp) if holders else np.empty(0, np.intp)
-    scores = _portable_scores(index, terms, spans, matched)
-    if matching:
-        positions = np.flatnonzero(np.bincount(matched, minlength=index.documents))
-        best = positions[top_k(scores[positions], k)]
-    else:
-        best = top_k(scores, k)
-    return best.astype(np.int32), scores[best]
-
-
-def _portable_scores(index: SparseIndex, terms: list[int], spans: list[slice], matched: Positions) -> Floats:
-    if not index.bases.any():
-        # bincount adds the weights one by one, in order.
-        weights = np.concatenate([index.weights[span] for span in spans]) if spans else np.empty(0)
-        return np.bincount(matched, weights, minlength=index.documents).astype(np.float64, copy=False)
-    scores = np.zeros(index.documents)
-    for term, span in zip(terms, spans, strict=True):
-        holders = index.docs[span]
-        with_term = scores[holders] + index.weights[span]
-        scores += index.bases[term]
-        scores[holders] = with_term
-    return scores
+    # Never -0.0: the search tells a document without any term by it.
+    return values + 0.0
 
 
 class BM25:
@@ -259,6 +143,9 @@ class BM25:
     fill: if fewer than k documents share a term with the query, documents without a shared term follow in
         document order, as in a sort of all scores; False leaves them out.
     name: its label in tables.
+
+    `index` also takes the path of a corpus.jsonl, or of a folder with one: its texts are not held. `save` writes the
+    index to a file, and `load` opens it.
 
     Equal scores are in document order. For an empty query, or one of unknown terms, all documents have equal scores.
 
@@ -295,36 +182,101 @@ class BM25:
         self.fill = fill
         self._tokenizer_given = tokenizer
         self._tokenize = tokenizer_of(tokenizer, self.label)
-        self._documents: Documents | None = None
+        self._ids: Sequence[str] | None = None
         self._index: SparseIndex | None = None
+        self._file: IndexFile | None = None
 
-    def index(self, corpus: Mapping[str, str]) -> Self:
-        """Index a corpus; a second call replaces the first index."""
-        documents = checked_corpus(corpus, self.label)
-        found = self._with_token_errors(lambda: postings(map(self._tokenize, documents.texts)))
-        constants = self._constants
-        frequencies = np.diff(found.starts)
-        idf = idfs(self._formula, frequencies, len(documents), constants.epsilon)
-        mean_length = found.lengths.sum() / len(documents) or 1.0
-        length = constants.b * found.lengths / mean_length
-        weights = self._formula.weight(
-            found.counts, length[found.docs], np.repeat(idf, frequencies), constants
-        )
-        bases = idf * constants.delta if self._formula.everywhere else np.zeros(len(idf))
-        self._index = SparseIndex(found.vocabulary, found.starts, found.docs, weights, bases, len(documents))
-        self._documents = documents
+    def index(self, corpus: Mapping[str, str] | str | Path) -> Self:
+        """Index a corpus, or the file of one (corpus.jsonl, or a folder with it); a second call replaces the first index."""
+        ids: Sequence[str]
+        if isinstance(corpus, (str, Path)):
+            found, ids = self._file_postings(Path(corpus))
+        else:
+            documents = checked_corpus(corpus, self.label)
+            found = self._with_token_errors(lambda: text_postings(documents.texts, self._tokenize))
+            ids = documents.ids
+        self._index, self._ids, self._file = self._weighted(found), ids, None
         return self
+
+    def _file_postings(self, path: Path) -> tuple[Postings, PackedIds]:
+        path = required_file(path, "corpus.jsonl") if path.is_dir() else path
+        found: Postings
+        ids: PackedIds
+        found, ids = self._with_token_errors(lambda: file_postings(path, self._tokenize))
+        if repeats := ids.repeats():
+            raise InputError(
+                f"{counted(len(repeats), 'document id occurs', 'document ids occur')} again, the first is "
+                f"{ids[repeats[0][0]]!r}; remove the documents that repeat an id.",
+                path,
+            )
+        return found, ids
+
+    def save(self, path: str | Path) -> None:
+        """Write the index to a file, with the settings. A file at the path is replaced."""
+        ids = checked_index(self._ids, self.label)
+        assert self._index is not None
+        packed = ids if isinstance(ids, PackedTexts) else PackedTexts.of(ids, "surrogatepass")
+        settings = {**self.settings(), "name": self.label}
+        write_index(Path(path), SavedIndex(settings, self._index.postings, self._index.largest, packed))
+
+    @classmethod
+    def load(cls, path: str | Path, tokenizer: Callable[[str], Sequence[str]] | None = None) -> Self:
+        """A retriever with a saved index and its settings. The postings are mapped from the file, not read.
+
+        tokenizer: the callable that the index was made with, if it was one; named tokenizers are in the file.
+
+        A file that is damaged, or no saved index, is an InputError.
+        """
+        file = IndexFile(Path(path))
+        saved = file.read()
+        with file.reading():
+            settings = {key: value for key, value in saved.settings.items() if key != "retriever"}
+            if not VARIANTS[settings["variant"]].delta:
+                settings.pop("delta")
+            if tokenizer is not None:
+                settings["tokenizer"] = tokenizer
+            loaded = cls(**settings)
+        return loaded._opened(file, saved)
+
+    def restore(self, path: str | Path) -> Self:
+        """Open a saved index of the same settings; an error if its settings are others."""
+        file = IndexFile(Path(path))
+        return self._opened(file, file.read())
+
+    def _opened(self, file: IndexFile, saved: SavedIndex) -> Self:
+        theirs = {key: value for key, value in saved.settings.items() if key != "name"}
+        if theirs != self.settings():
+            names = [key for key, value in self.settings().items() if theirs.get(key) != value]
+            raise RetrieverError(
+                f"{self.label}: {file.path} was saved with other settings ({', '.join(names)}); index the corpus."
+            )
+        with file.reading():
+            index = self._weighted(saved.postings, saved.largest)
+        self._index, self._ids, self._file = index, saved.ids, file
+        return self
+
+    def _weighted(self, found: Postings, largest: Floats | None = None) -> SparseIndex:
+        """The postings with the weights of the formula."""
+        constants = self._constants
+        idf = idfs(self._formula, np.diff(found.starts), found.documents, constants.epsilon)
+        mean_length = np.int64(found.tokens) / found.documents or 1.0
+        length = constants.b * found.pair_lengths / mean_length
+        factors = np.stack(self._formula.factors(found.pair_counts, length, constants), axis=1)
+        bases = idf * constants.delta if self._formula.everywhere else np.zeros(len(idf))
+        return SparseIndex.of(found, factors, idf, bases, largest)
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the best k (document id, score) pairs."""
-        documents = checked_index(self._documents, self.label)
+        ids = checked_index(self._ids, self.label)
         assert self._index is not None
         listed = checked_queries(queries, k, self.label)
         index = self._index
-        found = self._with_token_errors(
-            lambda: search(index, [self._tokenize(query) for query in listed], k, not self.fill)
-        )
-        return [ranked(documents.ids, positions, scores) for positions, scores in found]
+        tokens = self._with_token_errors(lambda: list(map(self._tokenize, listed)))
+        with self._file.reading() if self._file is not None else nullcontext():
+            found: list[Ranked] = self._with_token_errors(
+                lambda: search(index, ids, tokens, k, not self.fill)
+            )
+        return found
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
@@ -343,9 +295,8 @@ class BM25:
         """The postings with weights, and the vocabulary."""
         if self._index is None:
             return 0
-        arrays = (self._index.starts, self._index.docs, self._index.weights, self._index.bases)
-        words = sum(map(sys.getsizeof, self._index.vocabulary))
-        return sum(array.nbytes for array in arrays) + sys.getsizeof(self._index.vocabulary) + words
+        vocabulary = self._index.postings.vocabulary
+        return self._index.nbytes + sys.getsizeof(vocabulary) + sum(map(sys.getsizeof, vocabulary))
 
     def _with_token_errors(self, work: Callable[[], Any]) -> Any:
         """The result of the work; a TypeError of the user's tokenizer becomes an error about it."""

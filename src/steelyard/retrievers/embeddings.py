@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.retrievers.base import RetrieverError, unknown
-from steelyard.retrievers.bm25 import postings
+from steelyard.retrievers.postings import postings
 
 if TYPE_CHECKING:
     from steelyard.retrievers.shared_vectors import Embedder

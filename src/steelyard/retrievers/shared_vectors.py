@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.io.files import new_file
+from steelyard.io.files import written_atomically
 
 Vectors: TypeAlias = npt.NDArray[np.float32]
 Embedder: TypeAlias = Callable[[Sequence[str]], npt.ArrayLike]
@@ -120,7 +120,7 @@ def _read(path: Path, rows: int) -> tuple[Vectors, dict[str, npt.NDArray[Any]]] 
 def _write(path: Path, embedded: Embedded) -> None:
     arrays: dict[str, Any] = {"vectors": embedded.vectors, **embedded.arrays}
     path.parent.mkdir(parents=True, exist_ok=True)
-    with new_file(path) as file:
+    with written_atomically(path) as file:
         np.savez(file, **arrays)
     by_age = sorted(path.parent.glob(f"*{_SUFFIX}"), key=lambda file: -file.stat().st_mtime)
     for old in by_age[KEPT:]:

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from steelyard.ids import kind_of
 from steelyard.retrievers.base import RetrieverError, unknown
@@ -306,3 +310,75 @@ def tokenizer_of(tokenizer: str | Tokenizer, label: str) -> Tokenizer:
 def describe_tokenizer(tokenizer: str | Tokenizer) -> str:
     """The name of a tokenizer; for a callable, its name and a hash of its source."""
     return describe_callable(tokenizer) if callable(tokenizer) else tokenizer
+
+
+# What the kernel is told of characters, so that it finds the same tokens
+
+_NOT_PLAIN, _SEPARATOR, _LETTER, _UNSPACED_KIND = range(4)
+_KIND_BITS = 2
+_CHARACTERS = 1 << 16
+# Characters that never combine with the one before them, unless they are combining characters by their class: Latin, Greek and
+# Cyrillic, punctuation and symbols, kana, wide and narrow forms.
+_ALONE = (
+    *((0x0000, 0x0530), (0x1E00, 0x2070), (0x20A0, 0x20C1), (0x2100, 0x2150), (0x2190, 0x2400)),
+    *((0x2500, 0x2670), (0x3000, 0x3100), (0xFF00, 0xFFF0)),
+)
+# Ideographs and syllables, which have one form.
+_WHOLE = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0xAC00, 0xD7A4))
+
+
+@dataclass(frozen=True)
+class PlainCharacters:
+    """A tokenizer for the kernel. characters: for each code point, its form and its kind; 0 if it is not plain.
+
+    A text of plain characters has the tokens that its forms have one by one.
+    """
+
+    characters: npt.NDArray[np.uint32]
+    stems: bool
+    stop_words: tuple[str, ...]
+
+
+def plain_characters(tokenize: Tokenizer) -> PlainCharacters | None:
+    """A tokenizer for the kernel; None for one that the kernel does not have."""
+    return (
+        _plain_characters(tokenize)
+        if any(tokenize is each for each in (default, words, whitespace))
+        else None
+    )
+
+
+@cache
+def _plain_characters(tokenize: Tokenizer) -> PlainCharacters:
+    table = np.zeros(_CHARACTERS, np.uint32)
+    if tokenize is whitespace:
+        points = np.arange(_CHARACTERS, dtype=np.uint32)
+        table[:] = points << _KIND_BITS | _LETTER
+        table[[point for point in range(_CHARACTERS) if chr(point).isspace()]] = _SEPARATOR
+        table[0xD800:0xE000] = _NOT_PLAIN
+        return PlainCharacters(table, False, ())
+    if tokenize is default:
+        for first, last in _WHOLE:
+            table[first:last] = np.arange(first, last, dtype=np.uint32) << _KIND_BITS | _UNSPACED_KIND
+    for point, form in _forms(normalised=tokenize is default):
+        if tokenize is words:
+            kind = _LETTER if _WORD.fullmatch(form) else _SEPARATOR
+        else:
+            match = _RUN.fullmatch(form)
+            kind = _SEPARATOR if match is None else _UNSPACED_KIND if match[1] else _LETTER
+        table[point] = ord(form) << _KIND_BITS | kind
+    return PlainCharacters(table, True, tuple(sorted(STOP_WORDS)))
+
+
+def _forms(normalised: bool) -> Iterator[tuple[int, str]]:
+    """Code points with their lower-case forms, where these do not depend on neighbours and have one character."""
+    for point in (point for first, last in _ALONE for point in range(first, last)):
+        character = chr(point)
+        form = unicodedata.normalize("NFKC", character) if normalised else character
+        if len(form) != 1 or not any(first <= ord(form) < last for first, last in _ALONE):
+            continue
+        # The capital sigma at the end of a word has another form.
+        if unicodedata.combining(character) or unicodedata.combining(form) or form == "\u03a3":
+            continue
+        if len(form.lower()) == 1:
+            yield point, form.lower()

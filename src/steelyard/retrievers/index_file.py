@@ -1,0 +1,224 @@
+"""A BM25 index in a file: written atomically, checked when it is opened, and mapped into memory.
+
+The file has a magic number, the size and the SHA-256 of a JSON header, the header, and arrays in little-endian order,
+each at a multiple of 64 bytes. The header has the version of the format, the settings of the retriever, the length of the
+file, and the place, the type, the size and the CRC-32 of each array.
+
+The postings are mapped and not read: a query touches only those of its terms, and processes share them. A mapped file
+that another process truncates would end this process with a signal, so files are replaced and never changed, and the
+length is checked before every search.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.datasets.packed import PackedTexts
+from steelyard.errors import InputError
+from steelyard.io.files import changed, no_such_file, reading, written_atomically
+from steelyard.retrievers.postings import Floats, Postings
+from steelyard.version import __version__
+
+Array = npt.NDArray[Any]
+_MAGIC = b"steelyard bm25 \n"
+_START = len(_MAGIC) + 8 + 32  # the magic number, the size of the header and its hash
+_VERSION = 1
+_ALIGNED = 64
+_MAPPED = ("docs", "codes")
+_TYPES: dict[str, tuple[str, ...]] = {
+    "starts": ("<i8",),
+    "docs": ("<i4",),
+    "codes": ("<u2", "<u4"),
+    "pair_counts": ("<i4",),
+    "pair_lengths": ("<i8",),
+    "largest": ("<f8",),
+    "term_bytes": ("|u1",),
+    "term_ends": ("<i8",),
+    "id_bytes": ("|u1",),
+    "id_ends": ("<i8",),
+}
+
+
+@dataclass(frozen=True)
+class SavedIndex:
+    """An index and the settings that it was saved with. `largest` is the largest product of factors of each term."""
+
+    settings: Mapping[str, Any]
+    postings: Postings
+    largest: Floats
+    ids: PackedTexts
+
+
+class IndexFile:
+    """An open index file; its arrays are valid as long as it is."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with path.open("rb") as file:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except FileNotFoundError:
+            raise no_such_file(path, "saved index") from None
+        except ValueError:
+            raise _damaged(path, "it is empty") from None
+        except OSError as error:
+            raise InputError(f"cannot be read ({error.strerror}).", path) from None
+        self._length = len(self._map)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Check that the file still has its length; whatever cannot be done with its content is an InputError."""
+        if self._map.size() != self._length:
+            raise changed(self.path)
+        with reading(self.path):
+            yield
+
+    def read(self) -> SavedIndex:
+        """The index; an InputError if the file is not one, or is damaged."""
+        with self.reading():
+            header = self._header()
+            arrays = {name: self._array(name, header["arrays"][name]) for name in _TYPES}
+            return _index_of(header, arrays, self.path)
+
+    def _header(self) -> dict[str, Any]:
+        if self._map[: len(_MAGIC)] != _MAGIC:
+            raise InputError("not a saved BM25 index; expected a file that BM25.save() wrote.", self.path)
+        size = int.from_bytes(self._map[len(_MAGIC) : len(_MAGIC) + 8], "little")
+        text = self._map[_START : _START + min(size, self._length)]
+        if len(text) != size or sha256(text).digest() != self._map[_START - 32 : _START]:
+            raise _damaged(self.path, "the checksum of its header is wrong")
+        header: dict[str, Any] = json.loads(text)
+        if header["version"] != _VERSION:
+            raise InputError(
+                f"written by Steelyard {header['steelyard']} in another version of the format; index the corpus again.",
+                self.path,
+            )
+        if header["length"] != self._length:
+            raise _damaged(self.path, f"it has {self._length:,} of {header['length']:,} bytes")
+        return header
+
+    def _array(self, name: str, entry: Mapping[str, Any]) -> Array:
+        kind, first, count = entry["type"], entry["first"], entry["count"]
+        if kind not in _TYPES[name] or first % _ALIGNED or not 0 <= first <= self._length or count < 0:
+            raise _damaged(self.path, f"{name} cannot be in the file")
+        array: Array = np.frombuffer(self._map, kind, count, first) if count else np.empty(0, kind)
+        if name in _MAPPED:
+            return array
+        array = array.copy()
+        if crc32(array.data) != entry["crc32"]:
+            raise _damaged(self.path, f"the checksum of {name} is wrong")
+        return array
+
+
+def write_index(path: Path, index: SavedIndex) -> None:
+    """Write an index; what was at the path is replaced."""
+    found = index.postings
+    term_bytes, term_ends = PackedTexts.of(found.vocabulary, "surrogatepass").packed
+    id_bytes, id_ends = index.ids.packed
+    arrays: dict[str, Array] = {
+        "starts": found.starts,
+        "docs": found.docs,
+        "codes": found.codes,
+        "pair_counts": found.pair_counts,
+        "pair_lengths": found.pair_lengths,
+        "largest": index.largest,
+        "term_bytes": np.frombuffer(term_bytes, np.uint8),
+        "term_ends": term_ends,
+        "id_bytes": np.frombuffer(id_bytes, np.uint8),
+        "id_ends": id_ends,
+    }
+    arrays = {name: np.ascontiguousarray(array, _stored(name, array)) for name, array in arrays.items()}
+    header: dict[str, Any] = {
+        "version": _VERSION,
+        "steelyard": __version__,
+        "settings": dict(index.settings),
+        "documents": found.documents,
+        "tokens": found.tokens,
+    }
+    entries = {
+        name: {"type": array.dtype.str, "count": len(array), "crc32": crc32(array.data)}
+        for name, array in arrays.items()
+    }
+    text, length = _laid_out(header, entries, arrays)
+    with written_atomically(path) as file:
+        file.write(_MAGIC + len(text).to_bytes(8, "little") + sha256(text).digest() + text)
+        for name, array in arrays.items():
+            file.write(bytes(entries[name]["first"] - file.tell()))
+            file.write(array.data)
+        file.write(bytes(length - file.tell()))
+
+
+def _stored(name: str, array: Array) -> str:
+    """The type of an array in the file."""
+    return next(
+        (kind for kind in _TYPES[name] if np.dtype(kind).itemsize == array.dtype.itemsize), _TYPES[name][0]
+    )
+
+
+def _laid_out(
+    header: dict[str, Any], entries: dict[str, Any], arrays: Mapping[str, Array]
+) -> tuple[bytes, int]:
+    """The header with the place of every array, and the length of the file."""
+    room = _START + len(json.dumps({**header, "length": 2**63, "arrays": entries})) + 40 * len(entries)
+    place = -(-room // _ALIGNED) * _ALIGNED
+    for name, array in arrays.items():
+        entries[name]["first"] = place
+        place += -(-array.nbytes // _ALIGNED) * _ALIGNED
+    return json.dumps({**header, "length": place, "arrays": entries}).encode(), place
+
+
+def _index_of(header: Mapping[str, Any], arrays: Mapping[str, Array], path: Path) -> SavedIndex:
+    """The index of the arrays, after a check that they fit together."""
+    terms, documents = len(arrays["largest"]), header["documents"]
+    pairs = len(arrays["pair_counts"])
+    whole = (
+        _borders(arrays["starts"][1:], terms, len(arrays["docs"]))
+        and arrays["starts"][0] == 0
+        and len(arrays["docs"]) == len(arrays["codes"])
+        and len(arrays["pair_lengths"]) == pairs
+        and (pairs > 0 or not len(arrays["docs"]))
+        and (arrays["codes"].dtype != np.uint16 or pairs < 2**16)
+        and _borders(arrays["term_ends"], terms, len(arrays["term_bytes"]))
+        and _borders(arrays["id_ends"], documents, len(arrays["id_bytes"]))
+        and 0 < documents < 2**30
+    )
+    if not whole:
+        raise _damaged(path, "its arrays do not fit together")
+    texts = PackedTexts(arrays["term_bytes"].tobytes(), arrays["term_ends"])
+    vocabulary = {text.decode("utf-8", "surrogatepass"): number for number, text in enumerate(texts.raw())}
+    if len(vocabulary) != terms:
+        raise _damaged(path, "a term occurs twice")
+    found = Postings(
+        vocabulary=vocabulary,
+        starts=arrays["starts"],
+        docs=arrays["docs"],
+        codes=arrays["codes"],
+        pair_counts=arrays["pair_counts"],
+        pair_lengths=arrays["pair_lengths"],
+        documents=documents,
+        tokens=header["tokens"],
+    )
+    ids = PackedTexts(arrays["id_bytes"].tobytes(), arrays["id_ends"])
+    return SavedIndex(header["settings"], found, arrays["largest"], ids)
+
+
+def _borders(ends: Array, count: int, last: int) -> bool:
+    """Whether there are `count` ends that ascend to `last`."""
+    if len(ends) != count or (count == 0 and last):
+        return False
+    return count == 0 or bool(ends[0] >= 0 and ends[-1] == last and (ends[1:] >= ends[:-1]).all())
+
+
+def _damaged(path: Path, reason: str) -> InputError:
+    return InputError(f"the saved index is damaged: {reason}. Index the corpus again.", path)
