@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -221,3 +222,67 @@ def test_minilm_gives_the_published_similarities() -> None:
     dense = Dense(model="minilm").index({text: text for text in pairs})
     for text, (query, cosine) in pairs.items():
         assert dict(dense.retrieve([query], k=3)[0])[text] == pytest.approx(cosine, abs=1e-4)
+
+
+class TestFiles:
+    """Vectors and models from files, and models by name."""
+
+    CORPUS: ClassVar = {"d1": "train", "d2": "cat", "d3": "dog"}
+    VECTORS: ClassVar = [[0.0, 2.0], [3.0, 0.0], [1.0, 1.0]]
+    QUERIES: ClassVar = {"text": ["kitten"], "vector": [[0.8, 0.6]]}
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        np.save(tmp_path / "docs.npy", np.array(self.VECTORS))
+        # Rows of a table may be in any order, and have more documents.
+        table = {"id": ["d3", "d1", "d2", "x"], "vector": [self.VECTORS[n] for n in (2, 0, 1, 1)]}
+        pl.DataFrame(table).write_parquet(tmp_path / "docs.parquet")
+        pl.DataFrame(table).write_ndjson(tmp_path / "docs.jsonl")
+        pl.DataFrame(self.QUERIES).write_parquet(tmp_path / "queries.parquet")
+        pl.DataFrame(self.QUERIES).write_ndjson(tmp_path / "queries.jsonl")
+        return tmp_path
+
+    @pytest.mark.parametrize("vectors", ["docs.npy", "docs.parquet", "docs.jsonl"])
+    @pytest.mark.parametrize("model", ["queries.parquet", "queries.jsonl"])
+    def test_vectors_of_documents_and_queries(self, folder, vectors, model):
+        dense = Dense(model=model, vectors=vectors, folder=folder).index(self.CORPUS)
+        (found,) = dense.retrieve(["kitten"], 3)
+        assert [doc for doc, _ in found] == ["d3", "d2", "d1"]
+        assert [score for _, score in found] == pytest.approx([1.4 / 2**0.5, 0.8, 0.6], abs=2e-6)
+        with pytest.raises(RetrieverError, match="has no vector for 'puppy'"):
+            dense.retrieve(["puppy"])
+
+    def test_wrong_files(self, folder):
+        (folder / "odd.parquet").write_bytes(b"not Parquet")
+        for name, message in (("none.npy", "there is no file"), ("odd.parquet", "cannot be read")):
+            with pytest.raises(RetrieverError, match=message):
+                Dense(model="queries.parquet", vectors=name, folder=folder)
+        with pytest.raises(RetrieverError, match="has no column 'id'; it has text, vector"):
+            Dense(model="queries.parquet", vectors="queries.parquet", folder=folder)
+        short = Dense(model="queries.parquet", vectors="docs.npy", folder=folder)
+        with pytest.raises(RetrieverError, match=r"2 texts resulted in an array of shape \(3, 2\)"):
+            short.index({"d1": "train", "d2": "cat"})
+
+    def test_a_model_by_name(self, tmp_path):
+        (tmp_path / "lengths_model.py").write_text(
+            "def embed(texts):\n    return [[len(t), 1.0] for t in texts]\n"
+        )
+        dense = Dense(model="lengths_model:embed", folder=tmp_path).index(self.CORPUS)
+        assert dense.retrieve(["seven"], 1)[0][0][0] == "d1"
+        assert set(dense.settings()["model"]) == {"target", "code"}
+
+
+def test_a_filter_restricts_the_search():
+    corpus = {f"d{n}": f"text {n}" for n in range(50)}
+    whole, part = Dense().index(corpus), Dense(filter=0.4).index(corpus)
+    kept = [doc for doc, _ in part.retrieve(["text"], 50)[0]]
+    assert 0 < len(kept) < 50
+    expected = [pair for pair in whole.retrieve(["text 7"], 50)[0] if pair[0] in kept]
+    assert part.retrieve(["text 7"], 10)[0] == expected[:10]
+    assert part.vectors is whole.vectors
+    assert part.settings() == {**whole.settings(), "filter": 0.4}
+    for wrong in (1.5, True, "a", {}):
+        with pytest.raises(RetrieverError, match="filter"):
+            Dense(filter=wrong)
+    with pytest.raises(RetrieverError, match="no metadata to filter by"):
+        Dense(filter={"year": 2020}).index(corpus)
