@@ -30,7 +30,9 @@ def indexed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def run(folder: Path, documents: int = 12, depth: int = 5, retrievers: Any = None, fresh: bool = False) -> Any:
+def run(
+    folder: Path, documents: int = 12, depth: int = 5, retrievers: Any = None, fresh: bool = False
+) -> Any:
     corpus = {f"d{n}": f"{'red fox' if n % 2 else 'grey wolf'} {n}" for n in range(documents)}
     dataset = sy.Dataset.of(corpus, QUERIES, QRELS)
     dataset.write(folder / "data")
