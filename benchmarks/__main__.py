@@ -9,6 +9,7 @@ BENCHMARKS = {
     "evaluation": "reading and measuring runs: files and memory",
     "significance": "tests and intervals",
     "bm25": "indexing and searching",
+    "passages": "BM25 from a file, saved and opened again, at one, two and four times a size",
     "evidence": "facts and spans in chunks",
     "report": "the page",
     "load": "time and memory at one, two and four times a size",

@@ -1,10 +1,11 @@
 """BM25 compared with rank_bm25, bm25s and tantivy, as ratios of one run.
 
-The task: 100,000 documents of 60 tokens drawn by Zipf's law, 1,000 queries of 4 to 8 tokens drawn alike, the best
-10 documents, one thread. rank_bm25 takes a third of a second per query, so it answers a few of them. Times are
-processor time, which a busy machine disturbs less, and the best of several rounds in which the engines take turns.
+The task: 100,000 documents of 60 tokens drawn by Zipf's law, 1,000 queries of 4 to 8 tokens drawn alike, the best 10 and
+the best 1,000 documents. rank_bm25 takes a third of a second per query, so it answers a few of them. Times are processor
+time, of all threads, which a busy machine disturbs less, and the best of several rounds in which the engines take turns.
 Indexing is timed from texts, so a peer that wants tokens is timed with the splitting; the best of two. Scores are
-compared in the same run.
+compared in the same run. Then queries of rare terms on 400,000 documents, and indexing with the default tokenizer, which
+stems, compared with tantivy's tokenizer that stems.
 
 Run with `python -m benchmarks.bm25`.
 """
@@ -22,24 +23,25 @@ import numpy as np
 
 from steelyard.retrievers import BM25
 
-DOCUMENTS, LENGTH, VOCABULARY, QUERIES, K = 100_000, 60, 100_000, 1_000, 10
+DOCUMENTS, LENGTH, VOCABULARY, QUERIES, KS = 100_000, 60, 100_000, 1_000, (10, 1000)
+MANY, RARE = 400_000, 20_000
 ROUNDS, RANK_BM25_QUERIES = 3, 5
 
 
 @dataclass
 class Engine:
-    """An engine: seconds to index, and the lowest seconds per query over the rounds."""
+    """An engine: seconds to index, and the lowest seconds per query over the rounds, by k."""
 
     name: str
-    search: Callable[[], Any]
+    search: Callable[[int], Any]
     queries: int
     index_seconds: float
-    per_query: float = field(default=float("inf"))
+    per_query: dict[int, float] = field(default_factory=dict)
 
-    def time(self) -> Any:
+    def time(self, k: int) -> Any:
         """One round."""
-        seconds, found = timed(self.search)
-        self.per_query = min(self.per_query, seconds / self.queries)
+        seconds, found = timed(lambda: self.search(k))
+        self.per_query[k] = min(self.per_query.get(k, float("inf")), seconds / self.queries)
         return found
 
 
@@ -57,37 +59,40 @@ def indexed(build: Callable[[], Any]) -> tuple[float, Any]:
     return min(first, second), built
 
 
-def task(seed: int = 0) -> tuple[dict[str, str], list[str]]:
-    """The corpus and the queries."""
+def task(documents: int = DOCUMENTS, seed: int = 0) -> tuple[dict[str, str], list[str], list[str]]:
+    """The corpus, the queries, and queries of five rare terms each."""
     draw = np.random.default_rng(seed)
     weights = 1 / (np.arange(VOCABULARY) + 2.7)
     chances = weights / weights.sum()
     words = np.array([f"w{number}" for number in range(VOCABULARY)], dtype=object)
-    drawn = draw.choice(VOCABULARY, size=(DOCUMENTS, LENGTH), p=chances)
+    drawn = draw.choice(VOCABULARY, size=(documents, LENGTH), p=chances)
     corpus = {f"d{place}": " ".join(words[row]) for place, row in enumerate(drawn)}
     lengths = draw.integers(4, 9, QUERIES)
-    return corpus, [" ".join(words[draw.choice(VOCABULARY, size=n, p=chances)]) for n in lengths]
+    queries = [" ".join(words[draw.choice(VOCABULARY, size=n, p=chances)]) for n in lengths]
+    rare = [" ".join(words[draw.integers(RARE, VOCABULARY, 5)]) for _ in range(QUERIES)]
+    return corpus, queries, rare
 
 
-def ours(name: str, native: bool, corpus: dict[str, str], queries: list[str]) -> Engine:
+def ours(name: str, native: bool, corpus: dict[str, str], queries: list[str], fill: bool = True) -> Engine:
     """One of our two implementations, from texts."""
     os.environ["STEELYARD_NATIVE"] = "1" if native else "0"
-    seconds, bm25 = indexed(lambda: BM25("okapi", tokenizer="whitespace").index(corpus))
+    seconds, bm25 = indexed(lambda: BM25("okapi", tokenizer="whitespace", fill=fill).index(corpus))
 
-    def search() -> Any:
+    def search(k: int) -> Any:
         os.environ["STEELYARD_NATIVE"] = "1" if native else "0"
-        return bm25.retrieve(queries, K)
+        return bm25.retrieve(queries, k)
 
     return Engine(name, search, len(queries), seconds)
 
 
-def peers(corpus: dict[str, str], queries: list[str]) -> list[Engine]:
+def peers(corpus: dict[str, str], queries: list[str], backends: tuple[str, ...]) -> list[Engine]:
     """The other engines that are installed."""
     asked = [query.split() for query in queries]
     found = []
     if find_spec("bm25s"):
-        for backend in ("numpy", "numba") if find_spec("numba") else ("numpy",):
-            found.append(bm25s_engine(backend, corpus, asked))
+        found += [
+            bm25s_engine(each, corpus, asked) for each in backends if each == "numpy" or find_spec(each)
+        ]
     if find_spec("tantivy"):
         found.append(tantivy_engine(corpus, asked))
     return found
@@ -104,33 +109,38 @@ def bm25s_engine(backend: str, corpus: dict[str, str], asked: list[list[str]]) -
         return engine
 
     seconds, engine = indexed(build)
-    engine.retrieve(asked[:2], k=K, show_progress=False)  # numba compiles here, before the measurement
+    for k in KS:
+        engine.retrieve(asked[:2], k=k, show_progress=False)  # numba compiles here, before the measurement
     return Engine(
-        f"bm25s, {backend}", lambda: engine.retrieve(asked, k=K, show_progress=False), len(asked), seconds
+        f"bm25s, {backend}",
+        lambda k: engine.retrieve(asked, k=k, show_progress=False),
+        len(asked),
+        seconds,
     )
 
 
-def tantivy_engine(corpus: dict[str, str], asked: list[list[str]]) -> Engine:
-    """tantivy, in memory, with one writer thread."""
+def tantivy_index(corpus: dict[str, str], tokenizer: str) -> Any:
+    """An index of tantivy, in memory, with one writer thread."""
     import tantivy
 
-    schema = tantivy.SchemaBuilder().add_text_field("body", tokenizer_name="whitespace").build()
+    schema = tantivy.SchemaBuilder().add_text_field("body", tokenizer_name=tokenizer).build()
+    index = tantivy.Index(schema)
+    writer = index.writer(heap_size=512_000_000, num_threads=1)
+    for text in corpus.values():
+        writer.add_document(tantivy.Document(body=text))
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+    return index
 
-    def build() -> Any:
-        index = tantivy.Index(schema)
-        writer = index.writer(heap_size=512_000_000, num_threads=1)
-        for text in corpus.values():
-            writer.add_document(tantivy.Document(body=text))
-        writer.commit()
-        writer.wait_merging_threads()
-        index.reload()
-        return index
 
-    seconds, index = indexed(build)
+def tantivy_engine(corpus: dict[str, str], asked: list[list[str]]) -> Engine:
+    """tantivy, without stemming."""
+    seconds, index = indexed(lambda: tantivy_index(corpus, "whitespace"))
     searcher = index.searcher()
     parsed = [index.parse_query(" ".join(query), ["body"]) for query in asked]
     return Engine(
-        "tantivy", lambda: [searcher.search(query, K).hits for query in parsed], len(asked), seconds
+        "tantivy", lambda k: [searcher.search(query, k).hits for query in parsed], len(asked), seconds
     )
 
 
@@ -141,47 +151,93 @@ def rank_bm25_engine(corpus: dict[str, str], queries: list[str]) -> tuple[Engine
     seconds, built = indexed(lambda: BM25Okapi([text.split() for text in corpus.values()]))
     few = [query.split() for query in queries[:RANK_BM25_QUERIES]]
 
-    def search() -> Any:
-        return [np.argsort(built.get_scores(query))[::-1][:K] for query in few]
+    def search(k: int) -> Any:
+        return [np.argsort(built.get_scores(query))[::-1][:k] for query in few]
 
     return Engine("rank_bm25", search, len(few), seconds), lambda query: built.get_scores(query.split())
 
 
 def main() -> None:
-    """Print the table."""
-    corpus, queries = task()
+    """Print the tables."""
+    corpus, queries, _ = task()
     native, portable = (
         ours("steelyard, native", True, corpus, queries),
         ours("steelyard, portable", False, corpus, queries),
     )
     baseline, scores_of = rank_bm25_engine(corpus, queries)
-    engines = [native, portable, *peers(corpus, queries), baseline]
-    answers: dict[str, Any] = {}
-    for _ in range(ROUNDS):
-        for engine in engines:
-            answers[engine.name] = engine.time()
-
+    engines = [native, portable, *peers(corpus, queries, ("numpy", "numba")), baseline]
+    answers = take_turns(engines)
+    print("| engine | index s | bm25s index / this | queries/s, k=10 | x rank_bm25 | queries/s, k=1000 |")
+    print("|---|---:|---:|---:|---:|---:|")
     bm25s_index = min((e.index_seconds for e in engines if e.name.startswith("bm25s")), default=float("nan"))
-    print("| engine | index s | bm25s index / this | queries/s | x rank_bm25 |")
-    print("|---|---|---|---|---|")
     for engine in engines:
-        speed, ratio = 1 / engine.per_query, baseline.per_query / engine.per_query
-        against = bm25s_index / engine.index_seconds
-        print(f"| {engine.name} | {engine.index_seconds:.2f} | {against:.1f} | {speed:,.1f} | {ratio:,.0f} |")
-    numba = next((engine for engine in engines if engine.name == "bm25s, numba"), None)
-    if numba is not None:
+        ten, thousand = (1 / engine.per_query[k] for k in KS)
         print(
-            f"\nnative compared with bm25s and numba: {numba.per_query / native.per_query:.2f} times as fast"
+            f"| {engine.name} | {engine.index_seconds:.2f} | {bm25s_index / engine.index_seconds:.1f} | {ten:,.1f} "
+            f"| {ten * baseline.per_query[10]:,.0f} | {thousand:,.1f} |"
         )
-
+    print_ratios(native, engines)
     same = answers[native.name] == answers[portable.name]
     equal = True
     for query, found in zip(queries[:RANK_BM25_QUERIES], answers[native.name], strict=False):
         expected = scores_of(query)
-        order = np.argsort(-expected, kind="stable")[:K]
+        order = np.argsort(-expected, kind="stable")[: KS[-1]]
         equal &= found == [(f"d{place}", expected[place]) for place in order]
     print(f"native and portable results are {'the same' if same else 'DIFFERENT'};", end=" ")
-    print(f"scores are {'bit for bit' if equal else 'NOT'} those of rank_bm25.")
+    print(f"scores are {'bit for bit' if equal else 'NOT'} those of rank_bm25.", flush=True)
+    print_default_tokenizer(corpus)
+    print_rare_terms()
+
+
+def take_turns(engines: list[Engine]) -> dict[str, Any]:
+    """Time all engines; their answers for the larger k."""
+    answers: dict[str, Any] = {}
+    for k in KS:
+        for _ in range(ROUNDS):
+            for engine in engines:
+                answers[engine.name] = engine.time(k)
+    return answers
+
+
+def print_ratios(native: Engine, engines: list[Engine]) -> None:
+    """Print how many times as fast the native implementation is."""
+    print()
+    for k in KS:
+        ratios = [
+            f"{engine.name} {engine.per_query[k] / native.per_query[k]:.2f}"
+            for engine in engines
+            if engine.name in ("bm25s, numba", "tantivy")
+        ]
+        print(f"k={k}: time of a peer / time of the native implementation: {'; '.join(ratios)}")
+
+
+def print_default_tokenizer(corpus: dict[str, str]) -> None:
+    """Print the times of indexing with tokenizers that stem."""
+    os.environ["STEELYARD_NATIVE"] = "1"
+    found = {"steelyard, tokenizer default": indexed(lambda: BM25().index(corpus))[0]}
+    if find_spec("tantivy"):
+        found["tantivy, tokenizer en_stem"] = indexed(lambda: tantivy_index(corpus, "en_stem"))[0]
+    print("\n| indexing 100,000 documents | s |\n|---|---:|")
+    for name, seconds in found.items():
+        print(f"| {name} | {seconds:.2f} |", flush=True)
+
+
+def print_rare_terms() -> None:
+    """Print the times of queries of rare terms on more documents.
+
+    tantivy returns only documents that match, as `fill=False` does; bm25s always returns k.
+    """
+    corpus, _, rare = task(MANY)
+    native = ours("steelyard, native", True, corpus, rare)
+    matching = ours("steelyard, native, fill=False", True, corpus, rare, fill=False)
+    engines = [native, matching, *peers(corpus, rare, ("numba",))]
+    take_turns(engines)
+    print(
+        f"\n| rare terms, {MANY:,} documents | index s | us/query, k=10 | us/query, k=1000 |\n|---|---:|---:|---:|"
+    )
+    for engine in engines:
+        times = " | ".join(f"{engine.per_query[k] * 1e6:,.1f}" for k in KS)
+        print(f"| {engine.name} | {engine.index_seconds:.2f} | {times} |")
 
 
 if __name__ == "__main__":

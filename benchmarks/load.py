@@ -146,19 +146,24 @@ def show(case: Case, scale: float, idle: float) -> Iterator[str]:
 
 
 def measured(folder: Path, arguments: Arguments) -> tuple[float, float, int]:
-    """Seconds by the clock and of the processor, and peak memory in bytes, of a process.
+    """Seconds by the clock and of the processor, and peak memory in bytes, of a process of the command line."""
+    return measured_process(folder, ["-m", "steelyard", *arguments])
+
+
+def measured_process(folder: Path, arguments: Arguments) -> tuple[float, float, int]:
+    """The same of Python with these arguments.
 
     It is started by a small process: a new process has the peak memory of the one that starts it.
     """
     done = subprocess.run(
-        [sys.executable, "-S", "-c", _START, sys.executable, "-m", "steelyard", *arguments],
+        [sys.executable, "-S", "-c", _START, sys.executable, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1] / "src")},
     )
     if done.returncode != 0:
-        sys.exit(f"steelyard {' '.join(arguments)} failed: {done.stderr[-500:]}")
+        sys.exit(f"{' '.join(arguments)} failed: {done.stderr[-500:]}")
     seconds, worked, peak = done.stdout.split()
     return float(seconds), float(worked), int(peak) * (1 if sys.platform == "darwin" else 1024)
 

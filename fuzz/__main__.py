@@ -1,6 +1,6 @@
 """`python -m fuzz`: the kernel and the readers on mutated inputs, and their figures. Exit code 1 if anything was found.
 
---seconds: of each of both. --inputs: of the kernel; the readers get a tenth. --seed: other inputs.
+--seconds: of each program. --inputs: of the kernel; the readers get a tenth. --seed: other inputs.
 """
 
 from __future__ import annotations
@@ -16,35 +16,46 @@ from pathlib import Path
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "fuzz"
 FOUND = HERE / "found"
-SANITIZED = ["-std=c++17", "-O2", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZED = [
+    "-std=c++17",
+    "-O2",
+    "-g1",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-ffp-contract=off",
+]
 
 
-def build(compiler: str) -> Path:
-    """The program that tries inputs on the kernel. The code under test reports its branches to the driver."""
+PROGRAMS = {"kernel": ("scan.cpp", "qrels.cpp"), "sparse": ()}
+"""The programs that try inputs on the kernel, and the sources of the kernel that they need."""
+
+
+def build(compiler: str, name: str) -> Path:
+    """A program that tries inputs on the kernel. The code under test reports its branches to the driver."""
     BUILD.mkdir(parents=True, exist_ok=True)
     kernel = HERE.parent / "src" / "kernel"
     objects = []
-    for source in (kernel / "scan.cpp", kernel / "qrels.cpp", HERE / "kernel.cpp", HERE / "driver.cpp"):
+    for source in (*(kernel / each for each in PROGRAMS[name]), HERE / f"{name}.cpp", HERE / "driver.cpp"):
         options = (
             ["-std=c++17", "-O2"] if source.stem == "driver" else [*SANITIZED, "-fsanitize-coverage=trace-pc"]
         )
         objects.append(str(BUILD / f"{source.stem}.o"))
         subprocess.run([compiler, *options, "-c", str(source), "-o", objects[-1]], check=True)
-    program = BUILD / "kernel"
+    program = BUILD / name
     subprocess.run([compiler, *SANITIZED, *objects, "-pthread", "-o", str(program)], check=True)
     return program
 
 
-def fuzz_kernel(inputs: int, seconds: float, seed: int) -> bool:
+def fuzz_kernel(name: str, inputs: int, seconds: float, seed: int) -> bool:
     FOUND.mkdir(exist_ok=True)
     compiler = os.environ.get("CXX") or "g++"
     if shutil.which(compiler) is None:
-        print(f"kernel: not tried, there is no {compiler}")
+        print(f"{name}: not tried, there is no {compiler}")
         return True
-    given = [HERE / "corpus" / "kernel", FOUND, inputs, seconds, seed]
-    done = subprocess.run([str(build(compiler)), *map(str, given)], check=False)
+    given = [HERE / "corpus" / name, FOUND, inputs, seconds, seed]
+    done = subprocess.run([str(build(compiler, name)), *map(str, given)], check=False)
     if done.returncode:
-        print(f"kernel: {'a hang' if done.returncode == 3 else 'a crash'}; the input is in {FOUND}")
+        print(f"{name}: {'a hang' if done.returncode == 3 else 'a crash'}; the input is in {FOUND}")
     return done.returncode == 0
 
 
@@ -69,9 +80,9 @@ def main() -> int:
     given = parser.parse_args()
     inputs = given.inputs or 10**12
     seconds = given.seconds or (1e9 if given.inputs else 12)
-    kernel = fuzz_kernel(inputs, seconds, given.seed)
+    found = {name: fuzz_kernel(name, inputs, seconds, given.seed) for name in PROGRAMS}
     readers = fuzz_readers(max(1, inputs // 10), seconds, given.seed)
-    return 0 if kernel and readers else 1
+    return 0 if all(found.values()) and readers else 1
 
 
 raise SystemExit(main())

@@ -42,7 +42,9 @@ const char* const kWords[] = {"Q0", "q1", "q2", "q3", "d1", "d10", "d2", "\xc3\x
                               "\xef\xbb\xbf", "0", "1", "-1", "+", ".5", "1e308", "1e999", "-0.0", "NaN", "inf", "1e", "0x1p3",
                               "12345678901234567890", "0.30000000000000004", "9007199254740993", "00000000", "99999999", " t\n",
                               "q1 Q0 d1 1 1 t\n", "q2 Q0 d2 1 .5 t\n", "q1 0 d1 1\n", "q9 Q0 d10 2 0.5\n", "document-of-some-length",
-                              "\xf0\x9d\x84\x9e", "\xed\xa0\x80", "\xc0\x80"};
+                              "\xf0\x9d\x84\x9e", "\xed\xa0\x80", "\xc0\x80",
+                              "{\"_id\":\"d1\",\"text\":\"", "\"title\":\"", "\"}\n", "\\u00e9", "\\ud800", "\\n", "\\", "[1,{}]", "null", "the ", "ing",
+                              "ational", "\xe4\xb8\x80\xe4\xb8\x81", "\xc3\x89"};
 
 void mutate(std::string& text, const std::vector<std::string>& corpus) {
     for (size_t count = 1 + below(4) * below(3); count > 0; --count) {
@@ -167,6 +169,7 @@ int main(int count, char** arguments) {
     }
     rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    std::printf("kernel: %llu inputs, 0 crashes, 0 hangs, %ld MB peak memory, %zu inputs that reach new code\n",
-                static_cast<unsigned long long>(done), usage.ru_maxrss / 1024, corpus.size());
+    const std::string program = arguments[0];
+    std::printf("%s: %llu inputs, 0 crashes, 0 hangs, %ld MB peak memory, %zu inputs that reach new code\n",
+                program.substr(program.rfind('/') + 1).c_str(), static_cast<unsigned long long>(done), usage.ru_maxrss / 1024, corpus.size());
 }

@@ -51,7 +51,7 @@ class PostingsBuilder {
         Row& row = rows_[length_];
         for (const Counted& one : current_) {
             if (blocks_.empty() || used_ == kBlock) {
-                blocks_.push_back(std::make_unique<Block>());
+                blocks_.push_back(std::unique_ptr<Block>(new Block));
                 used_ = 0;
             }
             row.see(one.count);
@@ -90,7 +90,7 @@ class PostingsBuilder {
     }
 
    private:
-    static constexpr size_t kBlock = size_t{1} << 20;
+    static constexpr size_t kBlock = size_t{1} << 16;
     static constexpr uint32_t kLarge = 255;
 
     struct Seen {

@@ -166,6 +166,7 @@ struct Term {
 
 // Adding any weight to -0.0 gives the weight, and no sum of weights is -0.0: it marks a document without any term.
 constexpr double kUntouched = -0.0;
+inline bool never_met(double sum) { return sum == 0 && std::signbit(sum); }
 
 template <class Code>
 struct Query {
@@ -197,7 +198,6 @@ struct Query {
         std::iota(by_gain.begin(), by_gain.end(), 0u);
         std::stable_sort(by_gain.begin(), by_gain.end(), [this](uint32_t a, uint32_t b) { return terms[a].gain() < terms[b].gain(); });
     }
-    bool never_met(double sum) const { return std::memcmp(&sum, &untouched, sizeof sum) == 0; }
     // Whether a score of at most bases + gain is too low.
     bool too_low(double gain) const { return best.full() && bases + gain + rounding < best.worst(); }
 
@@ -263,7 +263,7 @@ class Search {
     // The factors of every code; codes of 16 bits have 65,536 of them, and other codes from `codes` on are read as code 0.
     Search(int32_t documents, size_t k, bool matching, const double* factors, size_t codes)
         : documents_(documents), k_(std::min(k, static_cast<size_t>(documents))), matching_(matching), factors_(factors), codes_(codes),
-          sums_(kWindow, kUntouched), fresh_(kWindow) {}
+          sums_(kWindow, kUntouched), fresh_(kWindow), met_(kWindow, 0) {}
 
     // Finds the best k documents of each query, best first.
     void run(std::vector<Query<Code>>& queries) {
@@ -293,6 +293,7 @@ class Search {
     const double* const factors_;
     const size_t codes_;
     std::vector<double> sums_, fresh_;
+    std::vector<uint8_t> met_;  // of the places of a window, with bases: whether the document has a term
     std::vector<int32_t> candidates_;
     Buckets buckets_;
 
@@ -407,7 +408,10 @@ class Search {
             }
             double* const fresh = fresh_.data();
             const double base = term.base;
-            each_weight(term, n, [sums, fresh](size_t j, size_t at, double weight) { fresh[j] = sums[at] + weight; });
+            each_weight(term, n, [this, sums, fresh](size_t j, size_t at, double weight) {
+                fresh[j] = sums[at] + weight;
+                met_[at] = 1;
+            });
             for (int32_t j = 0; j < size; ++j) sums[j] += base;
             for (size_t j = 0; j < n; ++j) sums[place(term.doc[j])] = fresh[j];
         }
@@ -417,14 +421,15 @@ class Search {
             std::sort(candidates_.begin(), candidates_.end());
             for (const int32_t at : candidates_) {
                 // A document that has several of the terms is offered once.
-                if (at < size && !query.never_met(sums[at])) query.best.offer({sums[at], first + at}, buckets_);
+                if (at < size && !never_met(sums[at])) query.best.offer({sums[at], first + at}, buckets_);
                 sums[at] = kUntouched;
             }
         } else {
             each_above(size, query.best.full() ? query.best.worst() : -std::numeric_limits<double>::infinity(), [&](int32_t at) {
-                if (!query.never_met(sums[at])) query.best.offer({sums[at], first + at}, buckets_);
+                if (query.based ? met_[static_cast<size_t>(at)] != 0 : !never_met(sums[at])) query.best.offer({sums[at], first + at}, buckets_);
             });
             std::fill(sums_.begin(), sums_.end(), kUntouched);
+            if (query.based) std::fill(met_.begin(), met_.end(), uint8_t{0});
         }
         pass(query);
     }

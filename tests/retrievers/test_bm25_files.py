@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
+from needs import needs_kernel
 from steelyard.errors import InputError, SteelyardError
 from steelyard.retrievers import BM25, RetrieverError
 
@@ -254,6 +255,7 @@ def test_a_file_that_is_replaced_keeps_the_open_index(tmp_path: Path, form: str)
     assert loaded.retrieve(QUERIES, 3) == bm25.retrieve(QUERIES, 3)
 
 
+@needs_kernel
 def test_codes_of_a_damaged_file_are_not_followed(tmp_path: Path) -> None:
     """Postings are not read when an index is opened: documents and codes out of range must do no harm."""
     draw = np.random.default_rng(0)

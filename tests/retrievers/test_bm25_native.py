@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from needs import needs_kernel
 from steelyard.native import kernel
 from steelyard.retrievers import BM25
-from steelyard.retrievers.postings import Postings, finished, postings, text_indexer, text_postings
+from steelyard.retrievers.postings import Postings, finished, postings, text_postings
 from steelyard.retrievers.tokenizers import Tokenizer, default, ngrams, plain_characters, whitespace, words
 
 pytestmark = needs_kernel
@@ -106,8 +106,8 @@ def test_texts_that_are_not_plain_are_left_to_the_tokenizer() -> None:
 
 
 def test_other_tokenizers_are_called() -> None:
-    assert text_indexer(ngrams(2)) is None
-    assert text_indexer(lambda text: [text]) is None
+    assert plain_characters(ngrams(2)) is None
+    assert counts(text_postings(["Ab Ab"], ngrams(2))) == [dict(Counter(ngrams(2)("ab ab")))]
     assert counts(text_postings(["ab ab"], lambda text: [text])) == [{"ab ab": 1}]
 
 
