@@ -7,9 +7,10 @@ frames themselves are joined, which gives the same.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.comparison.bounds import SharedUnjudged
@@ -18,6 +19,9 @@ from steelyard.qrels import Qrels
 
 if TYPE_CHECKING:
     import polars as pl
+
+Words: TypeAlias = NDArray[np.uint64]
+_Number = TypeVar("_Number", bound=np.generic)
 
 MOST_RANKS = 100
 """Ranks of each list that the estimate reads; unjudged documents below count as not relevant."""
@@ -43,9 +47,9 @@ class RunLists:
     rank: Ints
     grade: Floats
     by_hash: Ints
-    hashes: Ints
+    hashes: Words
     distinct: bool
-    _unjudged: dict[int, tuple[Ints, Ints]] = field(default_factory=dict, init=False)
+    _unjudged: dict[int, tuple[Words, Ints]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, rows: pl.DataFrame, qrels: Qrels) -> RunLists:
@@ -82,7 +86,7 @@ class RunLists:
             not _any_equal(hashes[by_hash]),
         )
 
-    def unjudged_to(self, depth: int) -> tuple[Ints, Ints]:
+    def unjudged_to(self, depth: int) -> tuple[Words, Ints]:
         """The unjudged documents down to a rank: their hashes in order, and their rows."""
         if depth not in self._unjudged:
             chosen = (np.isnan(self.grade) & (self.rank <= depth))[self.by_hash]
@@ -90,7 +94,7 @@ class RunLists:
         return self._unjudged[depth]
 
 
-def _repeated(frame: pl.DataFrame, hashes: Ints, by_hash: Ints) -> Bools:
+def _repeated(frame: pl.DataFrame, hashes: Words, by_hash: Ints) -> Bools:
     """The rows whose document is in an earlier row of the query. Only rows with equal hashes are compared."""
     import polars as pl
 
@@ -207,9 +211,10 @@ def _confirmed(one: RunLists, rows: Ints, two: RunLists, others: Ints) -> bool:
 
 
 def _merged(
-    size: int, place: Ints, values: Floats | Ints, other: Ints, others: Floats | Ints
-) -> Floats | Ints:
-    made = np.empty(size, dtype=values.dtype)
+    size: int, place: Ints, values: NDArray[_Number], other: Ints, others: NDArray[_Number]
+) -> NDArray[_Number]:
+    """The values of two parts at their places."""
+    made: NDArray[Any] = np.empty(size, dtype=values.dtype)
     made[place], made[other] = values, others
     return made
 
@@ -219,5 +224,5 @@ def _in_order(query: Ints, rank: Ints) -> bool:
     return bool(np.all((step > 0) | ((step == 0) & (np.diff(rank) > 0))))
 
 
-def _any_equal(ascending: Ints) -> bool:
+def _any_equal(ascending: Words) -> bool:
     return bool(np.any(ascending[1:] == ascending[:-1]))

@@ -10,7 +10,8 @@ import numpy as np
 
 from steelyard.retrievers.base import RetrieverError, number, top_k, unknown, whole
 from steelyard.retrievers.dense import Dense, Embedder
-from steelyard.retrievers.graph import Bools, Floats, GraphIndex, GraphRetriever, Integers, draw
+from steelyard.retrievers.graph import Bools, GraphIndex, GraphRetriever, draw
+from steelyard.retrievers.neighbours import Floats, Integers
 
 IRRELEVANT, DEAD_END, OVER_VISITED = "irrelevant", "dead-end", "over-visited"
 REASONS = (IRRELEVANT, DEAD_END, OVER_VISITED)
