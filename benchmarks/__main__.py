@@ -12,6 +12,7 @@ BENCHMARKS = {
     "passages": "BM25 from a file, saved and opened again, at one, two and four times a size",
     "evidence": "facts and spans in chunks",
     "report": "the page",
+    "scale": "other formats, many runs, fusion, graphs and reports, with peers, at one, two and four times a size",
     "load": "time and memory at one, two and four times a size",
     "spark": "a run in Parquet on Spark, where there are pyspark and Java",
 }

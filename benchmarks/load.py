@@ -146,24 +146,26 @@ def show(case: Case, scale: float, idle: float) -> Iterator[str]:
 
 
 def measured(folder: Path, arguments: Arguments) -> tuple[float, float, int]:
-    """Seconds by the clock and of the processor, and peak memory in bytes, of a process of the command line."""
+    """Seconds by the clock and of the processor, and peak memory in bytes, of a command of steelyard."""
     return measured_process(folder, ["-m", "steelyard", *arguments])
 
 
 def measured_process(folder: Path, arguments: Arguments) -> tuple[float, float, int]:
-    """The same of Python with these arguments.
+    """The same of a process of Python.
 
     It is started by a small process: a new process has the peak memory of the one that starts it.
     """
+    root = Path(__file__).resolve().parents[1]
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [sys.executable, "-S", "-c", _START, sys.executable, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1] / "src")},
+        env={**kept, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])},
     )
     if done.returncode != 0:
-        sys.exit(f"{' '.join(arguments)} failed: {done.stderr[-500:]}")
+        sys.exit(f"python {' '.join(arguments)} failed: {done.stderr[-500:]}")
     seconds, worked, peak = done.stdout.split()
     return float(seconds), float(worked), int(peak) * (1 if sys.platform == "darwin" else 1024)
 

@@ -182,7 +182,7 @@ def _ranked(
     starts = group_starts(query)
     if len(starts):
         top_score[query[starts]] = np.fmax.reduceat(scores, starts)
-    return top_score, _Rows(query, docs, compared(scores, ordering), _hashes(docs, query), tokens)
+    return top_score, _Rows(query, docs, compared(scores, ordering), row_hashes(docs, query), tokens)
 
 
 def _query_numbers(table: pl.DataFrame, judged: JudgedDocs) -> Ints:
@@ -204,7 +204,7 @@ def _texts(ids: Sequence[str]) -> list[str | None]:
     return list(ids)
 
 
-def _hashes(docs: pl.Series, query: Ints) -> Words:
+def row_hashes(docs: pl.Series, query: Ints) -> Words:
     """A hash of each document and its query."""
     hashes: Words = docs.hash().to_numpy() ^ (query.astype(np.uint64) * _SPREAD)
     return hashes
@@ -253,7 +253,7 @@ def _judged_rows(rows: _Rows, again: Bools, judged: JudgedDocs) -> tuple[Ints, I
         },
         schema={"query": pl.Int64, "doc_id": pl.String, "doc": pl.Int64},
     )
-    found = _rows_among(rows.hash, _hashes(documents["doc_id"], documents["query"].to_numpy()))
+    found = _rows_among(rows.hash, row_hashes(documents["doc_id"], documents["query"].to_numpy()))
     found = found[~again[found]]
     hits = pl.DataFrame({"query": rows.query[found], "doc_id": rows.docs.gather(found), "row": found}).join(
         documents, on=["query", "doc_id"], how="inner"

@@ -14,20 +14,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Ints
-from steelyard.comparison.bounds import SharedUnjudged, pair_bounds
+from steelyard.comparison.bounds import pair_bounds
+from steelyard.comparison.joined_lists import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.pairs import Pair
 from steelyard.comparison.provenance import Edge, find_edge
 from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
-from steelyard.comparison.unjudged import DRAWS, Estimate, PairedLists, combined_test, draw_grades, pooled
+from steelyard.comparison.unjudged import DRAWS, Estimate, combined_test, draw_grades, pooled
 from steelyard.errors import MeasureError
 from steelyard.measures.bounds import bounds, judged_share, rank_cutoff
 from steelyard.measures.compute import values
@@ -40,13 +41,7 @@ from steelyard.qrels import Qrels
 from steelyard.run import Run
 from steelyard.statistics import FAMILY_TESTS
 
-if TYPE_CHECKING:
-    import polars as pl
-
 Result = TypeVar("Result")
-
-MOST_RANKS = 100
-"""Ranks of each list that the estimate reads; unjudged documents below count as not relevant."""
 
 FIRST, POOL_DEPTH, NEARLY_ALL = 3, 10, 0.9
 """Documents were judged by rank if the first 3 of a run, or 10 per query, are judged, in nearly all cases (90%)."""
@@ -115,8 +110,8 @@ class JudgedDocuments:
     seed: int = 0
     bounded: int = 0
     without_bounds: int = 0
-    _lists: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
-    _pairs: dict[tuple[str, str], _Lists] = field(default_factory=dict, repr=False)
+    _lists: dict[str, RunLists] = field(default_factory=dict, repr=False)
+    _pairs: dict[tuple[str, str], JoinedLists] = field(default_factory=dict, repr=False)
 
     @cached_property
     def edges(self) -> dict[str, Edge]:
@@ -213,12 +208,15 @@ class JudgedDocuments:
         condensed = _if_computable(lambda: self._condensed(parts, a, b, kept))
         if condensed is not None:
             known = replace(known, condensed=condensed.difference, condensed_p=condensed.p)
-        lists = self._lists_of(run, baseline)
-        if lists is None:
+        if not self._joinable(run, baseline):
             return known
         depth = self._depth(parts)
-        known = replace(known, unjudged=int(np.sum(lists.pair.unjudged & lists.pair.within(depth))))
-        imputed = _if_computable(lambda: self._imputed(parts, a, b, lists, depth, kept))
+        size = len(self.qrels.judged.query_ids)
+        known = replace(known, unjudged=count_unjudged(self._top(run), self._top(baseline), depth, size))
+        imputed = None
+        if known.unjudged and self.judged_by_rank:
+            lists = self._lists_of(run, baseline)
+            imputed = _if_computable(lambda: self._imputed(parts, a, b, lists, depth, kept))
         if imputed is not None:
             known = replace(known, imputed=imputed.difference, imputed_p=imputed.p)
             known = replace(known, imputed_low=imputed.low, imputed_high=imputed.high)
@@ -227,7 +225,7 @@ class JudgedDocuments:
             self.without_bounds += 1
             return known
         self.bounded += work
-        bounds = _if_computable(lambda: self._bounds(parts, a, b, lists, kept))
+        bounds = _if_computable(lambda: self._bounds(parts, a, b, self._lists_of(run, baseline), kept))
         if bounds is not None:
             known = replace(known, bound_low=bounds[0], bound_high=bounds[1])
         return known
@@ -244,12 +242,12 @@ class JudgedDocuments:
         return min(max(cutoffs), MOST_RANKS)
 
     def _imputed(
-        self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: _Lists, depth: int, kept: Bools
+        self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: JoinedLists, depth: int, kept: Bools
     ) -> Estimate | None:
         """The difference with estimated grades; None where the qrels were not pooled."""
         level = self.options.rel if self.options.rel is not None else 1.0
         wanted = lists.pair.unjudged & lists.pair.within(depth)
-        if not wanted.any() or not self.judged_by_rank or not pooled(lists.pair, depth, level):
+        if not pooled(lists.pair, depth, level):
             return None
         drawn = draw_grades(lists.pair, wanted, DRAWS, np.random.default_rng(self.seed))
         query, every = lists.pair.query[wanted], np.arange(a.size)
@@ -264,7 +262,7 @@ class JudgedDocuments:
         return _tested(_column(parts), *sides[:, :, kept])
 
     def _bounds(
-        self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: _Lists, kept: Bools
+        self, parts: Sequence[Part], a: Alignment, b: Alignment, lists: JoinedLists, kept: Bools
     ) -> tuple[float, float] | None:
         """The lowest and highest mean difference; for a composite the sum of its parts' bounds.
 
@@ -281,79 +279,29 @@ class JudgedDocuments:
             low, high = low + part.weight / total * least, high + part.weight / total * most
         return low, high
 
-    def _top(self, run: str) -> pl.DataFrame:
-        """The first ranks of a run's lists: number of the query, document, rank; each document once."""
+    def _top(self, run: str) -> RunLists:
+        """The lists of a run, down to the depth that is measured."""
         import polars as pl
 
         if run not in self._lists:
             rows = ranked_rows(self.source.run(run), self.options.ordering)
             if self.options.depth is not None:
                 rows = rows.filter(pl.col("rank") <= self.options.depth)
-            numbers = pl.DataFrame(
-                {
-                    "query_id": self.qrels.judged.query_ids,
-                    "query": np.arange(len(self.qrels.judged.query_ids)),
-                },
-                schema={"query_id": pl.String, "query": pl.Int64},
-            )
-            joined = rows.drop_nulls("doc_id").join(numbers, on="query_id").sort("query", "rank")
-            first = joined.unique(["query", "doc_id"], keep="first", maintain_order=True)
-            self._lists[run] = first.select("query", "doc_id", pl.col("rank").cast(pl.Int64))
+            self._lists[run] = RunLists.of(rows, self.qrels)
         return self._lists[run]
 
-    def _lists_of(self, run: str, baseline: str) -> _Lists | None:
+    def _joinable(self, run: str, baseline: str) -> bool:
+        """Whether the lists of two runs are joined: not if they are too long, or without their unjudged documents."""
+        size = sum(int(self.alignments[name].retrieved.sum()) for name in (run, baseline))
+        return size <= MOST_DOCUMENTS and self.options.unjudged != "remove"
+
+    def _lists_of(self, run: str, baseline: str) -> JoinedLists:
         if (run, baseline) not in self._pairs:
-            sizes = [int(self.alignments[name].retrieved.sum()) for name in (run, baseline)]
-            if sum(sizes) > MOST_DOCUMENTS or self.options.unjudged == "remove":
-                return None
             # One pair at a time: the lists of all pairs would not fit.
             self._pairs.clear()
-            self._pairs[run, baseline] = self._joined(self._top(run), self._top(baseline))
+            size = len(self.qrels.judged.query_ids)
+            self._pairs[run, baseline] = join_lists(self._top(run), self._top(baseline), size)
         return self._pairs[run, baseline]
-
-    def _joined(self, one: pl.DataFrame, two: pl.DataFrame) -> _Lists:
-        import polars as pl
-
-        grades = _grade_frame(self.qrels)
-        both = one.join(two, on=["query", "doc_id"], how="full", coalesce=True, suffix="_b")
-        both = both.join(grades, on=["query", "doc_id"], how="left").sort("query", "rank", "rank_b")
-        both_unjudged = both.filter(
-            pl.col("grade").is_null() & pl.col("rank").is_not_null() & pl.col("rank_b").is_not_null()
-        )
-        shared = SharedUnjudged(*(both_unjudged[name].to_numpy() for name in ("query", "rank", "rank_b")))
-        first = both.filter((pl.col("rank") <= MOST_RANKS) | (pl.col("rank_b") <= MOST_RANKS))
-        size = len(self.qrels.judged.query_ids)
-        lengths = np.array([np.bincount(each["query"].to_numpy(), minlength=size) for each in (one, two)])
-        pair = PairedLists(
-            query=first["query"].to_numpy().astype(np.int64),
-            ranks=np.array([_ranks(first[name]) for name in ("rank", "rank_b")]),
-            grade=first["grade"].fill_null(float("nan")).to_numpy(),
-            lengths=lengths.astype(np.int64),
-            judged=np.zeros((size, 0)),
-        )
-        return _Lists(pair, shared)
-
-
-@dataclass(frozen=True, eq=False)
-class _Lists:
-    """The documents of two runs, and the unjudged ones that both have."""
-
-    pair: PairedLists
-    shared: SharedUnjudged
-
-
-def _grade_frame(qrels: Qrels) -> pl.DataFrame:
-    """The judged documents: number of the query, document, grade."""
-    import polars as pl
-
-    return pl.DataFrame(
-        {"query": qrels.doc_query, "doc_id": qrels.judged.doc_ids, "grade": qrels.grades},
-        schema={"query": pl.Int64, "doc_id": pl.String, "grade": pl.Float64},
-    )
-
-
-def _ranks(column: pl.Series) -> Floats:
-    return np.asarray(column.cast(float).fill_null(float("inf")).to_numpy())
 
 
 def _graded_values(

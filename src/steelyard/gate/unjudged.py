@@ -16,7 +16,8 @@ import numpy as np
 
 from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Bools
-from steelyard.comparison.judged import ALL_JUDGED, MOST_RANKS, Conventions, JudgedDocuments, Part
+from steelyard.comparison.joined_lists import MOST_RANKS
+from steelyard.comparison.judged import ALL_JUDGED, Conventions, JudgedDocuments, Part
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.provenance import MAX_DEPTH
 from steelyard.comparison.rules import not_worse, within_margin
