@@ -36,6 +36,7 @@ from steelyard.io.published import read_result_table
 from steelyard.judging.guidelines import Guidelines
 from steelyard.judgments import Judgments
 from steelyard.measures.grammar import parse
+from steelyard.retrievers import BM25
 
 CORPUS = Path(__file__).parent / "corpus" / "readers"
 LONGEST = 10  # seconds for one input
@@ -69,6 +70,8 @@ TARGETS: dict[str, Callable[[Path], Any]] = {
     "published": read_result_table,
     "compressed": read_bytes,
     "result": _result,
+    "corpus": lambda path: BM25().index(path).retrieve(["fox"], 2),
+    "index": lambda path: BM25.load(path).retrieve(["fox", "wolf"], 2),
 }
 # The files that a target reads besides its own.
 SHARED = {"validate": ("run", "qrels", "dataset", "judgments")}
@@ -258,6 +261,9 @@ def targets_in(folder: Path) -> list[Target]:
             make_result(place)
             seeds = [(place / "result.json").read_bytes()]
             values = [json.loads(seeds[0])]
+        if name == "index":
+            BM25("l").index({"d1": "a fox", "d2": "a wolf, a fox"}).save(place / "seed")
+            seeds = [(place / "seed").read_bytes()]
         found.append(Target(name, seeds, values, place / FILE_NAMES.get(name, "file")))
     return found
 

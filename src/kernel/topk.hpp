@@ -153,6 +153,23 @@ struct LongWeight {
     }
 };
 
+// The first of n ascending documents that is not before `doc`. Without branches, which would be mispredicted half of the time.
+inline const int32_t* first_from(const int32_t* at, size_t n, int32_t doc) {
+    while (n > 1) {
+        const size_t half = n / 2;
+        at += static_cast<size_t>(at[half - 1] < doc) * half;
+        n -= half;
+    }
+    return at + (n == 1 && *at < doc);
+}
+
+// The same up to an end that may be far away.
+inline const int32_t* seek(const int32_t* at, const int32_t* end, int32_t doc) {
+    ptrdiff_t step = 1;
+    while (step < end - at && at[step] < doc) step *= 2;
+    return first_from(at + step / 2, static_cast<size_t>(std::min(step + 1, end - at) - step / 2), doc);
+}
+
 // One term of a query. `base` is what a document without the term is given, `most` at least the weight of any document.
 template <class Code>
 struct Term {
@@ -162,6 +179,11 @@ struct Term {
     double idf, base, most;
     const int32_t* seek = nullptr;  // where the next document is looked up
     double gain() const { return std::max(most - base, 0.0); }
+    // Whether a document has the term; documents are looked up in ascending order.
+    bool finds(int32_t wanted) {
+        seek = steelyard::seek(seek, end, wanted);
+        return seek != end && *seek == wanted;
+    }
 };
 
 // Adding any weight to -0.0 gives the weight, and no sum of weights is -0.0: it marks a document without any term.
@@ -208,23 +230,6 @@ struct Query {
         }
     }
 };
-
-// The first of n ascending documents that is not before `doc`. Without branches, which would be mispredicted half of the time.
-inline const int32_t* first_from(const int32_t* at, size_t n, int32_t doc) {
-    while (n > 1) {
-        const size_t half = n / 2;
-        at += static_cast<size_t>(at[half - 1] < doc) * half;
-        n -= half;
-    }
-    return at + (n == 1 && *at < doc);
-}
-
-// The same up to an end that may be far away.
-inline const int32_t* seek(const int32_t* at, const int32_t* end, int32_t doc) {
-    ptrdiff_t step = 1;
-    while (step < end - at && at[step] < doc) step *= 2;
-    return first_from(at + step / 2, static_cast<size_t>(std::min(step + 1, end - at) - step / 2), doc);
-}
 
 // Which of eight sums are above a bound: the lowest bit stands for the first.
 inline unsigned which_of_eight(const double* sums, double bound) {
@@ -294,7 +299,8 @@ class Search {
     const size_t codes_;
     std::vector<double> sums_, fresh_;
     std::vector<uint8_t> met_;  // of the places of a window, with bases: whether the document has a term
-    std::vector<int32_t> candidates_;
+    std::vector<int32_t> places_;
+    std::vector<Scored> candidates_;  // with what the terms that are not skipped give them
     Buckets buckets_;
 
     double weight(const Term<Code>& term, size_t code) const {
@@ -359,16 +365,16 @@ class Search {
         double least = -std::numeric_limits<double>::infinity();
         if (query.best.full()) least = query.best.worst() - query.bases - query.skipped_gain - query.rounding;
         find_candidates(query, first, size, postings, least);
-        // A look-up takes as long as reading some postings. If there were too many, the next windows are read at once.
-        constexpr double kLookUp = 12;
-        const auto look_ups = static_cast<double>(candidates_.size() * query.terms.size());
-        if (kLookUp * look_ups > static_cast<double>(postings) + in_window) {
+        // A candidate takes as long as reading so many postings. If there were too many, the next windows are read at once.
+        constexpr double kCandidate = 60;
+        if (kCandidate * static_cast<double>(candidates_.size()) > static_cast<double>(postings) + in_window) {
             query.wait = query.patience;
             query.patience = std::min(2 * query.patience, 64);
             return all(query, first, size, postings + read_skipped(query, first, limit));
         }
         query.patience = 1;
-        for (const int32_t doc : candidates_) query.best.offer({score(query, doc), doc}, buckets_);
+        for (const Scored& one : candidates_)
+            if (may_be_best(query, one)) query.best.offer({score(query, one.doc), one.doc}, buckets_);
         pass(query);
     }
 
@@ -416,10 +422,10 @@ class Search {
             for (size_t j = 0; j < n; ++j) sums[place(term.doc[j])] = fresh[j];
         }
         if (is_sparse(postings, size) && !query.based) {
-            candidates_.clear();
-            each_posting(query, [&](size_t at) { candidates_.push_back(static_cast<int32_t>(at)); });
-            std::sort(candidates_.begin(), candidates_.end());
-            for (const int32_t at : candidates_) {
+            places_.clear();
+            each_posting(query, [&](size_t at) { places_.push_back(static_cast<int32_t>(at)); });
+            std::sort(places_.begin(), places_.end());
+            for (const int32_t at : places_) {
                 // A document that has several of the terms is offered once.
                 if (at < size && !never_met(sums[at])) query.best.offer({sums[at], first + at}, buckets_);
                 sums[at] = kUntouched;
@@ -463,22 +469,32 @@ class Search {
         double* const sums = sums_.data();
         if (is_sparse(postings, size)) {
             each_posting(query, [&](size_t at) {
-                if (sums[at] > least && at < static_cast<size_t>(size)) candidates_.push_back(first + static_cast<int32_t>(at));
+                if (sums[at] > least && at < static_cast<size_t>(size)) candidates_.push_back({sums[at], first + static_cast<int32_t>(at)});
                 sums[at] = -std::numeric_limits<double>::infinity();
             });
             each_posting(query, [&](size_t at) { sums[at] = kUntouched; });
-            std::sort(candidates_.begin(), candidates_.end());
+            std::sort(candidates_.begin(), candidates_.end(), [](const Scored& a, const Scored& b) { return a.doc < b.doc; });
         } else {
-            each_above(size, least, [&](int32_t at) { candidates_.push_back(first + at); });
+            each_above(size, least, [&](int32_t at) { candidates_.push_back({sums[at], first + at}); });
             std::fill(sums_.begin(), sums_.end(), kUntouched);
         }
+    }
+    // Looks a candidate up in the skipped terms, largest gain first, until it is too low.
+    bool may_be_best(Query<Code>& query, const Scored& candidate) const {
+        double gain = candidate.score, rest = query.skipped_gain;
+        for (size_t i = query.skipped; i-- > 0;) {
+            if (query.too_low(gain + rest)) return false;
+            Term<Code>& term = query.terms[query.by_gain[i]];
+            rest -= term.gain();
+            if (term.finds(candidate.doc)) gain += weight(term, term.code[term.seek - term.doc]) - term.base;
+        }
+        return !query.too_low(gain);
     }
     // The score of a document; documents are looked up in ascending order.
     double score(Query<Code>& query, int32_t doc) const {
         double sum = kUntouched;
         for (Term<Code>& term : query.terms) {
-            term.seek = steelyard::seek(term.seek, term.end, doc);
-            if (term.seek != term.end && *term.seek == doc)
+            if (term.finds(doc))
                 sum += weight(term, term.code[term.seek - term.doc]);
             else if (query.based)
                 sum += term.base;

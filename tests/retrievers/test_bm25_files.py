@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import random
@@ -155,6 +156,7 @@ def test_a_saved_index_gives_the_same_answers(variant: Any, tmp_path: Path, form
     assert loaded.settings() == bm25.settings()
     assert loaded.retrieve(QUERIES, k=4) == bm25.retrieve(QUERIES, k=4)
     assert loaded.size_in_bytes() == bm25.size_in_bytes()
+    assert copy.deepcopy(loaded).retrieve(QUERIES, k=4) == bm25.retrieve(QUERIES, k=4)
     loaded.save(tmp_path / "again.bm25")
     assert (tmp_path / "again.bm25").read_bytes() == (tmp_path / "index.bm25").read_bytes()
 

@@ -76,6 +76,10 @@ class IndexFile:
             raise InputError(f"cannot be read ({error.strerror}).", path) from None
         self._length = len(self._map)
 
+    def __reduce__(self) -> tuple[type[IndexFile], tuple[Path]]:
+        """A copy opens the file again."""
+        return IndexFile, (self.path,)
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Check that the file still has its length; whatever cannot be done with its content is an InputError."""
