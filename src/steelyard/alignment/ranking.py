@@ -8,9 +8,10 @@ many lists (`table_order`), and once in the kernel (src/kernel/rank.hpp). Tests 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.alignment.hits import Bools, Floats, Ints, Ordering
 from steelyard.errors import PolicyError, problem_report
@@ -60,7 +61,10 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
     keys = compared(scores, ordering)[order]
     same_list: Bools = query[1:] == query[:-1]
     unsorted = np.unique(query[1:][same_list & (keys[1:] > keys[:-1])])
-    if len(unsorted):
+    if len(unsorted) == len(group_starts(query)):
+        by_score = _best_first(group_numbers(query), keys)
+        order, keys = order[by_score], keys[by_score]
+    elif len(unsorted):
         rows = np.flatnonzero(np.isin(query, unsorted))
         by_score = rows[_best_first(group_numbers(query[rows]), keys[rows])]
         order[rows], keys[rows] = order[by_score], keys[by_score]
@@ -75,16 +79,18 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
     return order
 
 
-def _best_first(group: Ints, keys: Floats) -> Ints:
+def _best_first(group: NDArray[Any], keys: Floats) -> Ints:
     """The rows by group and descending key; rows with equal keys stay in order.
 
     The same as `np.lexsort((-keys, group))`. numpy sorts numbers several times as fast if the sort need not be
     stable, so equal keys are put in order afterwards; and it sorts 16-bit numbers by counting them.
     """
+    highest = int(group.max(initial=0))
+    small = group.astype(np.uint16) if highest < 1 << 16 else group
     order = np.argsort(-keys)
-    small = group.astype(np.uint16) if int(group.max(initial=0)) < 1 << 16 else group
-    order = order[np.argsort(small[order], kind="stable")]
-    group, keys = group[order], keys[order]
+    if highest:
+        order = order[np.argsort(small[order], kind="stable")]
+    group, keys = small[order], keys[order]
     tied = np.concatenate([[False], (group[1:] == group[:-1]) & (keys[1:] == keys[:-1])])[: len(order)]
     if tied.any():
         rows = np.flatnonzero(tied | np.append(tied[1:], False))

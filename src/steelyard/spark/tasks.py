@@ -215,13 +215,8 @@ class RankPackedRows(Task):
 
         parts: dict[tuple[str, int], list[dict[str, Any]]] = {}
         for batch in batches:
-            for place in range(batch.num_rows):
-                part = {name: batch.column(name)[place] for name in batch.schema.names}
-                if part["seen"].is_valid:
-                    yield found(part["run"].as_py(), seen=part["seen"].as_py())
-                else:
-                    key = part["run"].as_py(), part["bucket"].as_py()
-                    parts.setdefault(key, []).append({name: part[name].as_buffer() for name in self.kinds})
+            yield from self._sorted_out(batch, parts)
+            del batch
         keys = sorted(parts)
         while keys:
             run, taken, count = keys[0][0], list[dict[str, Any]](), 0
@@ -229,11 +224,22 @@ class RankPackedRows(Task):
                 some = parts.pop(keys.pop(0))
                 count += sum(part["query"].size // 4 for part in some)
                 taken += some
-            rows, query = unpack_rows(
-                {name: [part[name] for part in taken] for name in self.kinds}, self.kinds
-            )
+            columns = {name: [part[name] for part in taken] for name in self.kinds}
+            # Keep no reference to what was read, so that a long list is not in memory twice.
             del taken, some
-            yield self._found(run, rows, query, judged)
+            yield self._found(run, *unpack_rows(columns, self.kinds), judged)
+
+    def _sorted_out(
+        self, batch: pa.RecordBatch, parts: dict[tuple[str, int], list[dict[str, Any]]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Add the packed rows of a batch to `parts`, by run and bucket; what else was seen is passed on."""
+        for place in range(batch.num_rows):
+            part = {name: batch.column(name)[place] for name in batch.schema.names}
+            if part["seen"].is_valid:
+                yield found(part["run"].as_py(), seen=part["seen"].as_py())
+            else:
+                key = part["run"].as_py(), part["bucket"].as_py()
+                parts.setdefault(key, []).append({name: part[name].as_buffer() for name in self.kinds})
 
 
 def found(run: str, hits: bytes | None = None, seen: bytes | None = None) -> pa.RecordBatch:
