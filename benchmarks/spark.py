@@ -106,7 +106,7 @@ def timed(folder: str, ways: list[str]) -> None:
     for way in ways:
         work = _work(spark, judged, listed, way)
         most, over = [0.0], threading.Event()
-        watcher = threading.Thread(target=_watch, args=(most, over))
+        watcher = threading.Thread(target=_watch, args=(most, over), daemon=True)
         watcher.start()
         start, before = perf_counter(), _processor()
         work()
