@@ -24,6 +24,7 @@ pytestmark = pytest.mark.spark
 import steelyard.spark  # noqa: E402
 from steelyard.spark import plan  # noqa: E402
 from steelyard.spark.rows import by_query  # noqa: E402
+from steelyard.spark.scan import RunScan  # noqa: E402
 
 CUTOFFS: dict[str, list[float]] = {"rank": [1, 5], "recall": [0.4], "multiple": [0.5]}
 SOME = ["nDCG@10", "AP", "RR", "P@5", "R(per=target)@10", "ERR@10", "Repeats@10", "Confusion@3", "NumRet"]
@@ -45,22 +46,30 @@ def every_measure() -> list[Measure]:
     return found
 
 
-WAYS: dict[str, dict[str, int]] = {
-    "in place": {},
-    "exchanged": {"steelyard.spark.scan.MOST_MOVED": -1},
-    "shuffled": {"steelyard.spark.plan.MOST_JUDGMENTS": -1},
-}
-"""The three ways to evaluate a run, and the limits that lead to each of them for a small run."""
+WAYS = ("in place", "exchanged", "shuffled")
+"""The ways to evaluate a run: lists that are in one place; packed rows are exchanged; all rows are shuffled."""
+
+
+def refused(*_: Any) -> Any:
+    raise AssertionError("rows are exchanged")
 
 
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch):
-    for limit, value in WAYS[request.param].items():
-        monkeypatch.setattr(limit, value)
+    if request.param == "in place":
+        monkeypatch.setattr(RunScan, "_exchanged", refused)
+    elif request.param == "exchanged":
+        monkeypatch.setattr(RunScan, "_found_in_place", lambda *_: None)
+    else:
+        monkeypatch.setattr("steelyard.spark.plan.MOST_JUDGMENTS", -1)
     return request.param
 
 
-def assert_same(spark: Any, qrels: pl.DataFrame, listed: pl.DataFrame, measures: Any, **chosen: Any) -> Any:
+def assert_same(
+    spark: Any, qrels: pl.DataFrame, listed: pl.DataFrame, measures: Any, way: str = "", **chosen: Any
+) -> Any:
+    if way == "in place":
+        listed = listed.sort("query_id", maintain_order=True)
     here = sy.evaluate(qrels, listed, measures, **chosen)
     there = steelyard.spark.evaluate(
         spark, in_spark(spark, qrels), in_spark(spark, listed), measures, **chosen
@@ -87,7 +96,7 @@ def expected_notes(coverage: Any) -> Any:
 
 @pytest.mark.parametrize("targets", [False, True])
 def test_every_measure(spark, targets, way):
-    assert_same(spark, judgments(1, targets=targets), run(2), every_measure())
+    assert_same(spark, judgments(1, targets=targets), run(2), every_measure(), way)
 
 
 def dialect_groups() -> list[list[str]]:
@@ -128,7 +137,7 @@ def test_every_dialect_with_its_policies(spark, names):
     ],
 )
 def test_policies(spark, chosen, way):
-    assert_same(spark, judgments(5, targets=True), run(6), SOME, **chosen)
+    assert_same(spark, judgments(5, targets=True), run(6), SOME, way, **chosen)
 
 
 def test_measures_with_their_own_order_of_ties(spark, way):
@@ -143,7 +152,7 @@ def test_measures_with_their_own_order_of_ties(spark, way):
         "alpha_nDCG@5",
         "R@1000",
     ]
-    assert_same(spark, judgments(5, targets=True), run(6), measures, dialect="ir_measures")
+    assert_same(spark, judgments(5, targets=True), run(6), measures, way, dialect="ir_measures")
 
 
 def test_expected_value_over_tie_orders(spark):
@@ -152,10 +161,14 @@ def test_expected_value_over_tie_orders(spark):
 
 def test_run_with_its_own_order(spark, way):
     listed = run(7).drop_nulls("doc_id").with_columns(rank=pl.int_range(pl.len(), dtype=pl.Int64) // 2)
-    assert_same(spark, judgments(8), listed.rename({"rank": "own_rank"}), [*SOME, "Abstain(threshold=2.5)"])
-    assert_same(spark, judgments(8), listed.drop("score"), SOME)
-    assert_same(spark, judgments(8), listed.drop("score", "rank"), SOME)
-    assert_same(spark, judgments(8), listed.drop("rank").with_columns(score=pl.lit(None, pl.Float64)), SOME)
+    assert_same(
+        spark, judgments(8), listed.rename({"rank": "own_rank"}), [*SOME, "Abstain(threshold=2.5)"], way
+    )
+    assert_same(spark, judgments(8), listed.drop("score"), SOME, way)
+    assert_same(spark, judgments(8), listed.drop("score", "rank"), SOME, way)
+    assert_same(
+        spark, judgments(8), listed.drop("rank").with_columns(score=pl.lit(None, pl.Float64)), SOME, way
+    )
 
 
 def test_scores_take_precedence_over_unnamed_ranks(spark):
@@ -207,7 +220,7 @@ def test_grades_below_1_and_unjudged_documents(spark):
 
 
 def test_run_with_other_queries(spark, way):
-    listed = run(2).with_columns(query_id=pl.lit("x") + pl.col("query_id"))
+    listed = run(2).sort("query_id").with_columns(query_id=pl.lit("x") + pl.col("query_id"))
     qrels = judgments(1)
     here = sy.evaluate(qrels, listed, SOME)
     result = steelyard.spark.evaluate(spark, in_spark(spark, qrels), in_spark(spark, listed), SOME)

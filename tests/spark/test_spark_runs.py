@@ -28,11 +28,11 @@ LONG = pl.concat([listed.with_columns(system=pl.lit(name)) for name, listed in R
 )
 
 
-@pytest.mark.parametrize("moved", [-1, 1_000_000])
-def test_runs_of_one_frame_are_evaluated_together(spark, monkeypatch, moved):
-    monkeypatch.setattr("steelyard.spark.scan.MOST_MOVED", moved)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_runs_of_one_frame_are_evaluated_together(spark, grouped):
     qrels = judgments(1)
-    found = steelyard.spark.evaluate_runs(spark, in_spark(spark, qrels), in_spark(spark, LONG), MEASURES)
+    listed = LONG.sort("query_id", "system", maintain_order=True) if grouped else LONG
+    found = steelyard.spark.evaluate_runs(spark, in_spark(spark, qrels), in_spark(spark, listed), MEASURES)
     assert sorted(found) == sorted(RUNS)
     for name, scores in found.items():
         here = sy.evaluate(qrels, RUNS[name], MEASURES, name=name)

@@ -77,17 +77,7 @@ def by_exchange(task: Task, parts: list[pl.DataFrame], batch: int, buckets: int)
 
 
 def in_place(task: Task, parts: list[pl.DataFrame], batch: int) -> list[Any]:
-    look = FindStretches(**vars(task))
-    stretches = [
-        unpack_arrays(row["seen"])
-        for part in parts
-        for out in look(iter(batches(part.select("query_id"), batch)))
-        for row in out.to_pylist()
-    ]
-    query = np.concatenate([each["query"] for each in stretches])
-    assert sum(int(each["length"].sum()) for each in stretches) <= sum(part.height for part in parts)
-    split = {"": np.flatnonzero(np.bincount(query) > 1).astype("<i8").tobytes()}
-    rank = RankInPlace(**vars(task), split=split)
+    rank = RankInPlace(**vars(task))
     return [out for part in parts for out in rank(iter(batches(part, batch)))]
 
 
@@ -103,7 +93,8 @@ def test_hits_do_not_depend_on_the_partitions(grouped, count, batch, block):
     task = Task(pack_judged(qrels.judged), ("score", "row"), False, ORDERINGS, False, block)
     size = len(qrels.judged.query_ids)
     ways = [by_exchange(task, partitions(listed, count), batch, buckets) for buckets in (1, 7, size)]
-    ways.append(in_place(task, partitions(listed, count), batch))
+    if grouped:
+        ways.append(in_place(task, partitions(listed, count), batch))
     for number, ordering in enumerate(ORDERINGS):
         expected = without_others(scan_frame(sy.Run(listed), qrels.judged, ordering))
         for out in ways:
@@ -118,9 +109,10 @@ def test_lists_with_ranks_and_tokens(batch):
     columns = ("score", "row", "rank", "tokens")
     task = Task(pack_judged(qrels.judged), columns, False, (Ordering(),), True, 40)
     size = len(qrels.judged.query_ids)
+    grouped = listed.sort("query_id", maintain_order=True)
     for out in (
         by_exchange(task, partitions(listed, 2), batch, 5),
-        in_place(task, partitions(listed, 2), batch),
+        in_place(task, partitions(grouped, 2), batch),
     ):
         assert found_hits(task, out, size).same_as(expected)
 
@@ -141,15 +133,26 @@ def test_rows_that_are_faulty_or_of_other_queries_are_reported():
         ]
 
 
-def test_a_partition_in_no_order_is_not_read_to_its_end(monkeypatch):
-    monkeypatch.setattr("steelyard.spark.tasks.MOST_SPLIT", 10)
+def test_only_the_first_rows_are_read_to_see_whether_queries_are_mixed():
     qrels = sy.Qrels({f"q{number}": ["a"] for number in range(10)})
     rows = pl.DataFrame({"query_id": [f"q{number % 10}" for number in range(1000)]})
     task = FindStretches(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False, 50)
     given = iter(batches(rows, 50))
     (out,) = list(task(given))
-    assert "mixed" in unpack_arrays(out.to_pylist()[0]["seen"])
+    assert unpack_arrays(out.to_pylist()[0]["seen"])["query"].tolist() == [n % 10 for n in range(1, 49)]
     assert len(list(given)) == 19
+
+
+@pytest.mark.parametrize(("split", "edge"), [(5, 1000), (1000, 2)])
+def test_a_partition_is_given_up(monkeypatch, split, edge):
+    monkeypatch.setattr("steelyard.spark.tasks.MOST_SPLIT", split)
+    monkeypatch.setattr("steelyard.spark.tasks.MOST_EDGE", edge)
+    qrels = sy.Qrels({f"q{number}": ["a"] for number in range(10)})
+    queries = [f"q{number // 3 % 10}" for number in range(300)]
+    rows = pl.DataFrame({"query_id": queries, "doc_id": "a", "score": 1.0, "faulty": False})
+    task = RankInPlace(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False, 30)
+    out = [row for part in task(iter(batches(rows, 30))) for row in part.to_pylist()]
+    assert "mixed" in unpack_arrays(out[-1]["seen"])
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 100])

@@ -32,10 +32,11 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Rows:
-    """The rows of judged queries, ranked: per row the number of its query, its document, its score as it is
-    compared, and a hash of query and document."""
+    """The rows of judged queries, ranked: per row the number of its query, its place in the table, its score as it is
+    compared, and a hash of query and document. `docs` are the documents of the table."""
 
     query: Ints
+    place: Ints
     docs: pl.Series
     key: Floats
     hash: Words
@@ -43,18 +44,24 @@ class _Rows:
 
     def only(self, kept: Bools) -> _Rows:
         """Some of the rows."""
-        chosen = pl.Series(kept)
         return _Rows(
             self.query[kept],
-            self.docs.filter(chosen),
+            self.place[kept],
+            self.docs,
             self.key[kept],
             self.hash[kept],
-            None if self.tokens is None else self.tokens.filter(chosen),
+            None if self.tokens is None else self.tokens.filter(pl.Series(kept)),
         )
+
+    def documents(self, rows: Ints | None = None) -> pl.Series:
+        """The documents of some rows, or of all."""
+        return self.docs.gather(self.place if rows is None else self.place[rows])
 
     def ranks(self) -> Ints:
         """The rank of each row in its list."""
-        return np.arange(len(self.query)) - _first_of_group(self.query) + 1
+        ranks = np.arange(1, len(self.query) + 1)
+        ranks -= _first_of_group(self.query)
+        return ranks
 
 
 def scan_frame(run: Run, judged: JudgedDocs, ordering: Ordering) -> Hits:
@@ -129,7 +136,7 @@ def scan_rows(
     repeats = repeats[np.lexsort((ranks[repeats], rows.query[repeats]))]
     if len(repeats) and ordering.duplicates == "error":
         row = int(repeats[0])
-        raise repeat_error(len(repeats), judged.query_ids[rows.query[row]], rows.docs[row])
+        raise repeat_error(len(repeats), judged.query_ids[rows.query[row]], rows.documents(repeats[:1])[0])
     repeat_query, repeat_rank = rows.query[repeats], ranks[repeats]
     if len(repeats) and ordering.duplicates == "collapse":
         removed = rows.only(again)
@@ -139,10 +146,13 @@ def scan_rows(
     hits, doc = _judged_rows(rows, again, judged)
     order = np.lexsort((ranks[hits], rows.query[hits]))
     hits, doc = hits[order], doc[order]
-    tie_first, tie_size = ranks, np.ones_like(ranks)
+    tie_first, tie_size = ranks[hits], np.ones_like(hits)
     if not ordered:
-        first = _first_of_group(rows.query, rows.key)
-        tie_first, tie_size = ranks[first], np.bincount(first, minlength=len(first))[first]
+        starts = group_starts(rows.query, rows.key)
+        group = np.searchsorted(starts, hits, side="right") - 1
+        tie_first = ranks[starts[group]]
+        ends = starts[np.minimum(group + 1, len(starts) - 1)]
+        tie_size = np.where(group + 1 < len(starts), ends, len(ranks)) - starts[group]
     near = _near_repeats(rows, texts)
     through = None if rows.tokens is None else _tokens_through(rows)
     retrieved = np.bincount(rows.query, minlength=size).astype(np.int64)
@@ -153,8 +163,8 @@ def scan_rows(
         query=rows.query[hits],
         doc=doc,
         rank=ranks[hits],
-        tie_first=tie_first[hits],
-        tie_size=tie_size[hits],
+        tie_first=tie_first,
+        tie_size=tie_size,
         repeat_query=repeat_query,
         repeat_rank=repeat_rank,
         tokens_through=None if through is None else through[hits],
@@ -174,15 +184,18 @@ def _ranked(
     """The best score of each of `size` queries, and the rows in ranking order."""
     scores = scores_of(table)
     order = table_order(query, table["doc_id"], None if ordered else scores, ordering)
-    query, scores, docs = query[order], scores[order], table["doc_id"].gather(order)
+    docs = table["doc_id"]
+    hashes = row_hashes(docs, query)[order]
+    query, scores = query[order], scores[order]
     tokens = _token_counts(docs, lengths)
     if tokens is None and "tokens" in table.columns:
-        tokens = table["tokens"].gather(order)
+        tokens = table["tokens"]
     top_score = np.full(size, np.nan)
     starts = group_starts(query)
     if len(starts):
         top_score[query[starts]] = np.fmax.reduceat(scores, starts)
-    return top_score, _Rows(query, docs, compared(scores, ordering), row_hashes(docs, query), tokens)
+    tokens = None if tokens is None else tokens.gather(order)
+    return top_score, _Rows(query, order, docs, compared(scores, ordering), hashes, tokens)
 
 
 def _query_numbers(table: pl.DataFrame, judged: JudgedDocs) -> Ints:
@@ -206,7 +219,9 @@ def _texts(ids: Sequence[str]) -> list[str | None]:
 
 def row_hashes(docs: pl.Series, query: Ints) -> Words:
     """A hash of each document and its query."""
-    hashes: Words = docs.hash().to_numpy() ^ (query.astype(np.uint64) * _SPREAD)
+    hashes = query.astype(np.uint64)
+    hashes *= _SPREAD
+    hashes ^= docs.hash().to_numpy()
     return hashes
 
 
@@ -221,7 +236,7 @@ def _repeated_rows(rows: _Rows) -> Bools:
     again = np.zeros(len(rows.query), dtype=np.bool_)
     ascending = np.sort(rows.hash)
     suspects = _rows_among(rows.hash, ascending[1:][ascending[1:] == ascending[:-1]])
-    pairs = pl.DataFrame({"query": rows.query[suspects], "doc_id": rows.docs.gather(suspects)})
+    pairs = pl.DataFrame({"query": rows.query[suspects], "doc_id": rows.documents(suspects)})
     again[suspects] = ~pairs.select(pl.struct("query", "doc_id").is_first_distinct()).to_series().to_numpy()
     return again
 
@@ -237,8 +252,8 @@ def _rows_among(hashes: Words, some: Words) -> Ints:
 
 def _first_places(removed: _Rows, kept: _Rows, ranks: Ints) -> tuple[Ints, Ints]:
     """The query of each removed repeat and the rank of its first occurrence, sorted."""
-    places = pl.DataFrame({"query": kept.query, "doc_id": kept.docs, "rank": ranks})
-    found = pl.DataFrame({"query": removed.query, "doc_id": removed.docs})
+    places = pl.DataFrame({"query": kept.query, "doc_id": kept.documents(), "rank": ranks})
+    found = pl.DataFrame({"query": removed.query, "doc_id": removed.documents()})
     found = found.join(places, on=["query", "doc_id"], how="left").sort("query", "rank")
     return found["query"].to_numpy(), found["rank"].to_numpy()
 
@@ -255,7 +270,7 @@ def _judged_rows(rows: _Rows, again: Bools, judged: JudgedDocs) -> tuple[Ints, I
     )
     found = _rows_among(rows.hash, row_hashes(documents["doc_id"], documents["query"].to_numpy()))
     found = found[~again[found]]
-    hits = pl.DataFrame({"query": rows.query[found], "doc_id": rows.docs.gather(found), "row": found}).join(
+    hits = pl.DataFrame({"query": rows.query[found], "doc_id": rows.documents(found), "row": found}).join(
         documents, on=["query", "doc_id"], how="inner"
     )
     return hits["row"].to_numpy(), hits["doc"].to_numpy()
@@ -275,7 +290,7 @@ def _token_counts(docs: pl.Series, tokens: dict[str, int] | None) -> pl.Series |
 def _tokens_through(rows: _Rows) -> Ints:
     """The tokens of each list down to each of its documents."""
     assert rows.tokens is not None
-    unknown = rows.docs.filter(rows.tokens.is_null())
+    unknown = rows.documents(np.flatnonzero(rows.tokens.is_null().to_numpy()))
     if len(unknown):
         total = unknown.n_unique()
         shown = unknown.unique(maintain_order=True).head(SHOWN_PROBLEMS).to_list()
@@ -296,11 +311,12 @@ def _near_repeats(rows: _Rows, texts: dict[str, str] | None) -> Ints | None:
     """The rows whose document, or nearly its text, is already in the list."""
     if texts is None:
         return None
-    shingles = {doc: _shingles(texts.get(doc, doc)) for doc in rows.docs.unique().to_list()}
+    docs = rows.documents()
+    shingles = {doc: _shingles(texts.get(doc, doc)) for doc in docs.unique().to_list()}
     repeated: list[int] = []
     above: list[frozenset[str]] = []
     last = -1
-    for row, (query, doc) in enumerate(zip(rows.query.tolist(), rows.docs.to_list(), strict=True)):
+    for row, (query, doc) in enumerate(zip(rows.query.tolist(), docs.to_list(), strict=True)):
         if query != last:
             above, last = [], query
         mine = shingles[doc]

@@ -8,9 +8,10 @@ many lists (`table_order`), and once in the kernel (src/kernel/rank.hpp). Tests 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.alignment.hits import Bools, Floats, Ints, Ordering
 from steelyard.errors import PolicyError, problem_report
@@ -51,7 +52,9 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
     import polars as pl
 
     order = np.arange(len(query))
-    if len(np.unique(query[group_starts(query)])) < len(group_starts(query)):
+    heads = query[group_starts(query)]
+    # More groups of adjacent rows than different numbers: the rows of some query are not together.
+    if len(heads) > int(query.max(initial=-1)) + 1 or len(np.unique(heads)) < len(heads):
         # numpy sorts 16-bit numbers by counting them.
         order = np.argsort(query.astype(np.uint16) if query.max() < 1 << 16 else query, kind="stable")
         query = query[order]
@@ -59,11 +62,13 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
         return order
     keys = compared(scores, ordering)[order]
     same_list: Bools = query[1:] == query[:-1]
-    unsorted = np.unique(query[1:][same_list & (keys[1:] > keys[:-1])])
-    if len(unsorted):
-        rows = np.flatnonzero(np.isin(query, unsorted))
-        by_score = rows[_best_first(group_numbers(query[rows]), keys[rows])]
-        order[rows], keys[rows] = order[by_score], keys[by_score]
+    group = np.concatenate([[0], np.cumsum(~same_list)])[: len(query)]
+    unsorted = np.zeros(len(query) and int(group[-1]) + 1, dtype=np.bool_)
+    unsorted[group[1:][same_list & (keys[1:] > keys[:-1])]] = True
+    if unsorted.any():
+        rows = slice(None) if unsorted.all() else np.flatnonzero(unsorted[group])
+        by_score = _best_first(group[rows], keys[rows])
+        order[rows], keys[rows] = order[rows][by_score], keys[rows][by_score]
     tied = np.concatenate([[False], same_list & (keys[1:] == keys[:-1])])
     if ordering.ties != "stable" and tied.any():
         group = np.cumsum(~tied)
@@ -75,16 +80,18 @@ def table_order(query: Ints, docs: pl.Series, scores: Floats | None, ordering: O
     return order
 
 
-def _best_first(group: Ints, keys: Floats) -> Ints:
+def _best_first(group: NDArray[Any], keys: Floats) -> Ints:
     """The rows by group and descending key; rows with equal keys stay in order.
 
     The same as `np.lexsort((-keys, group))`. numpy sorts numbers several times as fast if the sort need not be
     stable, so equal keys are put in order afterwards; and it sorts 16-bit numbers by counting them.
     """
+    highest = int(group.max(initial=0))
+    small = group.astype(np.uint16) if highest < 1 << 16 else group
     order = np.argsort(-keys)
-    small = group.astype(np.uint16) if int(group.max(initial=0)) < 1 << 16 else group
-    order = order[np.argsort(small[order], kind="stable")]
-    group, keys = group[order], keys[order]
+    if highest:
+        order = order[np.argsort(small[order], kind="stable")]
+    group, keys = small[order], keys[order]
     tied = np.concatenate([[False], (group[1:] == group[:-1]) & (keys[1:] == keys[:-1])])[: len(order)]
     if tied.any():
         rows = np.flatnonzero(tied | np.append(tied[1:], False))
@@ -121,12 +128,6 @@ def group_starts(*columns: Ints | Floats) -> Ints:
         return np.zeros(0, dtype=np.int64)
     differs = [column[1:] != column[:-1] for column in columns]
     return np.flatnonzero(np.concatenate([[True], np.logical_or.reduce(differs)]))
-
-
-def group_numbers(column: Ints) -> Ints:
-    """The number of each row's group of adjacent rows with the same value."""
-    starts = group_starts(column)
-    return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(column)))
 
 
 def repeat_error(total: int, query: str, doc: str) -> PolicyError:

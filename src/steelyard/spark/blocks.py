@@ -186,9 +186,9 @@ def cut_rows(rows: Arrays, bounds: Ints) -> Iterator[dict[str, NDArray[Any]]]:
         }
 
 
-def unpack_rows(parts: Mapping[str, Sequence[bytes]], kinds: Mapping[str, Any]) -> tuple[pl.DataFrame, Ints]:
-    """The rows of several packed parts, and the numbers of their queries."""
-    joined = {name: np.frombuffer(b"".join(parts[name]), kind) for name, kind in kinds.items()}
+def unpack_rows(parts: dict[str, list[Any]], kinds: Mapping[str, Any]) -> tuple[pl.DataFrame, Ints]:
+    """The rows of several packed parts, and the numbers of their queries. The parts are used up."""
+    joined = {name: np.frombuffer(b"".join(parts.pop(name)), kind) for name, kind in kinds.items()}
     offsets = np.concatenate([[0], np.cumsum(joined.pop("size"), dtype=np.int64)])
     text, query = joined.pop("text"), joined.pop("query")
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 
 from steelyard import errors
 from steelyard.alignment.alignment import align
-from steelyard.alignment.hits import SHOWN_RUN_ONLY, Hits, Ordering
+from steelyard.alignment.hits import SHOWN_RUN_ONLY, Hits, Ints, Ordering
 from steelyard.alignment.ranking import repeat_error
 from steelyard.alignment.scanned import ScannedRun
 from steelyard.coverage import with_doubts
@@ -39,8 +39,8 @@ from steelyard.spark.tasks import FindStretches, PackRows, RankInPlace, RankPack
 BUCKETS = 8
 """Buckets of queries per partition of a shuffle: enough for partitions of about the same size."""
 MOST_BUCKETS = 1 << 12
-MOST_MOVED = 1_000_000
-"""Up to this many rows of lists that are not in one place go to the driver; with more, rows are exchanged."""
+SPLIT = 8
+"""Lists are ranked in place if at most one in this many stretches of adjacent rows is of a query that has another."""
 Found: TypeAlias = list[tuple[str, Arrays]]
 """Arrays with the name of their run."""
 
@@ -125,7 +125,9 @@ class RunScan:
             *columns,
             (sf.col("kind") != int(Kind.RETRIEVED)).alias("faulty"),
         )
-        parts, seen = self._found_in_place(frame, task) or self._read(self._exchanged(frame, task), task)
+        parts, seen = self._found_in_place(frame, task) or self._read(
+            collect(self._exchanged(frame, task)), task
+        )
         if any("faulty" in each and each["faulty"] for _, each in seen):
             raise self._fault(rows)
         for kind, text in sorted(tuple(each["error"].tolist()) for _, each in seen if "error" in each):
@@ -167,37 +169,25 @@ class RunScan:
         return self.table.frame.filter(self.table.column("run").cast("string") == run)
 
     def _found_in_place(self, frame: Any, task: Task) -> tuple[Found, Found] | None:
-        """The hits of lists whose rows are adjacent, and of a few other lists; None if most lists are spread out.
+        """The hits of lists whose rows are adjacent; None if many lists are in several places.
 
-        The ids of the queries are read first. Spark may divide the rows in another way the second time, so it is
-        checked that no list was found twice.
+        The first query ids of every partition show whether this is likely. Whether it is so is checked afterwards: no
+        query may have been ranked twice.
         """
         shared = dict(vars(task))
         look = FindStretches(**shared)
         rows = collect(
             map_in_arrow(frame.select(*(["run"] if task.runs else []), "query_id"), look, look.schema)
         )
-        stretches = [(row["run"], unpack_arrays(row["seen"])) for row in rows]
-        if any("mixed" in each for _, each in stretches):
+        stretches = _by_run([(row["run"], unpack_arrays(row["seen"])) for row in rows], "query")
+        if any(SPLIT * _again(numbers) > len(numbers) for numbers in stretches.values()):
             return None
-        split, moved = {}, 0
-        for run in {run for run, _ in stretches}:
-            query, length = (
-                np.concatenate([each[name] for own, each in stretches if own == run])
-                for name in ("query", "length")
-            )
-            several = np.flatnonzero(np.bincount(query) > 1)
-            moved += int(length[np.isin(query, several)].sum())
-            split[run] = several.astype("<i8").tobytes()
-        if moved > MOST_MOVED:
+        rank = RankInPlace(**shared)
+        rows = collect(map_in_arrow(frame, rank, rank.schema))
+        if any("mixed" in unpack_arrays(row["seen"]) for row in rows if row["seen"] is not None):
             return None
-        rank = RankInPlace(**shared, split=split)
-        parts, seen = self._read(map_in_arrow(frame, rank, rank.schema), task)
-        for run in {run for run, _ in parts}:
-            queries = np.concatenate([part["queries"] for own, part in parts if own == run])
-            if len(np.unique(queries)) < len(queries):
-                return None
-        return parts, seen
+        parts, seen = self._read(rows, task)
+        return None if any(map(_again, _by_run(parts, "queries").values())) else (parts, seen)
 
     def _exchanged(self, frame: Any, task: Task) -> Any:
         """The hits of lists whose rows are in several partitions: the rows are packed, and sent by buckets of queries."""
@@ -210,9 +200,11 @@ class RunScan:
         packed = map_in_arrow(frame, pack, pack.schema).repartition("bucket")
         return map_in_arrow(packed, rank, rank.schema)
 
-    def _read(self, found: Any, task: Task) -> tuple[Found, Found]:
-        """What the workers found: the hits of every block of lists, and what else they saw."""
-        rows = collect(found)
+    def _read(self, rows: Any, task: Task) -> tuple[Found, Found]:
+        """What the workers found: the hits of every block of lists, and what else they saw.
+
+        Packed rows are those of lists at the edges of partitions, and are ranked here.
+        """
         parts = [(row["run"], unpack_arrays(row["hits"])) for row in rows if row["hits"] is not None]
         seen = [(row["run"], unpack_arrays(row["seen"])) for row in rows if row["seen"] is not None]
         packed = [row for row in rows if row["hits"] is None and row["seen"] is None]
@@ -234,6 +226,19 @@ class RunScan:
         error = fault_error({kind: fault}, {}, self.table.names)
         assert error is not None
         return error
+
+
+def _by_run(found: Found, name: str) -> dict[str, Ints]:
+    """One of the arrays, joined for each run."""
+    parts: dict[str, list[Ints]] = {}
+    for run, arrays in found:
+        parts.setdefault(run, []).append(arrays[name])
+    return {run: np.concatenate(own) for run, own in parts.items()}
+
+
+def _again(numbers: Ints) -> int:
+    """How many numbers are repeats of others."""
+    return len(numbers) - len(np.unique(numbers))
 
 
 def _held(ordering: Ordering) -> Ordering:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from steelyard.alignment.hits import SHOWN_RUN_ONLY, Ordering
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 ROWS = 1 << 17
 """Rows that are packed at a time, and about the number of rows that are ranked at a time: they fit into a cache."""
 
-MOST_SPLIT = 1 << 12
-"""A partition with more stretches than this of queries that it had before is not grouped by query."""
+MOST_SPLIT = 1 << 10
+"""A partition with more queries than this in several blocks is not grouped by query."""
+MOST_EDGE = 1 << 18
+"""The first and the last list of a partition go to the driver if they have at most this many rows."""
 NUMBERS = {"score": "<f8", "row": "<i8", "rank": "<f8", "tokens": "<i8"}
 """The columns of a run beside its ids, and their types in packed rows."""
 FOUND = "run string, hits binary, seen binary"
@@ -142,64 +145,88 @@ class PackRows(Task):
 class RankInPlace(PackRows):
     """Ranks lists whose rows are adjacent, where they are.
 
-    split: by run, the numbers of the queries whose rows are not adjacent; these rows are packed.
+    The first and the last list of a partition may go on in another one: their rows are packed for the driver. A
+    partition is given up if it has many queries in several places, or such a list with very many rows.
     """
-
-    split: dict[str, bytes] = field(default_factory=dict)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The hits of about `rows` rows at a time."""
         judged = self._known()
+        from steelyard.spark.blocks import list_blocks, stretches
+
+        known: dict[str, list[Ints]] = {}
+        first, block = True, None
+        for following in chain(list_blocks(batches, self.rows, self._keys), [None]):
+            if block is not None:
+                starts = [*stretches(*(block[key] for key in self._keys)).tolist(), block.height]
+                begin = starts[1] if first else 0
+                end = max(begin, starts[-2]) if following is None else block.height
+                edges = [part for part in (block[:begin], block[end:]) if part.height]
+                if max((part.height for part in edges), default=0) > MOST_EDGE or _mixed(known):
+                    yield self._batch([{"run": "", "seen": mixed()}])
+                    return
+                for edge in edges:
+                    yield from self._packed_edge(edge, judged)
+                yield from self._ranked(block[begin:end], judged, known)
+                first = False
+            block = following
+
+    def _packed_edge(self, edge: pl.DataFrame, judged: Judged) -> Iterator[pa.RecordBatch]:
+        from steelyard.spark.blocks import judged_rows, pack_rows
+
+        for run, part in self._of_runs(edge):
+            rows, query, seen = judged_rows(part, judged)
+            packed = {name: values.tobytes() for name, values in pack_rows(rows, query).items()}
+            yield self._batch([{"run": run, **packed}, *([{"run": run, "seen": seen}] if seen else [])])
+
+    def _ranked(
+        self, block: pl.DataFrame, judged: Judged, known: dict[str, list[Ints]]
+    ) -> Iterator[pa.RecordBatch]:
         import numpy as np
-        import polars as pl
 
-        from steelyard.spark.blocks import judged_rows, list_blocks, pack_rows
+        from steelyard.spark.blocks import judged_rows
 
-        for block in list_blocks(batches, self.rows, self._keys):
-            for run, part in self._of_runs(block):
-                rows, query, seen = judged_rows(part, judged)
-                elsewhere = np.isin(query, np.frombuffer(self.split.get(run, b""), "<i8"))
-                if elsewhere.any():
-                    packed = pack_rows(rows.filter(pl.Series(elsewhere)), query[elsewhere])
-                    yield self._batch([{"run": run, **{name: packed[name].tobytes() for name in packed}}])
-                    rows, query = rows.filter(pl.Series(~elsewhere)), query[~elsewhere]
-                hits = self._found(run, rows, query, judged).to_pylist()[0]
-                yield self._batch([hits, *([{"run": run, "seen": seen}] if seen else [])])
+        for run, part in self._of_runs(block) if block.height else []:
+            rows, query, seen = judged_rows(part, judged)
+            known.setdefault(run, []).append(np.unique(query))
+            hits = self._found(run, rows, query, judged).to_pylist()[0]
+            yield self._batch([hits, *([{"run": run, "seen": seen}] if seen else [])])
 
 
 @dataclass(frozen=True)
 class FindStretches(Task):
-    """Finds the adjacent rows of each query, from the ids of the queries alone."""
+    """Finds the adjacent rows of each query in the first rows of a partition, from the ids of the queries alone."""
 
     schema = FOUND
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Per partition and run, the query and the length of every stretch; nothing further if there are too many."""
+        """Per run, the query of every stretch but the first and the last, which may go on elsewhere."""
         judged = self._known()
-        import numpy as np
+        from steelyard.spark.blocks import pack_arrays, row_blocks, stretches
 
-        from steelyard.spark.blocks import list_blocks, pack_arrays, stretches
-
-        numbers: dict[str, list[Any]] = {}
-        lengths: dict[str, list[Any]] = {}
-        for block in list_blocks(batches, self.rows, self._keys):
+        for block in row_blocks(batches, self.rows):
             starts = stretches(*(block[key] for key in self._keys))
-            heads = block[starts].with_columns(length=np.diff(starts, append=block.height))
-            for run, part in self._of_runs(heads):
+            for run, part in self._of_runs(block[starts[1:-1]]):
                 query = judged.numbers(part["query_id"])
-                numbers.setdefault(run, []).append(query[query >= 0])
-                lengths.setdefault(run, []).append(part["length"].to_numpy()[query >= 0])
-                several = sum(map(len, numbers[run])) - len(np.unique(np.concatenate(numbers[run])))
-                if several > MOST_SPLIT:
-                    yield found(run, seen=pack_arrays({"mixed": np.array(True)}))
-                    return
-        for run in numbers:
-            yield found(
-                run,
-                seen=pack_arrays(
-                    {"query": np.concatenate(numbers[run]), "length": np.concatenate(lengths[run])}
-                ),
-            )
+                yield found(run, seen=pack_arrays({"query": query[query >= 0]}))
+            return
+
+
+def _mixed(known: dict[str, list[Ints]]) -> bool:
+    """Whether many queries were in several blocks of a partition."""
+    import numpy as np
+
+    numbers = [np.concatenate(parts) for parts in known.values()]
+    return any(len(each) - len(np.unique(each)) > MOST_SPLIT for each in numbers)
+
+
+def mixed() -> bytes:
+    """What a worker reports of a partition that it gave up."""
+    import numpy as np
+
+    from steelyard.spark.blocks import pack_arrays
+
+    return pack_arrays({"mixed": np.array(True)})
 
 
 @dataclass(frozen=True)
@@ -215,13 +242,8 @@ class RankPackedRows(Task):
 
         parts: dict[tuple[str, int], list[dict[str, Any]]] = {}
         for batch in batches:
-            for place in range(batch.num_rows):
-                part = {name: batch.column(name)[place] for name in batch.schema.names}
-                if part["seen"].is_valid:
-                    yield found(part["run"].as_py(), seen=part["seen"].as_py())
-                else:
-                    key = part["run"].as_py(), part["bucket"].as_py()
-                    parts.setdefault(key, []).append({name: part[name].as_buffer() for name in self.kinds})
+            yield from self._sorted_out(batch, parts)
+            del batch
         keys = sorted(parts)
         while keys:
             run, taken, count = keys[0][0], list[dict[str, Any]](), 0
@@ -229,11 +251,22 @@ class RankPackedRows(Task):
                 some = parts.pop(keys.pop(0))
                 count += sum(part["query"].size // 4 for part in some)
                 taken += some
-            rows, query = unpack_rows(
-                {name: [part[name] for part in taken] for name in self.kinds}, self.kinds
-            )
+            columns = {name: [part[name] for part in taken] for name in self.kinds}
+            # Keep no reference to what was read, so that a long list is not in memory twice.
             del taken, some
-            yield self._found(run, rows, query, judged)
+            yield self._found(run, *unpack_rows(columns, self.kinds), judged)
+
+    def _sorted_out(
+        self, batch: pa.RecordBatch, parts: dict[tuple[str, int], list[dict[str, Any]]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Add the packed rows of a batch to `parts`, by run and bucket; what else was seen is passed on."""
+        for place in range(batch.num_rows):
+            part = {name: batch.column(name)[place] for name in batch.schema.names}
+            if part["seen"].is_valid:
+                yield found(part["run"].as_py(), seen=part["seen"].as_py())
+            else:
+                key = part["run"].as_py(), part["bucket"].as_py()
+                parts.setdefault(key, []).append({name: part[name].as_buffer() for name in self.kinds})
 
 
 def found(run: str, hits: bytes | None = None, seen: bytes | None = None) -> pa.RecordBatch:
