@@ -162,7 +162,11 @@ def measured_process(folder: Path, arguments: Arguments) -> tuple[float, float, 
         cwd=folder,
         capture_output=True,
         text=True,
-        env={**kept, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])},
+        env={
+            "OPENBLAS_THREAD_TIMEOUT": "4",  # as the command line sets it
+            **kept,
+            "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)]),
+        },
     )
     if done.returncode != 0:
         sys.exit(f"python {' '.join(arguments)} failed: {done.stderr[-500:]}")

@@ -201,15 +201,19 @@ show(lambda: sy.evaluate("a.qrels", "a.json", ["nDCG@10", "AP", "RR@10", "R@100"
 _THEIR_JSON = _TIMED + "import orjson\nshow(lambda: orjson.loads(open('a.json', 'rb').read()), 9)\n"
 _HASHING = """
 import numpy as np, polars as pl
-tables = [pl.read_csv(f"{name}.run", separator=" ", has_header=False, schema_overrides=[pl.String] * 6) for name in "ab"]
+names = ["query", "q0", "doc", "rank", "score", "tag"]
+tables = [
+    pl.read_csv(f"{name}.run", separator=" ", has_header=False, new_columns=names, infer_schema=False) for name in "ab"
+]
 rows = pl.concat(tables)
-query = rows["column_1"].cast(pl.Categorical).to_physical().to_numpy().astype(np.uint64)
-keys = rows["column_3"].hash().to_numpy() ^ (query * np.uint64(0x9E3779B97F4A7C15))
+query = rows["query"].rank("dense").to_numpy().astype(np.uint64)
+keys = rows["doc"].hash().to_numpy() ^ (query * np.uint64(0x9E3779B97F4A7C15))
 different, place = np.unique(keys, return_inverse=True)
-scores = np.bincount(place, 1 / (60 + rows["column_4"].cast(pl.Float64).to_numpy()))
-first = np.zeros(len(different), dtype=np.int64); first[place] = np.arange(len(place))
+scores = np.bincount(place, 1 / (60 + rows["rank"].cast(pl.Float64).to_numpy()))
+first = np.zeros(len(different), dtype=np.int64)
+first[place] = np.arange(len(place))
 order = np.lexsort((-scores, query[first]))
-fused = rows[first[order]].select("column_1", "column_2", "column_3", "column_4", pl.Series("score", scores[order]), "column_6")
+fused = rows[first[order]].with_columns(score=pl.Series(scores[order]))
 fused.write_csv("out.run", separator=" ", include_header=False)
 """
 _NEIGHBOURS = (

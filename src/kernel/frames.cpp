@@ -1,8 +1,8 @@
 // Runs held as frames: the hits of one run, and the pool of several runs for fusion.
-#include <cmath>
-#include <unordered_map>
-
+#include <limits>
+#include <memory>
 #include <string_view>
+#include <unordered_map>
 
 #include "arrow.hpp"
 #include "run_answer.hpp"

@@ -205,6 +205,11 @@ def _find_columns(frame: pl.DataFrame, columns: Mapping[str, str | None]) -> dic
 
 def _check_run(table: pl.DataFrame, scored: bool, ranked: bool) -> None:
     """Refuse a score or rank without a document, and a document without a finite score or rank."""
+    required = [name for name, given in (("score", scored), ("given", ranked)) if given]
+    if not table["doc_id"].null_count() and all(
+        not table[name].null_count() and table[name].is_finite().all() for name in required
+    ):
+        return
     named = pl.col("doc_id").is_not_null()
     _check_rows(table, named | (pl.col("score").is_null() & pl.col("given").is_null()), NO_DOCUMENT)
     for column, given, problem in (("score", scored, NO_SCORE), ("given", ranked, NO_RANK)):

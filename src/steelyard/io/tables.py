@@ -221,12 +221,17 @@ def read_parquet_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run of a Parquet file; its name is in the column `run`, if there is one, or that of the file."""
     from steelyard.io.frames import is_constant
 
-    frame = source.parquet
+    frame, name = source.parquet, None
+    if (
+        frame.height
+        and _NAME in frame.columns
+        and _NAME not in columns.values()
+        and is_constant(frame[_NAME])
+    ):
+        name, frame = frame[_NAME][0], frame.drop(_NAME)
     run = run_of(frame, source, columns)
-    if frame.height and _NAME in frame.columns and _NAME not in columns.values():
-        name = frame[_NAME][0]
-        if isinstance(name, str) and name and is_constant(frame[_NAME]):
-            run.name = name
+    if isinstance(name, str) and name:
+        run.name = name
     return run
 
 
