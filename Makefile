@@ -34,7 +34,7 @@ test: $(VENV)/.tested lint
 	@echo "Slow tests and those of the browser, the adapters and Spark are run by make test-all."
 
 test-all: $(VENV)/.tested-all
-	$(PYTEST) -n auto --dist loadfile -m "slow or browser or adapters"
+	$(PYTEST) -n auto --dist loadfile --durations 25 -m "slow or browser or adapters"
 	$(PYTEST) -m spark tests/spark
 	$(PYTEST) --doctest-modules src/steelyard/spark
 	$(MAKE) fuzz
