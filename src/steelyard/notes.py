@@ -1068,6 +1068,14 @@ def _filtered_runs(runs: tuple[str, ...]) -> str:
     )
 
 
+@_wording("no-exact-search", "info")
+def _no_exact_search(runs: tuple[str, ...]) -> str:
+    return (
+        f"what approximate search costs is not known for {listed(list(runs))}: the bench has no dense retriever with the "
+        "same vectors and the same filter"
+    )
+
+
 @_wording("bench-stopped", "warning")
 def _bench_stopped(run: str, query: str) -> str:
     return (

@@ -111,3 +111,23 @@ def test_sweep_of_chunkers(dataset, tmp_path, settings, names):
 def test_repeated_value_in_a_sweep_of_chunkers_is_an_error():
     with pytest.raises(InputError, match="two chunkers are called 'fixed-2 tokens=2'"):
         labels("bm25-okapi", chunkers=[{"fixed": {"tokens": [2, 2]}}])
+
+
+def parts(entries, of):
+    """The settings of the parts of a hybrid in a bench."""
+    config = {"dataset": "demo", "retrievers": [*entries, {"hybrid": {"of": of}}], "measures": ["nDCG@10"]}
+    return check_bench(config)[1][-1].settings["of"]
+
+
+def test_a_reference_is_a_label_or_the_only_row_of_a_retriever():
+    two = [{"bm25-okapi": {"k1": 0.5, "name": "low"}}, {"bm25-okapi": {"k1": 2.0, "name": "high"}}]
+    assert [part["k1"] for part in parts(two, ["high", "low"])] == [2.0, 0.5]
+    # A row without settings has the name of its retriever as its label.
+    assert [part["k1"] for part in parts([*two, "bm25-okapi"], ["bm25-okapi", "high"])] == [1.5, 2.0]
+    assert parts(two[:1], ["bm25-okapi", "random"])[0]["k1"] == 0.5
+    with pytest.raises(InputError, match="'bm25-okapi' may be any of 'low', 'high'; name one of them"):
+        parts(two, ["bm25-okapi", "random"])
+    with pytest.raises(
+        InputError, match=r"'hihg' is neither a retriever of this bench \(low, high, .*Did you mean high\?"
+    ):
+        parts(two, ["hihg", "random"])

@@ -161,7 +161,7 @@ def test_bad_settings_are_refused(wrong: dict[str, Any], message: str) -> None:
     ("wrong", "message"),
     [
         ({"vectors": {"d1": [1, 0]}}, "1 document has no vector, the first 'd2'"),
-        ({"vectors": [[1, 0]]}, r"shape \(1, 2\); expected one row per text, \(2, n\)"),
+        ({"vectors": [[1, 0]]}, r"shape \(1, 2\), and the corpus 2 documents; expected one row per document"),
         ({"vectors": [[1, 0], [1]]}, "not a matrix of numbers"),
         ({"vectors": [["a", "b"], ["c", "d"]]}, "not a matrix of numbers"),
         ({"vectors": [[1, 0], [float("nan"), 0]]}, "row 1 is not finite"),
@@ -260,7 +260,7 @@ class TestFiles:
         with pytest.raises(RetrieverError, match="has no column 'id'; it has text, vector"):
             Dense(model="queries.parquet", vectors="queries.parquet", folder=folder)
         short = Dense(model="queries.parquet", vectors="docs.npy", folder=folder)
-        with pytest.raises(RetrieverError, match=r"2 texts resulted in an array of shape \(3, 2\)"):
+        with pytest.raises(RetrieverError, match=r"has the shape \(3, 2\), and the corpus 2 documents"):
             short.index({"d1": "train", "d2": "cat"})
 
     def test_a_model_by_name(self, tmp_path):

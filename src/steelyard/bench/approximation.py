@@ -180,7 +180,14 @@ def approximation_table(found: Sequence[Approximation]) -> Table | None:
         ]
         for each in found
     ]
-    head = [f"neighbours@{first.k}", f"{first.measure} lost", "95% interval", "p (holm)", "ms", "exact ms"]
+    head = [
+        f"neighbours@{first.k}",
+        f"{first.measure} lost",
+        "corrected interval",
+        "corrected p",
+        "p50 ms",
+        "exact p50 ms",
+    ]
     exact = listed(list(dict.fromkeys(each.exact for each in found)))
     title = f"What approximate search costs: compared with {exact}"
     return Table(["run", *head], rows, digits=4, title=title)

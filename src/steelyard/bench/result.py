@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -186,6 +186,14 @@ class BenchResult:
         filtered = [row.run for row in self.rows if row.settings.get("filter") is not None]
         if filtered and len(filtered) < len(self.rows):
             notes.append(note("filtered-runs", runs=filtered))
+        compared = {each.run for each in self.approximation}
+        alone = [
+            row.run
+            for row in self.rows
+            if isinstance(row.settings.get("of"), Mapping) and not row.broken and row.run not in compared
+        ]
+        if alone and self.evaluated is not None:
+            notes.append(note("no-exact-search", runs=alone))
         for row in self.rows:
             if row.errors:
                 query, error = next(iter(row.errors.items()))
@@ -219,7 +227,7 @@ class BenchResult:
     def _short(self, row: Row) -> Note | None:
         """The note on lists that are all shorter than asked: by half, or than a measure reads."""
         asked = min(self.bench.depth, row.chunks or len(self.dataset.corpus))
-        if row.longest is None or row.longest >= asked:
+        if row.longest is None or row.longest >= asked or row.settings.get("filter") is not None:
             return None
         tables = self.evaluated.score_tables if self.evaluated is not None else ()
         cutoffs = [

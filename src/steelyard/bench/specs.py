@@ -15,7 +15,14 @@ from steelyard.errors import InputError, SteelyardError, did_you_mean
 from steelyard.io.columns import RUN_ROLES
 from steelyard.masking import is_secret_name, masked_settings, remember_settings
 from steelyard.retrievers.base import Retriever
-from steelyard.retrievers.registry import RUN, from_object, is_target, retriever, retriever_settings
+from steelyard.retrievers.registry import (
+    RUN,
+    from_object,
+    is_target,
+    retriever,
+    retriever_names,
+    retriever_settings,
+)
 from steelyard.safe_text import has_lone_surrogate
 from steelyard.user_code import run_user_code
 
@@ -244,18 +251,33 @@ def _run_spec(point: GridPoint, entry: int, folder: Path) -> Spec:
 
 
 def _referenced(part: Any, entries: Sequence[Any]) -> Any:
-    """A part of another retriever: an entry of the bench with its settings, if it names one."""
+    """A part of another retriever: the entry of the bench that it names, by its label or by its retriever."""
+    if not isinstance(part, str):
+        return part
+    by_label: dict[str, Any] = {}
+    by_retriever: dict[str, list[str]] = {}
     for entry in entries:
-        if not isinstance(entry, Mapping) or not isinstance(part, str):
+        name, settings = (entry, {}) if isinstance(entry, str) else next(iter(entry.items()))
+        if not isinstance(settings, Mapping) or not isinstance(name, str):
             continue
-        name, settings = next(iter(entry.items()))
-        if not isinstance(settings, Mapping):
-            continue
-        points = grid_points(settings, LISTS)
-        labels = [point.label(str(settings.get(NAME, name))) for point in points]
-        if part in (name, settings.get(NAME)) and len(points) > 1:
-            raise InputError(f"{part!r} may be any of {', '.join(map(repr, labels))}; name one of them")
-        for point, label in zip(points, labels, strict=True):
-            if part in (label, name, settings.get(NAME)):
-                return {name: {key: value for key, value in point.settings.items() if key != NAME}}
+        label = str(settings.get(NAME, name))
+        for point in grid_points(settings, LISTS):
+            own = {key: value for key, value in point.settings.items() if key != NAME}
+            by_label.setdefault(point.label(label), {name: own} if own else name)
+            by_retriever.setdefault(name, []).append(point.label(label))
+            if point.suffix and NAME in settings:
+                by_retriever.setdefault(label, []).append(point.label(label))
+    if part in by_label:
+        return by_label[part]
+    found = by_retriever.get(part, [])
+    if len(found) > 1:
+        raise InputError(f"{part!r} may be any of {', '.join(map(repr, found))}; name one of them")
+    if found:
+        return by_label[found[0]]
+    if part not in retriever_names():
+        known = [*by_label, *retriever_names()]
+        raise InputError(
+            f"{part!r} is neither a retriever of this bench ({', '.join(by_label)}) nor the name of one."
+            f"{did_you_mean(part, known)}"
+        )
     return part

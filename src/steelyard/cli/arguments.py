@@ -214,7 +214,11 @@ Rel = Annotated[float | None, Option(help_text("rel"), "GRADE")]
 RESULT_FOLDER = Option("The result folder.", "DIR", names=("--output", "-o"))
 Fresh = Annotated[bool, Option("Run every query again, without the cache.")]
 ShowAll = Annotated[
-    bool, Option("Show every table: all measures, the differences, slices and costs.", names=("--all",))
+    bool,
+    Option(
+        "Show every table: all measures, the differences, slices, approximate search and costs.",
+        names=("--all",),
+    ),
 ]
 ShowNotes = Annotated[
     bool,

@@ -135,10 +135,10 @@ def _print_failures(result: BenchResult) -> int:
         )
     if not result.broken:
         return 0
-    print_message(
-        f"error: {', '.join(result.broken)} failed on every query and could not be evaluated; "
-        "the errors are above and in the result."
-    )
+    for row in result.rows:
+        if row.broken:
+            reason = next(iter(row.errors.values()))
+            print_message(f"error: {row.run} failed on every query and could not be evaluated: {reason}")
     return WRONG_INPUT
 
 

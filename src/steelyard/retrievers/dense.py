@@ -122,7 +122,7 @@ class Dense:
         given = None
         if self._given_vectors is not None:
             in_order = _in_order(self._given_vectors, documents, self.label)
-            given = _matrix(in_order, len(documents), self.label)
+            given = _matrix(in_order, len(documents), self.label, "document")
         self._embedded = shared_vectors(
             self._identity(documents),
             documents.texts,
@@ -246,7 +246,7 @@ def read_vectors(path: Path, key: str, label: str) -> Any:
     import polars as pl
 
     if not path.is_file():
-        raise RetrieverError(f"{label}: there is no file {path} of vectors.")
+        raise RetrieverError(f"{label}: there is no file {path.absolute()} of vectors.")
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
@@ -302,15 +302,20 @@ def _in_order(given: Mapping[str, npt.ArrayLike] | npt.ArrayLike, documents: Doc
     return [given[doc] for doc in documents.ids]
 
 
-def _matrix(vectors: Any, rows: int, label: str) -> npt.NDArray[np.floating[Any]]:
+def _matrix(vectors: Any, rows: int, label: str, what: str = "text") -> npt.NDArray[np.floating[Any]]:
     try:
         matrix = np.asarray(vectors)
         matrix = matrix if matrix.dtype.kind == "f" else matrix.astype(np.float64)
     except (TypeError, ValueError):
         raise RetrieverError(
-            f"{label}: the vectors are not a matrix of numbers; expected one per text, all of one length."
+            f"{label}: the vectors are not a matrix of numbers; expected one per {what}, all of one length."
         ) from None
     if matrix.ndim != 2 or len(matrix) != rows or matrix.shape[1] == 0:
+        if what == "document":
+            raise RetrieverError(
+                f"{label}: `vectors` has the shape {matrix.shape}, and the corpus {counted(rows, what)}; expected one row "
+                f"per document in the order of the corpus, ({rows}, n)."
+            )
         raise RetrieverError(
             f"{label}: {counted(rows, 'text')} resulted in an array of shape {matrix.shape}; expected one row per "
             f"text, ({rows}, n)."

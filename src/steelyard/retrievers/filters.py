@@ -92,4 +92,9 @@ def _fields(corpus: Mapping[str, str], given: Filter) -> str:
     missing = [str(field) for field in given if str(field) not in known]
     if not missing:
         return ""
-    return f" No document has the field {missing[0]!r}.{did_you_mean(missing[0], known)}"
+    has = (
+        f"The fields of their metadata are {', '.join(known)}."
+        if known
+        else "The documents have no metadata."
+    )
+    return f" No document has the field {missing[0]!r}.{did_you_mean(missing[0], known)} {has}"

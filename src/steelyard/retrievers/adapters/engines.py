@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.masking import from_environment, remember_settings
+from steelyard.errors import SteelyardError
+from steelyard.masking import from_environment, masked, remember_settings
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import DocIds
 from steelyard.retrievers.base import (
@@ -28,6 +29,7 @@ from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.filters import Filter, describe_filter, passing
 from steelyard.retrievers.registry import from_spec
 from steelyard.retrievers.shared_vectors import Vectors
+from steelyard.safe_text import error_text
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -96,9 +98,22 @@ class Engine(Wrapped):
         if not self._existing:
             checked_index(self._row_ids, self.label)
         if self._source is None:
-            return [self._search(query, None, k) for query in queries]
+            return [self._answer(query, None, k) for query in queries]
         vectors = self._source.model_vectors(queries) if self._existing else self._source.embed(queries)
-        return [self._search(query, vector, k) for query, vector in zip(queries, vectors, strict=True)]
+        return [self._answer(query, vector, k) for query, vector in zip(queries, vectors, strict=True)]
+
+    def _answer(self, query: str, vector: Vectors | None, k: int) -> Any:
+        """The answer of `_search`; the error of an existing collection has its target."""
+        try:
+            return self._search(query, vector, k)
+        except SteelyardError:
+            raise
+        except Exception as error:
+            if not self._existing:
+                raise
+            raise RetrieverError(
+                masked(f"{self.label}: {self._settings.get('target')}: {error_text(error)}")
+            ) from error
 
     def _build(self, documents: Documents, vectors: Vectors | None, kept: Kept | None) -> None:
         """Index the documents by their positions; `kept` tells which of them the filter keeps."""

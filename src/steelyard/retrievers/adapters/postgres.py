@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -321,9 +322,11 @@ def _vector_text(vector: Vectors) -> str:
 @cache
 def _private_server() -> str:
     """The address of a server that all retrievers share; it is removed when this process ends."""
-    pgserver = package("pgserver", "postgres", "a private PostgreSQL server")
-    folder = tempfile.mkdtemp(prefix="steelyard-postgres-")
-    address: str = pgserver.get_server(folder, cleanup_mode="delete").get_uri()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pgserver = package("pgserver", "postgres", "a private PostgreSQL server")
+        folder = tempfile.mkdtemp(prefix="steelyard-postgres-")
+        address: str = pgserver.get_server(folder, cleanup_mode="delete").get_uri()
     return address
 
 

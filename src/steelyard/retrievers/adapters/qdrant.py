@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -91,11 +92,17 @@ class Qdrant(Engine):
         if isinstance(target, str) and "://" in target:
             key, address = opened([{"api_key": api_key}, target], label)
             seconds = max(1, round(number(label, "timeout", timeout, 0.001)))
-            self._open = lambda: self._package.QdrantClient(
-                url=address, api_key=key["api_key"], timeout=seconds, check_compatibility=False
-            )
+            settings = {"url": address, "api_key": key["api_key"], "timeout": seconds}
+            self._open = lambda: self._connected(settings)
         elif target is not None:
             self._client = instantiated(load_target(target, label, folder), label)
+
+    def _connected(self, settings: Mapping[str, Any]) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # It warns of a key without TLS, also for a server on this machine.
+            return self._package.QdrantClient(**settings, check_compatibility=False)
 
     def size_in_bytes(self) -> int:
         """The vectors of the collection in memory."""
