@@ -10,6 +10,8 @@ void register_ranges(nanobind::module_& m);
 }  // namespace steelyard
 
 NB_MODULE(_kernel, m) {
+    // What Python still holds when it ends is no error of a user, who would see the warning.
+    nanobind::set_leak_warnings(false);
     m.doc() = "Steelyard's native kernel: the fast paths of steelyard.alignment, steelyard.fusion, steelyard.retrievers and steelyard.statistics.";
     steelyard::register_bm25(m);
     steelyard::register_files(m);
