@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import steelyard as sy
+from needs import import_peer
 from steelyard.datasets.corpus import Corpus
 from steelyard.retrievers import Dense
+from steelyard.retrievers.adapters.postgres import private_server
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.registry import retriever
 from steelyard.retrievers.shared_vectors import clear_vectors
@@ -108,7 +110,6 @@ def test_exact_search_ranks_as_dense(engine, documents, name, settings, share):
     [
         ("faiss", {"kind": "hnsw", "m": 2, "ef_search": 1}),
         ("faiss", {"kind": "ivf", "probes": 1}),
-        ("milvus", {"kind": "ivf", "probes": 1}),
         ("pgvector", {"kind": "ivfflat", "probes": 1}),
         ("lancedb", {"kind": "ivf-flat", "lists": 16, "probes": 1}),
     ],
@@ -312,12 +313,14 @@ class TestExistingCollections:
             retriever("qdrant", {**settings, "where": {"must": 5}})
 
     @pytest.fixture(scope="class")
-    def server(self, tmp_path_factory):
-        from needs import import_peer
-
-        pgserver = import_peer("pgserver")
-        import_peer("psycopg")
-        return pgserver.get_server(str(tmp_path_factory.mktemp("pg")), cleanup_mode="delete").get_uri()
+    def server(self):
+        """The address of a new database of the private server."""
+        psycopg = import_peer("psycopg")
+        import_peer("pgserver")
+        address = private_server()
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("create database trial")
+        return address.replace("/postgres?", "/trial?")
 
     def test_postgres(self, server, library, corpus, documents, expected, vectors):
         psycopg = library("psycopg")

@@ -49,7 +49,7 @@ class _Postgres(Engine):
             self._connected = None
         if self._connected is None:
             milliseconds = max(1, int(1000 * self._timeout))
-            address = self._address or _private_server()
+            address = self._address or private_server()
             try:
                 self._connected = self._psycopg.connect(
                     address,
@@ -320,7 +320,7 @@ def _vector_text(vector: Vectors) -> str:
 
 
 @cache
-def _private_server() -> str:
+def private_server() -> str:
     """The address of a server that all retrievers share; it is removed when this process ends."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
