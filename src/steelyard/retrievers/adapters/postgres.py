@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import warnings
+import weakref
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ class _Postgres(Engine):
                     connect_timeout=max(1, round(self._timeout)),
                     options=f"-c statement_timeout={milliseconds if self._existing else 0}",
                 )
+                weakref.finalize(self, self._connected.close)
                 if self._existing:
                     self._connected.read_only = True
             except self._psycopg.Error as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import weakref
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,7 @@ class SqliteFts(Engine):
                 connection.execute("insert into documents(documents) values ('optimize')")
         except sqlite3.Error as error:
             raise RetrieverError(f"{self.label}: SQLite could not index the corpus: {error}.") from None
+        weakref.finalize(self, connection.close)
         self._connection = connection
 
     def _search(self, query: str, vector: Vectors | None, k: int) -> list[tuple[Any, float]]:
@@ -168,6 +170,7 @@ class SqliteVec(Engine):
             connection.executemany(
                 f"insert into documents(rowid, embedding, {PASSES}) values (?, ?, ?)", rows
             )
+        weakref.finalize(self, connection.close)
         self._connection = connection
 
     def _search(self, query: str, vector: Vectors | None, k: int) -> list[tuple[Any, float]]:
