@@ -13,7 +13,7 @@ namespace {
 
 // An array that is written to.
 template <class T, class... Shape>
-using Room = nb::ndarray<T, nb::c_contig, nb::device::cpu, Shape...>;
+using Output = nb::ndarray<T, nb::c_contig, nb::device::cpu, Shape...>;
 
 std::string_view view_of(const Id& id) { return {id.text, id.size}; }
 
@@ -278,8 +278,8 @@ class Pooling {
 
 // (query ids, starts, number of candidates, queries and repeats of each run, whether its scores increase); None where the
 // columns are not plain text or the rows of a query are not together.
-nb::object pool_frames(nb::list runs, Room<int64_t, nb::ndim<2>> rank, Room<double, nb::ndim<2>> value,
-                       Room<int64_t, nb::ndim<1>> rows) {
+nb::object pool_frames(nb::list runs, Output<int64_t, nb::ndim<2>> rank, Output<double, nb::ndim<2>> value,
+                       Output<int64_t, nb::ndim<1>> rows) {
     std::vector<std::unique_ptr<TextColumn>> queries, docs;
     std::vector<Column<double>> held;
     std::vector<const TextColumn*> columns;
@@ -305,7 +305,7 @@ nb::object pool_frames(nb::list runs, Room<int64_t, nb::ndim<2>> rank, Room<doub
     }
     if (rank.shape(0) != columns.size() || value.shape(0) != columns.size() || rank.shape(1) != total ||
         value.shape(1) != total || rows.shape(0) != total || total >= kMostRows)
-        throw nb::value_error("expected room for every row of every run");
+        throw nb::value_error("expected arrays with one place per row of every run");
     Pooling pooling;
     bool together = true;
     {
@@ -325,9 +325,9 @@ nb::object pool_frames(nb::list runs, Room<int64_t, nb::ndim<2>> rank, Room<doub
 
 // The candidates by query, in descending order of score, equal ones in their order; those with a score of NaN are left
 // out. Returns how many are written to `order`.
-size_t best_first(Column<int64_t> starts, Column<double> scores, Room<int64_t, nb::ndim<1>> order) {
+size_t best_first(Column<int64_t> starts, Column<double> scores, Output<int64_t, nb::ndim<1>> order) {
     const size_t size = scores.size();
-    if (order.shape(0) != size) throw nb::value_error("expected room for every candidate");
+    if (order.shape(0) != size) throw nb::value_error("expected one place per candidate");
     const std::vector<int64_t> borders(starts.data(), starts.data() + starts.size());
     if (!std::is_sorted(borders.begin(), borders.end()) || (!borders.empty() && (borders.front() < 0 || borders.back() > static_cast<int64_t>(size))))
         throw nb::value_error("starts must ascend within the candidates");

@@ -35,12 +35,12 @@ class OpenQuery {
         for (size_t i = 0; i < judged_row_.size(); ++i)
             if (judged_[i].known())
                 slots_.find_or_add(hashes[begin + i], kJudged | static_cast<uint32_t>(i), [](uint32_t) { return false; });
-        set_room();
+        set_capacity();
     }
 
     // False if there are more rows than can be numbered.
     STEELYARD_INLINE bool add(Id id, uint32_t hash, double score) {
-        if (rows_ == room_ && !grow()) return false;
+        if (rows_ == capacity_ && !grow()) return false;
         const uint32_t row = rows_++;
         scores_[row] = score;
         ids_[row] = id;
@@ -92,7 +92,7 @@ class OpenQuery {
     static constexpr uint32_t kJudged = 0x80000000u;  // marks the number of a judged document
 
     uint32_t rows_ = 0;
-    uint32_t room_ = 0;  // rows that fit before a vector or the table must grow
+    uint32_t capacity_ = 0;  // rows that fit before a vector or the table must grow
     std::vector<double> scores_;
     std::vector<Id> ids_;
     std::vector<uint32_t> hashes_;
@@ -130,13 +130,13 @@ class OpenQuery {
         hashes_.resize(size);
     }
 
-    void set_room() { room_ = static_cast<uint32_t>(std::min(scores_.size(), slots_.room() - judged_row_.size())); }
+    void set_capacity() { capacity_ = static_cast<uint32_t>(std::min(scores_.size(), slots_.capacity() - judged_row_.size())); }
 
     STEELYARD_APART bool grow() {
         if (rows_ >= kMostRows) return false;
         if (rows_ == scores_.size()) resize(std::max<size_t>(64, 2 * scores_.size()));
-        if (rows_ + judged_row_.size() >= slots_.room()) slots_.grow([this](uint32_t number) { return hash_of(number); });
-        set_room();
+        if (rows_ + judged_row_.size() >= slots_.capacity()) slots_.grow([this](uint32_t number) { return hash_of(number); });
+        set_capacity();
         return true;
     }
 };

@@ -43,7 +43,7 @@ class Slots {
         shift_ = 32 - bits;
         slots_.assign(size_t{1} << bits, 0);
     }
-    size_t room() const { return slots_.size() / 2; }
+    size_t capacity() const { return slots_.size() / 2; }
 
     // The number with this hash for which `same` is true; otherwise 0, and the new number takes a slot.
     template <class Same>

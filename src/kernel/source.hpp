@@ -22,7 +22,7 @@ struct Changed : std::exception {};
 // Memory that is used again and again, and never filled with zeros.
 class Buffer {
    public:
-    char* room(size_t size) {
+    char* reserve(size_t size) {
         if (size > size_) {
             bytes_.reset();
             bytes_.reset(new char[size]);
@@ -68,7 +68,7 @@ class FileSource : public Source {
 #endif
     }
     const char* bytes(size_t begin, size_t end, Buffer& buffer) const override {
-        char* const bytes = buffer.room(end - begin);
+        char* const bytes = buffer.reserve(end - begin);
         for (size_t at = begin; at < end;) at += read(bytes + (at - begin), end - at, at);
         return bytes;
     }

@@ -22,7 +22,7 @@ class Terms {
 
     // The number of a text; a new text gets the next number.
     STEELYARD_INLINE uint32_t number(const char* text, size_t size) {
-        if (known_.size() >= slots_.room()) grow();
+        if (known_.size() >= slots_.capacity()) grow();
         const uint64_t head = head_of(text, size);
         const auto fresh = static_cast<uint32_t>(known_.size() + 1);
         const uint32_t met = slots_.find_or_add(hash_of(head, text, size), fresh,

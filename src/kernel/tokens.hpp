@@ -83,7 +83,7 @@ class Tokenizer {
     template <class Use>
     bool ascii(const char* text, size_t size, Use use) {
         if (!plain_ascii_) return false;
-        char* const word = room(size);
+        char* const word = reserve(size);
         const char* const end = text + size;
         while (text < end) {
             char* to = word;
@@ -100,7 +100,7 @@ class Tokenizer {
     bool wide(const uint32_t* text, size_t size, Use use) {
         for (size_t i = 0; i < size; ++i)
             if (text[i] >= characters_.size() || (characters_[text[i]] & kKinds) == not_plain) return false;
-        char* const word = room(4 * size);
+        char* const word = reserve(4 * size);
         for (size_t i = 0; i < size;) {
             const uint32_t kind = characters_[text[i]] & kKinds;
             const size_t begin = i;
@@ -131,13 +131,13 @@ class Tokenizer {
     int8_t form_[0x80];
     Terms terms_, words_;
     std::vector<uint32_t> term_of_;  // of each word; kNone for one without a term
-    std::vector<char> room_;
+    std::vector<char> buffer_;
     std::vector<uint32_t> points_;
 
     uint32_t form(uint32_t c) const { return characters_[c] >> kKindBits; }
-    char* room(size_t size) {
-        if (room_.size() < size + 2 * kPadding) room_.resize(size + size / 2 + 2 * kPadding);
-        return room_.data();
+    char* reserve(size_t size) {
+        if (buffer_.size() < size + 2 * kPadding) buffer_.resize(size + size / 2 + 2 * kPadding);
+        return buffer_.data();
     }
 
     template <class Use>

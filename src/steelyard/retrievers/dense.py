@@ -105,16 +105,6 @@ class Dense:
         """The embeddings of the documents: one row per document, of length 1 (or 0)."""
         return checked_index(self._embedded, self.label).vectors
 
-    @property
-    def documents(self) -> Documents:
-        """The documents that were indexed."""
-        return checked_index(self._documents, self.label)
-
-    @property
-    def kept(self) -> npt.NDArray[np.bool_] | None:
-        """The documents that the filter keeps, one value each; None without a filter."""
-        return self._kept
-
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index a corpus; a second call replaces the first index."""
         documents = checked_corpus(corpus, self.label)

@@ -174,8 +174,8 @@ def _laid_out(
     header: dict[str, Any], entries: dict[str, Any], arrays: Mapping[str, Array]
 ) -> tuple[bytes, int]:
     """The header with the place of every array, and the length of the file."""
-    room = _START + len(json.dumps({**header, "length": 2**63, "arrays": entries})) + 40 * len(entries)
-    place = -(-room // _ALIGNED) * _ALIGNED
+    header_size = _START + len(json.dumps({**header, "length": 2**63, "arrays": entries})) + 40 * len(entries)
+    place = -(-header_size // _ALIGNED) * _ALIGNED
     for name, array in arrays.items():
         entries[name]["first"] = place
         place += -(-array.nbytes // _ALIGNED) * _ALIGNED

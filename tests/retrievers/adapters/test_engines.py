@@ -82,7 +82,7 @@ def engine(library):
     return make
 
 
-def same_lists(found, expected, scored=True):
+def same_lists(found, expected):
     """Equal scores at every rank, and equal documents wherever the score is not tied."""
     assert len(found) == len(expected)
     for ours, theirs in zip(found, expected, strict=True):

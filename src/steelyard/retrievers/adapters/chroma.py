@@ -9,7 +9,15 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, chosen_kind, opened, vector_source
+from steelyard.retrievers.adapters.engines import (
+    PASSES,
+    Engine,
+    Kept,
+    chosen_kind,
+    opened,
+    required,
+    vector_source,
+)
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
 from steelyard.retrievers.base import Documents, RetrieverError
 from steelyard.retrievers.filters import Filter
@@ -64,10 +72,7 @@ class Chroma(Engine):
             self._parameters = chosen_kind("hnsw", _KINDS, given, label)
             known |= self._parameters
         else:
-            if collection is None:
-                raise RetrieverError(
-                    f"{label}: a target needs `collection`, the name of the collection to search."
-                )
+            required(collection, "collection", "the name of the collection", label)
             identity = (
                 {"target": target, "version": version}
                 if isinstance(target, str)

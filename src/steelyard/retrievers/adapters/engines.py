@@ -166,6 +166,13 @@ def chosen_kind(
     }
 
 
+def required(value: str | None, setting: str, what: str, label: str) -> str:
+    """A setting that a target needs; an error that says what it names if it is missing."""
+    if value is None:
+        raise RetrieverError(f"{label}: a target needs `{setting}`, {what} to search.")
+    return value
+
+
 def opened(value: Any, label: str) -> Any:
     """A setting with a URL or a key, after ${VARIABLE} is read from the environment; secrets are kept out of messages."""
     remember_settings(value)

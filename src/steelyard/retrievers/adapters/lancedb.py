@@ -13,6 +13,7 @@ from steelyard.retrievers.adapters.engines import (
     chosen_kind,
     folder_bytes,
     opened,
+    required,
     temporary_folder,
     vector_source,
 )
@@ -100,8 +101,7 @@ class LanceDB(Engine):
         if target is None:
             known |= {"kind": kind, **self._parameters}
         else:
-            if table is None:
-                raise RetrieverError(f"{label}: a target needs `table`, the name of the table to search.")
+            required(table, "table", "the name of the table", label)
             known |= {
                 "target": str(target),
                 "table": table,

@@ -14,6 +14,7 @@ from steelyard.retrievers.adapters.engines import (
     chosen_kind,
     folder_bytes,
     opened,
+    required,
     temporary_folder,
     vector_source,
 )
@@ -98,10 +99,7 @@ class Milvus(Engine):
         if target is None:
             package("milvus_lite", self.extra, "milvus")
         else:
-            if collection is None:
-                raise RetrieverError(
-                    f"{label}: a target needs `collection`, the name of the collection to search."
-                )
+            required(collection, "collection", "the name of the collection", label)
             known |= {
                 "target": str(target),
                 "collection": collection,

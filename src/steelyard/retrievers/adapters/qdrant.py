@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, opened, vector_source
+from steelyard.retrievers.adapters.engines import PASSES, Engine, Kept, opened, required, vector_source
 from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
 from steelyard.retrievers.base import Documents, RetrieverError, number, whole
 from steelyard.retrievers.filters import Filter
@@ -63,10 +63,7 @@ class Qdrant(Engine):
             raise RetrieverError(f"{label}: it has `model` and `embed`, which mean the same; expected one.")
         known: dict[str, Any] = {"retriever": "qdrant"}
         if target is not None:
-            if collection is None:
-                raise RetrieverError(
-                    f"{label}: a target needs `collection`, the name of the collection to search."
-                )
+            required(collection, "collection", "the name of the collection", label)
             url = isinstance(target, str) and "://" in target
             known |= {"target": target, "version": version} if url else identity_of(target, version)
             known |= {"collection": collection, "using": using, "where": where}

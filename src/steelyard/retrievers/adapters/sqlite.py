@@ -14,6 +14,7 @@ from steelyard.retrievers.adapters.engines import (
     Engine,
     Kept,
     folder_bytes,
+    required,
     temporary_folder,
     vector_source,
 )
@@ -52,8 +53,7 @@ class SqliteFts(Engine):
         if target is None:
             known["tokenizer"] = tokenizer
         else:
-            if table is None:
-                raise RetrieverError(f"{label}: a target needs `table`, the FTS5 table to search.")
+            required(table, "table", "the FTS5 table", label)
             known |= {"target": str(target), "table": table, "version": version, "column": id}
         super().__init__(label, target is not None, known)
         self._tokenizer = tokenizer
@@ -136,8 +136,7 @@ class SqliteVec(Engine):
         self._driver = _driver_with_extensions(label)
         known: dict[str, Any] = {"retriever": "sqlite-vec", "package": self._package.__version__}
         if target is not None:
-            if table is None:
-                raise RetrieverError(f"{label}: a target needs `table`, the vec0 table to search.")
+            required(table, "table", "the vec0 table", label)
             known |= {"target": str(target), "table": table, "column": column, "version": version, "row": id}
         source = vector_source(of, model, vectors, folder, label)
         super().__init__(label, target is not None, known, source, filter)
