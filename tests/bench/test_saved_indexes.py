@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import steelyard as sy
-from steelyard.bench import cache
+from steelyard.bench import saved_indexes
 from steelyard.retrievers.bm25 import BM25
 
 QUERIES = {"q1": "red fox", "q2": "grey wolf"}
@@ -26,7 +26,7 @@ def indexed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return index(self, corpus)
 
     monkeypatch.setattr(BM25, "index", counted)
-    monkeypatch.setattr(cache, "SAVED_FROM", 10)
+    monkeypatch.setattr(saved_indexes, "SAVED_FROM", 10)
     return found
 
 

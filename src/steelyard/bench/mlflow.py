@@ -49,7 +49,7 @@ class Store:
 def open_store(uri: str = LOCAL_STORE) -> Store:
     """Open a store and its experiment; an error here comes before anything is run.
 
-    Unless MLflow was loaded before, it does not report its use to its makers, and prints warnings only.
+    Unless MLflow was loaded before, its telemetry is switched off, and it prints warnings only.
     """
     if "mlflow" not in sys.modules:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

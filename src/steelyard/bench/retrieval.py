@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from steelyard.bench.cache import Answers, AnswerStore, IndexStore
+from steelyard.bench.cache import Answers, AnswerStore
+from steelyard.bench.saved_indexes import IndexStore
 from steelyard.bench.specs import Spec
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import read_lists

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.bench.across import BenchAcross
 from steelyard.bench.approximation import Approximation, approximations
-from steelyard.bench.cache import Answers, AnswerStore, cache_key, index_store, other_indexes
+from steelyard.bench.cache import Answers, AnswerStore, cache_key
 from steelyard.bench.chunkings import Chunking, all_chunks, chunkings_of
 from steelyard.bench.comparison import (
     chunking_notes,
@@ -25,6 +25,7 @@ from steelyard.bench.history import append_history
 from steelyard.bench.lock import locked
 from steelyard.bench.result import BenchResult, Row
 from steelyard.bench.retrieval import Job, Progress, index_all, measure_throughput, retrieve_all
+from steelyard.bench.saved_indexes import index_store, other_indexes
 from steelyard.bench.specs import Spec
 from steelyard.comparison.result import Comparison
 from steelyard.datasets import Dataset, validate_dataset
