@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "../src/kernel/columns.hpp"
 #include "../src/kernel/qrels.hpp"
 #include "../src/kernel/scan.hpp"
 
@@ -82,13 +83,32 @@ RunScan streamed(Shared& shared, const char* run, size_t size, size_t step) {
         while (end < size && run[end - 1] != '\n') ++end;
         const auto block = copied(run + begin, end - begin);
         result.outcome = scan.lines(block.get(), block.get() + (end - begin));
-        if (result.outcome == Outcome::clean) scan.keep_ids();
         begin = end;
     }
     if (result.outcome != Outcome::clean) return result;
     scan.finish();
     result.absorb(scan);
     return result;
+}
+
+// The rows of the run as columns, as a text.
+std::string columns_of(const Source& source, size_t step, size_t block, Outcome& outcome) {
+    Pieces pieces(source, step, [] { return std::make_unique<Columns>(); }, block);
+    read_pieces(pieces, 1);
+    outcome = pieces.outcome();
+    std::string rows;
+    if (outcome != Outcome::clean) return rows;
+    for (const auto& part : pieces.parts) {
+        const auto& columns = static_cast<const Columns&>(*part);
+        for (size_t i = 0; i < columns.scores.size(); ++i) {
+            for (const TextView& view : {columns.queries[i], columns.docs[i]}) {
+                const Id id = columns.text(view);
+                rows.append(id.text, id.size).append(1, ' ');
+            }
+            rows.append(reinterpret_cast<const char*>(&columns.scores[i]), sizeof(double)).append(1, '\n');
+        }
+    }
+    return rows;
 }
 
 const char kQrels[] = "q1 0 d1 1\nq1 0 d10 0\nq1 0 document-of-some-length 2\nq2 0 d2 1\nq2 0 \xc3\xa9 1\nq3 0 d1 0\n";
@@ -134,5 +154,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     } else if (any.scan.outcome == Outcome::clean) {
         require(pieces.scan.outcome == Outcome::interleaved, "interleaved or not");
     }
+    Outcome outcome, at_once;
+    const std::string rows = columns_of(source, step, block, outcome);
+    require(rows == columns_of(source, run_size + 1, run_size + 1, at_once) && outcome == at_once, "columns");
+    require((outcome == Outcome::clean) == (any.scan.outcome == Outcome::clean), "clean or not, as columns");
     return 0;
 }

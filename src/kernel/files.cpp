@@ -96,7 +96,6 @@ class Stream {
             if (!starts_cleanly(begin, end)) result_.outcome = Outcome::unusual;
         }
         if (result_.outcome == Outcome::clean) result_.outcome = scan_.lines(begin, end);
-        scan_.keep_ids();
         return static_cast<size_t>(end - begin);
     }
 
@@ -144,7 +143,7 @@ class Ahead {
             finish();
         }
         if (!pieces_ || !same(judged.texts())) return nb::none();
-        RunScan result = pieces_->result();
+        RunScan result = result_of(*pieces_);
         return result.outcome == Outcome::clean ? steelyard::answer(*shared_, result) : nb::none();
     }
 
@@ -153,7 +152,7 @@ class Ahead {
     Buffer qrels_bytes_;  // the texts of judged_
     JudgedTexts judged_;
     std::unique_ptr<Shared> shared_;
-    std::unique_ptr<PieceScan> pieces_;  // null if the qrels are not clean
+    std::unique_ptr<Pieces> pieces_;  // null if the qrels are not clean
     std::vector<std::thread> others_;
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -169,7 +168,7 @@ class Ahead {
                 if (read_qrels(judged, judged + qrels_.size(), judged_, grades)) {
                     judged_.index();
                     shared_ = std::make_unique<Shared>(judged_, ordering);
-                    pieces_ = std::make_unique<PieceScan>(*shared_, run_, piece);
+                    pieces_ = std::make_unique<Pieces>(run_, piece, [this] { return std::make_unique<Scan>(*shared_); });
                     others_ = start_workers(*pieces_, std::max(1u, threads) - 1);
                 }
             } catch (const std::bad_alloc&) {

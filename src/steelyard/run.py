@@ -119,7 +119,9 @@ class Run:
 
     @property
     def empty(self) -> tuple[str, ...]:
-        """The queries of a table with an empty list, which have no row in it."""
+        """The queries with an empty list."""
+        if self._mapping is not None:
+            return tuple(query for query, listed in self._mapping.items() if not len(listed))
         return self._empty
 
     @cached_property

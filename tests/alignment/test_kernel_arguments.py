@@ -90,6 +90,9 @@ def good():
         native.scan: [0, 10, judged, *order, 1, 10],
         native.scan_any_order: [b"q1 Q0 d1 1 1 t\n", judged, *order],
         native.read_qrels: [b"q1 0 d1 1\n"],
+        native.read_columns: [0, 10, 1, 10],
+        native.run_lines: [TEXTS, TEXTS, np.array([1, 2]), np.ones(2), b"tag"],
+        native.parse_json: [b'{"q1": {"d1": 1.5}}'],
         native.flatten: [[["d1"], ["d2"]]],
         native.JudgedStrings: [["q1", "q2"], STARTS, ["d1", "d2"]],
         native.scan_mapping: [

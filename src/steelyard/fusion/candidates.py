@@ -185,9 +185,9 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledR
         if repeated:
             notes.append(note("fused-repeats", run=label(runs, column), count=repeated))
     known = set(queries)
-    empty = list(dict.fromkeys(query for run in runs for query in _empty(run) if query not in known))
+    empty = list(dict.fromkeys(query for run in runs for query in run.empty if query not in known))
     counts = np.frombuffer(answered, np.int64).tolist()
-    counts = [count + len(_empty(run)) for count, run in zip(counts, runs, strict=True)]
+    counts = [count + len(run.empty) for count, run in zip(counts, runs, strict=True)]
     return PooledRuns(
         queries=queries,
         documents=pl.concat([table["doc_id"] for table in tables]).gather(rows[:size]),
@@ -195,13 +195,6 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledR
         empty=empty,
         notes=(*notes, *_missing_notes(runs, counts, len(queries) + len(empty))),
     )
-
-
-def _empty(run: Run) -> Sequence[str]:
-    """The queries of a run with an empty list."""
-    if run.mapping is None:
-        return run.empty
-    return [query for query, listed in run.mapping.items() if not len(listed)]
 
 
 def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:

@@ -9,6 +9,7 @@ a document judged for none is written.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 from steelyard.alignment.hits import Floats, JudgedDocs
 from steelyard.errors import InputError, problem_report
 from steelyard.io.columns import check_roles
-from steelyard.io.files import read_bytes, run_name
+from steelyard.io.files import read_bytes, run_name, unchanged
 from steelyard.io.limits import (
     check_every_query,
     check_ids,
@@ -36,7 +37,7 @@ from steelyard.io.white_space import (
     number,
     shown,
 )
-from steelyard.native import kernel
+from steelyard.native import PIECE, kernel
 from steelyard.notes import note
 from steelyard.qrels import Qrels, Row
 from steelyard.wording import counted
@@ -95,23 +96,42 @@ def run_passes(frame: pl.DataFrame) -> bool:
 
 def read_run(source: Source, columns: Mapping[str, str]) -> Run:
     """The run, its rows in the order of the file; named after its tag, or the file where it has none."""
-    import polars as pl
-
     from steelyard.run import Run
 
     check_roles(columns, (), "a TREC run")
+    table, tags, comments = _read_native(source.path) or _read_any(source.path)
+    run = Run(table, name=tags[0] if tags else run_name(source.path))
+    run.notes += comment_notes(comments)
+    if len(tags) > 1:
+        run.notes += (note("several-tags", count=len(tags), tags=tags[:3]),)
+    return run
+
+
+def _read_native(path: Path) -> tuple[pl.DataFrame, list[str], int] | None:
+    """The rows, the tags and the number of comments, read by the kernel; None without it, and for an unusual file."""
+    import polars as pl
+
+    native = kernel()
+    if native is None or not path.is_file():
+        return None
+    with path.open("rb") as file, unchanged(file, path):
+        size = os.fstat(file.fileno()).st_size
+        found = native.read_columns(file.fileno(), size, os.cpu_count() or 1, PIECE)
+    return None if isinstance(found, int) else (pl.DataFrame(found), found.tags(), 0)
+
+
+def _read_any(path: Path) -> tuple[pl.DataFrame, list[str], int]:
+    """The same for every file, with a report of the lines that are wrong."""
+    import polars as pl
+
     tags: dict[str, None] = {}
 
     def keep(frame: pl.DataFrame) -> pl.DataFrame:
         tags.update(dict.fromkeys(frame["c5"].drop_nulls().unique(maintain_order=True).to_list()))
         return frame.select(query_id="c0", doc_id="c2", score=pl.col("c4").cast(pl.Float64))
 
-    table, comments = frame_columns(source.path, 6, run_passes, keep, check_run, EXPECTED_RUN)
-    run = Run(table, name=next(iter(tags), run_name(source.path)))
-    run.notes += comment_notes(comments)
-    if len(tags) > 1:
-        run.notes += (note("several-tags", count=len(tags), tags=list(tags)[:3]),)
-    return run
+    table, comments = frame_columns(path, 6, run_passes, keep, check_run, EXPECTED_RUN)
+    return table, list(tags), comments
 
 
 def trec_scores(head: bytes) -> Iterator[tuple[str, float]]:
@@ -139,16 +159,33 @@ def read_ranks(source: Source) -> pl.DataFrame:
 
 def run_bytes(run: Run) -> bytes:
     """The run, best first. A run without scores gets scores that keep its order: n for the first of n, down to 1."""
-    import polars as pl
-
     frame = run.frame
-    check_ids(frame, ("query_id", "doc_id"), "trec-run")
-    check_every_query(run.queries, frame["query_id"].unique().to_list(), "trec-run")
     if frame["score"].null_count():
         frame = with_scores(frame)
     elif run.ordered:
         check_order(frame, "trec-run")
+    check_every_query(run.empty, (), "trec-run")
     tag = "_".join(run.name.split()) or "run"
+    return _lines_native(frame, tag) or _lines(frame, tag)
+
+
+def _lines_native(frame: pl.DataFrame, tag: str) -> bytes | None:
+    """The lines by the kernel; None without it, for scores with an exponent, and for ids that cannot be written."""
+    native = kernel()
+    if native is None or not frame.height:
+        return None
+    ranks, scores = (np.ascontiguousarray(frame[name].to_numpy()) for name in ("rank", "score"))
+    lines: bytes | None = native.run_lines(
+        frame["query_id"], frame["doc_id"], ranks.astype(np.int64, copy=False), scores, tag.encode()
+    )
+    return lines
+
+
+def _lines(frame: pl.DataFrame, tag: str) -> bytes:
+    """The lines of every run."""
+    import polars as pl
+
+    check_ids(frame, ("query_id", "doc_id"), "trec-run")
     lines = frame.select(
         "query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag")
     )
