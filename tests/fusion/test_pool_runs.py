@@ -55,9 +55,13 @@ def run_of(made: list[tuple[str, str, float]], grouped: bool, form: str, name: s
 forms = st.sampled_from(["scores", "chunks", "ranked", "ids", "empty"])
 
 
+def documents(pooled: PooledRuns) -> list[str]:
+    return pooled.documents(np.arange(pooled.pool.size)).to_list()
+
+
 def same(one: PooledRuns, other: PooledRuns) -> None:
     assert one.queries == other.queries
-    assert one.documents.to_list() == other.documents.to_list()
+    assert documents(one) == documents(other)
     assert one.empty == other.empty
     assert one.notes == other.notes
     assert one.pool.starts.tolist() == other.pool.starts.tolist()

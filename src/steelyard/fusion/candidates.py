@@ -139,15 +139,20 @@ def _without_repeats(listed: Sequence[tuple[str, float]]) -> dict[str, float]:
 class PooledRuns:
     """The pool of several runs, with its ids.
 
-    `queries` are the queries of the pool, `documents` the document id of every candidate, and `empty` the
-    queries of the runs for which no run has a document.
+    `queries` are the queries of the pool, `docs` the documents of the rows of all runs, `rows` a row of every
+    candidate, and `empty` the queries of the runs for which no run has a document.
     """
 
     queries: list[str]
-    documents: pl.Series
+    docs: pl.Series
+    rows: Ints
     pool: Pool
     empty: list[str]
     notes: tuple[Note, ...]
+
+    def documents(self, candidates: Ints | Bools) -> pl.Series:
+        """The document ids of some candidates."""
+        return self.docs.gather(self.rows[candidates])
 
 
 def pool_runs(runs: Sequence[Run], scores: bool) -> PooledRuns:
@@ -190,7 +195,8 @@ def _pool_native(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledR
     counts = [count + len(run.empty) for count, run in zip(counts, runs, strict=True)]
     return PooledRuns(
         queries=queries,
-        documents=pl.concat([table["doc_id"] for table in tables]).gather(rows[:size]),
+        docs=pl.concat([table["doc_id"] for table in tables]),
+        rows=rows[:size],
         pool=pool,
         empty=empty,
         notes=(*notes, *_missing_notes(runs, counts, len(queries) + len(empty))),
@@ -203,7 +209,7 @@ def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
     every_query = list(dict.fromkeys(query for run in runs for query in run.queries))
     if not stacked.height:
         nothing = Pool(np.zeros(0, np.int64), np.zeros((len(runs), 0), np.int64), np.zeros((len(runs), 0)))
-        return PooledRuns([], stacked["doc_id"], nothing, every_query, ())
+        return PooledRuns([], stacked["doc_id"], np.zeros(0, np.int64), nothing, every_query, ())
     queries = stacked["query_id"].unique(maintain_order=True)
     query = stacked["query_id"].cast(pl.Enum(queries)).to_physical().to_numpy().astype(np.int64)
     by_id = stacked.select(pl.col("doc_id").rank("dense").over("query_id"))["doc_id"].to_numpy()
@@ -217,7 +223,8 @@ def _pool(runs: Sequence[Run], tables: Sequence[pl.DataFrame]) -> PooledRuns:
     answered = set(queries.to_list())
     return PooledRuns(
         queries=queries.to_list(),
-        documents=stacked["doc_id"].gather(row_of),
+        docs=stacked["doc_id"],
+        rows=row_of,
         pool=pool,
         empty=[query_id for query_id in every_query if query_id not in answered],
         notes=(*notes, *_missing_notes(runs, [len(run.queries) for run in runs], len(every_query))),
@@ -344,7 +351,7 @@ def judged_pool(qrels: Qrels, pooled: PooledRuns) -> JudgedPool:
     position = np.array([number.get(query, -1) for query in pooled.queries], dtype=np.int64)
     pool, kept = pooled.pool.of_queries(position >= 0)
     query = position[position >= 0][pool.query]
-    listed = pl.DataFrame({"query": query, "doc_id": pooled.documents.filter(pl.Series(kept))})
+    listed = pl.DataFrame({"query": query, "doc_id": pooled.documents(kept)})
     known = pl.DataFrame(
         {
             "query": np.repeat(np.arange(len(judged.query_ids)), np.diff(judged.starts)),

@@ -89,7 +89,7 @@ def fused_run(
     rows = pl.DataFrame(
         {
             "query_id": pl.Series(pooled.queries, dtype=pl.String).gather(query),
-            "doc_id": pooled.documents.gather(order),
+            "doc_id": pooled.documents(order),
             "score": score[order],
         }
     )
