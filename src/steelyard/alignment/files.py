@@ -20,6 +20,7 @@ from steelyard.io.files import CHUNK, changed, open_chunks, unchanged
 from steelyard.native import PIECE, hits_from, kernel, options
 
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
+_JSON = (b"{", b"[")
 _INTERLEAVED, _CHANGED = 2, 3  # Outcome in src/kernel/scan.hpp
 
 
@@ -41,7 +42,10 @@ def scan_file(
         return None
     judged_docs = judged.once("texts", lambda: native.Judged(judged.query_ids, judged.starts, judged.doc_ids))
     with path.open("rb") as file, unchanged(file, path):
-        if file.read(4).startswith(_COMPRESSED):
+        start = file.read(4)
+        if start.startswith(_JSON):
+            return None
+        if start.startswith(_COMPRESSED):
             found = _scan_compressed(path, native, judged_docs, options(ordering), piece)
         else:
             found = _scan_open(file, path, native, judged_docs, options(ordering), threads, piece)

@@ -192,7 +192,7 @@ def lists_of(source: Mapping[Any, Any]) -> tuple[dict[str, Any], bool]:
         own = not isinstance(listed, Mapping)
         if isinstance(listed, Mapping):
             ids = text_ids(listed, "document id", where, unique=True)
-            copied[query] = dict(zip(ids, _scores(listed.values(), where), strict=True))
+            copied[query] = _copied(listed) or dict(zip(ids, _scores(listed.values(), where), strict=True))
         elif isinstance(listed, Sequence) and not isinstance(listed, (str, bytes)):
             copied[query] = _ranked_list(listed, where)
         else:
@@ -215,6 +215,15 @@ def ids_and_scores(listed: Any) -> tuple[list[str], list[float | None]]:
     if listed and isinstance(listed[0], tuple):
         return [doc for doc, _ in listed], [score for _, score in listed]
     return list(listed), [None] * len(listed)
+
+
+def _copied(listed: Mapping[Any, Any]) -> dict[str, float] | None:
+    """A copy of a dict of text to finite floats; None for other mappings, which are read item by item."""
+    if type(listed) is not dict or not set(map(type, listed)) <= {str}:
+        return None
+    # The sum of finite floats is finite, unless it is too large; any other sum is not.
+    plain = set(map(type, listed.values())) <= {float} and math.isfinite(sum(listed.values()))
+    return listed.copy() if plain else None
 
 
 def _ranked_list(listed: Sequence[Any], where: str) -> list[Any]:
