@@ -1,4 +1,4 @@
-// Results as Python receives them: arrays as bytes, which numpy views.
+// Buffers as Python passes them, and results as it receives them: arrays as bytes, which numpy views.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,6 +15,22 @@ namespace steelyard {
 namespace nb = nanobind;
 
 constexpr size_t kExamples = 3;  // steelyard.alignment.hits.SHOWN_RUN_ONLY
+
+// A buffer of bytes that is kept alive while it is read.
+class View {
+   public:
+    explicit View(nb::handle object) {
+        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    }
+    ~View() { PyBuffer_Release(&view_); }
+    View(const View&) = delete;
+    View& operator=(const View&) = delete;
+    const char* begin() const { return static_cast<const char*>(view_.buf); }
+    const char* end() const { return begin() + view_.len; }
+
+   private:
+    Py_buffer view_;
+};
 
 // The tie rules have the numbers of steelyard.native.
 inline Ordering ordering_of(int ties, bool collapse, bool single) {

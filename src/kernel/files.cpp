@@ -1,5 +1,7 @@
 // The readers of files that Python calls: qrels, a run in memory, a run that is fed piece by piece, and a run that is
 // read ahead.
+#include <nanobind/stl/unique_ptr.h>
+
 #include <condition_variable>
 #include <mutex>
 
@@ -9,22 +11,6 @@
 namespace steelyard {
 
 namespace {
-
-// A buffer of bytes that is kept alive while it is read.
-class View {
-   public:
-    explicit View(nb::handle object) {
-        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    }
-    ~View() { PyBuffer_Release(&view_); }
-    View(const View&) = delete;
-    View& operator=(const View&) = delete;
-    const char* begin() const { return static_cast<const char*>(view_.buf); }
-    const char* end() const { return begin() + view_.len; }
-
-   private:
-    Py_buffer view_;
-};
 
 template <class Cell>
 nb::bytes as_bytes(const std::vector<Cell>& cells) {
@@ -201,7 +187,9 @@ class Ahead {
 }  // namespace
 
 void register_files(nb::module_& m) {
-    nb::class_<Judged>(m, "Judged").def(nb::init<nb::sequence, Column<int64_t>, nb::sequence>(), nb::arg(), nb::arg().noconvert(), nb::arg());
+    nb::class_<Judged>(m, "Judged")
+        .def(nb::init<nb::sequence, Column<int64_t>, nb::sequence>(), nb::arg(), nb::arg().noconvert(), nb::arg())
+        .def_static("of_columns", &Judged::of_columns, nb::arg(), nb::arg().noconvert(), nb::arg());
     nb::class_<Stream>(m, "Stream")
         .def(nb::init<const Judged&, int, bool, bool>(), nb::keep_alive<1, 2>())
         .def("feed", &Stream::feed)

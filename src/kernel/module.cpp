@@ -7,6 +7,7 @@ void register_columns(nanobind::module_& m);
 void register_files(nanobind::module_& m);
 void register_frames(nanobind::module_& m);
 void register_json(nanobind::module_& m);
+void register_lists(nanobind::module_& m);
 void register_mappings(nanobind::module_& m);
 void register_ranges(nanobind::module_& m);
 }  // namespace steelyard
@@ -14,12 +15,13 @@ void register_ranges(nanobind::module_& m);
 NB_MODULE(_kernel, m) {
     // What Python still holds when it ends is no error of a user, who would see the warning.
     nanobind::set_leak_warnings(false);
-    m.doc() = "Steelyard's native kernel: the fast paths of steelyard.alignment, steelyard.fusion, steelyard.io, steelyard.retrievers and steelyard.statistics.";
+    m.doc() = "Steelyard's native kernel: the fast paths of steelyard.alignment, steelyard.fusion, steelyard.io, steelyard.retrievers, steelyard.spark and steelyard.statistics.";
     steelyard::register_bm25(m);
     steelyard::register_columns(m);
     steelyard::register_files(m);
     steelyard::register_frames(m);
     steelyard::register_json(m);
+    steelyard::register_lists(m);
     steelyard::register_mappings(m);
     steelyard::register_ranges(m);
 }

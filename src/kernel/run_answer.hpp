@@ -2,13 +2,23 @@
 #pragma once
 
 #include "answer.hpp"
+#include "arrow.hpp"
 #include "scan.hpp"
 
 namespace steelyard {
 
-// JudgedDocs for the scan. The ids point to the UTF-8 bytes of Python's strings, which tuples keep alive.
+// JudgedDocs for the scan. The ids point to the UTF-8 bytes of Python's strings, which tuples keep alive, or into columns of
+// a frame.
 class Judged {
    public:
+    static std::unique_ptr<Judged> of_columns(nb::handle query_ids, Column<int64_t> starts, nb::handle doc_ids) {
+        std::unique_ptr<Judged> made(new Judged());
+        made->texts_.queries = made->ids_of_column(query_ids);
+        made->texts_.docs = made->ids_of_column(doc_ids);
+        made->texts_.starts = checked_starts(starts, made->texts_.queries.size(), made->texts_.docs.size());
+        made->texts_.index();
+        return made;
+    }
     Judged(nb::sequence query_ids, Column<int64_t> starts, nb::sequence doc_ids)
         : query_ids_(kept(query_ids)), doc_ids_(kept(doc_ids)) {
         texts_.queries = ids_of(query_ids_);
@@ -16,12 +26,25 @@ class Judged {
         texts_.starts = checked_starts(starts, texts_.queries.size(), texts_.docs.size());
         texts_.index();
     }
+    Judged(const Judged&) = delete;
+    Judged& operator=(const Judged&) = delete;
     const JudgedTexts& texts() const { return texts_; }
 
    private:
     nb::object query_ids_, doc_ids_;
+    std::vector<std::unique_ptr<TextColumn>> columns_;
     JudgedTexts texts_;
 
+    Judged() = default;
+    std::vector<Id> ids_of_column(nb::handle ids) {
+        columns_.push_back(std::make_unique<TextColumn>(ids));
+        const TextColumn& column = *columns_.back();
+        if (!column.usable()) throw nb::value_error("ids must be text without nulls");
+        std::vector<Id> found(column.size());
+        TextColumn::Cursor cursor(column);
+        for (Id& id : found) id = cursor.next();
+        return found;
+    }
     static nb::object kept(nb::handle ids) {
         PyObject* items = PySequence_Tuple(ids.ptr());
         if (!items) throw nb::python_error();

@@ -52,17 +52,23 @@ def kernel_options(
 
 def hits_from(result: tuple[Any, ...], judged: JudgedDocs, ordering: Ordering) -> Hits:
     """The kernel's result as Hits, its bytes viewed as arrays; a repeat is an error if the ordering makes it one."""
-    import numpy as np
-
     from steelyard.alignment.hits import Hits
 
     arrays, run_only, examples, tags, repeated = result
-    columns: dict[str, Any] = {
-        name: np.frombuffer(data, _TYPES.get(name, "i8")) for name, data in zip(_COLUMNS, arrays, strict=True)
-    }
+    columns = arrays_from(arrays)
     if repeated is not None and ordering.duplicates == "error":
         from steelyard.alignment.ranking import repeat_error
 
         query, doc = repeated
         raise repeat_error(len(columns["repeat_rank"]), judged.query_ids[query], doc)
     return Hits(**columns, run_only_queries=run_only, run_only_examples=examples, tags=tags)
+
+
+def arrays_from(columns: tuple[bytes, ...]) -> dict[str, Any]:
+    """The arrays of Hits by name, viewed in the kernel's bytes."""
+    import numpy as np
+
+    return {
+        name: np.frombuffer(data, _TYPES.get(name, "i8"))
+        for name, data in zip(_COLUMNS, columns, strict=True)
+    }

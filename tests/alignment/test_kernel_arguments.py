@@ -73,6 +73,7 @@ ODD = [
     *(np.arange(8)[::2], np.array(["a"]), np.array([np.inf, 1.0]), np.array([None])),
     *(TEXTS, TEXTS[:1], pl.Series(["a", None]), pl.Series([1, 2]), [(TEXTS, TEXTS, np.ones(2), False)] * 2),
     *([(TEXTS, TEXTS[:1], np.ones(2), False)], [(TEXTS, TEXTS, [1.0, 2.0], False)], [(TEXTS,)]),
+    *([(b"\xff" * 4, bytes(4), b"", bytes(8))], [(bytes(4), b"\xff" * 4, b"d", bytes(8))], [(b"",) * 4]),
 ]
 
 
@@ -93,6 +94,10 @@ def good():
         native.read_columns: [0, 10, 1, 10],
         native.run_lines: [TEXTS, TEXTS, np.array([1, 2]), np.ones(2), b"tag"],
         native.parse_json: [b'{"q1": {"d1": 1.5}}'],
+        native.Judged.of_columns: [TEXTS, STARTS, TEXTS],
+        native.pack_rows: [TEXTS, TEXTS, np.ones(2), judged, 4],
+        native.rank_rows: [TEXTS, TEXTS, np.ones(2), judged, *order],
+        native.rank_packed: [[(bytes(4), b"\1\0\0\0", b"d", bytes(8))], judged, *order],
         native.flatten: [[["d1"], ["d2"]]],
         native.JudgedStrings: [["q1", "q2"], STARTS, ["d1", "d2"]],
         native.scan_mapping: [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -123,14 +124,26 @@ def test_rows_that_are_faulty_or_of_other_queries_are_reported():
         pl.DataFrame({"query_id": ["q1", "x"], "doc_id": "a", "score": 1.0}),
     )
     task = PackRows(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False)
-    for rows, others, faulty in ((listed, True, False), (listed[:1].with_columns(faulty=True), False, True)):
+    for rows, others, faulty in ((listed, ["x"], False), (listed[:1].with_columns(faulty=True), [], True)):
         rows = rows if "faulty" in rows.columns else rows.with_columns(faulty=pl.lit(False))
         seen = [
             row["seen"] for out in task(iter(batches(rows, 10))) for row in out.to_pylist() if row["seen"]
         ]
-        assert [(bool(each["others"]), bool(each["faulty"])) for each in map(unpack_arrays, seen)] == [
+        found = [unpack_arrays(each) for each in seen]
+        assert [(json.loads(each["others"].tobytes()), bool(each["faulty"])) for each in found] == [
             (others, faulty)
         ]
+
+
+def test_queries_without_judgments_are_reported_once_per_partition_and_only_if_they_are_few(monkeypatch):
+    listed = pl.DataFrame({"query_id": [f"x{n % 7}" for n in range(100)], "doc_id": "a", "score": 1.0})
+    rows = batches(listed.with_columns(faulty=pl.lit(False)), 10)
+    task = PackRows(pack_judged(sy.Qrels({"q1": ["a"]}).judged), ("score",), False, (Ordering(),), False, 10)
+    for most, expected in ((7, [f"x{n}" for n in range(7)]), (6, [])):
+        monkeypatch.setattr("steelyard.spark.tasks.MOST_OTHERS", most)
+        found = [unpack_arrays(row["seen"]) for out in task(iter(rows)) for row in out.to_pylist()]
+        assert sorted(query for each in found for query in json.loads(each["others"].tobytes())) == expected
+        assert any(each["many"] for each in found) == (most < 7)
 
 
 def test_only_the_first_rows_are_read_to_see_whether_queries_are_mixed():

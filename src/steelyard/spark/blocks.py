@@ -7,9 +7,9 @@ moves a few large values and no rows.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from steelyard.alignment.frames import scan_rows
 from steelyard.alignment.hits import Hits, Ints, JudgedDocs, Ordering
+from steelyard.native import arrays_from, kernel, options
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -56,6 +57,12 @@ class Judged:
     kind: pl.Enum
     docs: pl.Series
     starts: Ints
+
+    @cached_property
+    def in_kernel(self) -> Any:
+        """The same for the kernel; None without it."""
+        native = kernel()
+        return None if native is None else native.Judged.of_columns(self.queries, self.starts, self.docs)
 
     def numbers(self, ids: pl.Series) -> Ints:
         """The number of each query; -1 where it has no judgments."""
@@ -140,24 +147,57 @@ def list_blocks(batches: Iterator[pa.RecordBatch], size: int, keys: Sequence[str
         yield pl.concat(rest)
 
 
-def judged_rows(block: pl.DataFrame, judged: Judged) -> tuple[pl.DataFrame, Ints, bytes | None]:
-    """The documents of judged queries, the numbers of their queries, and what else the block shows, if anything.
+@dataclass(frozen=True)
+class Seen:
+    """What else a block of rows shows: queries without judgments, whether a row is faulty, and the numbers of judged
+    queries that have a row without a document."""
 
-    That is: the judged queries that have a row without a document, whether a row is faulty, and whether the run has
-    other queries.
-    """
+    others: Sequence[str] = ()
+    faulty: bool = False
+    empty: Sequence[int] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.others or self.faulty or self.empty)
+
+
+def judged_rows(block: pl.DataFrame, judged: Judged) -> tuple[pl.DataFrame, Ints, Seen]:
+    """The documents of judged queries, the numbers of their queries, and what else the block shows."""
     query = judged.numbers(block["query_id"])
     known = query >= 0
     listed = known & block["doc_id"].is_not_null().to_numpy() if block["doc_id"].null_count() else known
-    faulty, others = bool(block["faulty"].any()), not bool(known.all())
-    empty = np.unique(query[known & ~listed]) if listed is not known else query[:0]
+    seen = Seen(
+        others=() if known.all() else block["query_id"].filter(pl.Series(~known)).unique().to_list(),
+        faulty=bool(block["faulty"].any()),
+        empty=np.unique(query[known & ~listed]).tolist() if listed is not known else (),
+    )
     block = block.drop("query_id", "faulty")
     if not listed.all():
         block, query = block.filter(pl.Series(listed)), query[listed]
-    if not (faulty or others or len(empty)):
-        return block, query, None
-    seen = {"faulty": np.array(faulty), "others": np.array(others), "empty": empty}
-    return block, query, pack_arrays(seen)
+    return block, query, seen
+
+
+def packed_by_kernel(
+    block: pl.DataFrame, judged: Judged, buckets: int
+) -> tuple[list[dict[str, Any]], Seen] | None:
+    """The packed rows of judged queries by bucket, and what else the block shows; None without the kernel, and for
+    blocks with more than scores, with faulty rows or without some documents."""
+    native, scores = kernel(), _scores_for_kernel(block, judged)
+    if native is None or scores is None:
+        return None
+    found = native.pack_rows(block["query_id"], block["doc_id"], scores, judged.in_kernel, buckets)
+    if found is None:
+        return None
+    others, parts = found
+    named = [dict(zip(("bucket", "query", "size", "text", "score"), part, strict=True)) for part in parts]
+    return named, Seen(others)
+
+
+def _scores_for_kernel(block: pl.DataFrame, judged: Judged) -> Any:
+    """The scores of a block that the kernel can read; otherwise None."""
+    plain = {"query_id", "doc_id", "score", "faulty"}.issuperset(block.columns)
+    if judged.in_kernel is None or not plain or block["faulty"].any() or block["score"].null_count():
+        return None
+    return np.ascontiguousarray(block["score"].to_numpy())
 
 
 def pack_rows(block: pl.DataFrame, query: Ints) -> dict[str, NDArray[Any]]:
@@ -223,6 +263,44 @@ def hits_of_rows(
         arrays[f"doc {number}"] = places[hits.doc]
         arrays[f"query {number}"] = numbers[hits.query]
         arrays[f"repeat_query {number}"] = numbers[hits.repeat_query]
+    return arrays
+
+
+def hits_of_block(
+    block: pl.DataFrame, judged: Judged, orderings: Sequence[Ordering]
+) -> tuple[dict[str, NDArray[Any]], Seen] | None:
+    """The hits of complete lists, and what else the block shows, by the kernel; None as for `packed_by_kernel`."""
+    native, scores = kernel(), _scores_for_kernel(block, judged)
+    if native is None or scores is None:
+        return None
+    columns = block["query_id"], block["doc_id"], scores, judged.in_kernel
+    found = [native.rank_rows(*columns, *options(ordering)) for ordering in orderings]
+    if None in found:
+        return None
+    return _arrays_of(part[1:] for part in found), Seen(found[0][0])
+
+
+def hits_of_packed(
+    parts: dict[str, list[Any]], kinds: Mapping[str, Any], judged: Judged, orderings: Sequence[Ordering]
+) -> dict[str, NDArray[Any]] | None:
+    """The hits of packed rows of complete lists, by the kernel; None without it, and for rows with more than scores."""
+    native = kernel()
+    if native is None or set(kinds) != {"query", "size", "text", "score"}:
+        return None
+    rows = list(zip(*(parts[name] for name in ("query", "size", "text", "score")), strict=True))
+    return _arrays_of(
+        native.rank_packed(rows, judged.in_kernel, *options(ordering)) for ordering in orderings
+    )
+
+
+def _arrays_of(found: Iterable[tuple[bytes, tuple[bytes, ...]]]) -> dict[str, NDArray[Any]]:
+    """The arrays of Hits under each ordering, with the numbers of all qrels."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for number, (queries, columns) in enumerate(found):
+        hits = arrays_from(columns)
+        arrays["queries"] = numbers = np.frombuffer(queries, np.int64)
+        arrays |= {f"{name} {number}": hits[name] for name in (*_SHARED, "doc") if name in hits}
+        arrays |= {f"{name} {number}": numbers[hits[name]] for name in ("query", "repeat_query")}
     return arrays
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,6 +40,8 @@ from steelyard.spark.tasks import FindStretches, PackRows, RankInPlace, RankPack
 BUCKETS = 8
 """Buckets of queries per partition of a shuffle: enough for partitions of about the same size."""
 MOST_BUCKETS = 1 << 12
+HEAD = 1 << 14
+"""The first rows of a run, which show whether the rows of a query are adjacent."""
 SPLIT = 8
 """Lists are ranked in place if at most one in this many stretches of adjacent rows is of a query that has another."""
 Found: TypeAlias = list[tuple[str, Arrays]]
@@ -145,8 +148,11 @@ class RunScan:
         hits = hits_of_arrays(parts, empty, len(self.qrels.judged.query_ids), number)
         if "tokens" in self.table.names and hits.tokens_through is None:
             hits = replace(hits, tokens_through=np.zeros(0, np.int64))
-        if any(each["others"] for each in seen):
+        others = sorted({query for each in seen for query in json.loads(each["others"].tobytes())})
+        count, examples = len(others), tuple(others[:SHOWN_RUN_ONLY])
+        if any(each["many"] for each in seen):
             count, examples = self._others(run)
+        if count:
             hits = replace(hits, run_only_queries=count, run_only_examples=examples)
         return hits
 
@@ -175,6 +181,12 @@ class RunScan:
         query may have been ranked twice.
         """
         shared = dict(vars(task))
+        # Where the first rows of all show that queries are mixed, no worker has to look.
+        keys = ["run", "query_id"] if task.runs else ["query_id"]
+        head = [tuple(row) for row in collect(frame.select(*keys).limit(HEAD))]
+        lists = [key for key, _ in groupby(head)]
+        if SPLIT * (len(lists) - len(set(lists))) > len(lists):
+            return None
         look = FindStretches(**shared)
         rows = collect(
             map_in_arrow(frame.select(*(["run"] if task.runs else []), "query_id"), look, look.schema)

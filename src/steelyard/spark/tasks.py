@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from steelyard.alignment.hits import Ints
-    from steelyard.spark.blocks import Judged
+    from steelyard.spark.blocks import Judged, Seen
 
 ROWS = 1 << 17
 """Rows that are packed at a time, and about the number of rows that are ranked at a time: they fit into a cache."""
 
+MOST_OTHERS = 5000
+"""Up to this many queries without judgments are reported of a partition; if one has more, Spark counts them."""
 MOST_SPLIT = 1 << 10
 """A partition with more queries than this in several blocks is not grouped by query."""
 MOST_EDGE = 1 << 18
@@ -85,6 +87,29 @@ class Task:
         except SteelyardError as error:
             return found(run, seen=pack_arrays({"error": np.array([type(error).__name__, str(error)])}))
 
+    def _seen(self, run: str, seen: Seen, told: dict[str, set[str]]) -> list[dict[str, Any]]:
+        """What else a block shows, in a row; without the queries that the partition reported before."""
+        import json
+
+        import numpy as np
+
+        from steelyard.spark.blocks import pack_arrays
+
+        known = told.setdefault(run, set())
+        others = [query for query in seen.others if query not in known]
+        if not (others or seen.faulty or seen.empty):
+            return []
+        known.update(others)
+        arrays = {
+            "others": np.frombuffer(
+                json.dumps([] if len(known) > MOST_OTHERS else others).encode(), np.uint8
+            ),
+            "many": np.array(len(known) > MOST_OTHERS),
+            "faulty": np.array(seen.faulty),
+            "empty": np.array(seen.empty, np.int64),
+        }
+        return [{"bucket": 0, "run": run, "seen": pack_arrays(arrays)}]
+
 
 @dataclass(frozen=True)
 class PackRows(Task):
@@ -102,29 +127,35 @@ class PackRows(Task):
         judged = self._known()
         from steelyard.spark.blocks import row_blocks
 
+        told: dict[str, set[str]] = {}
         for block in row_blocks(batches, self.rows):
             for run, rows in self._of_runs(block):
-                yield from self._packed(run, rows, judged)
+                yield from self._packed(run, rows, judged, told)
 
-    def _packed(self, run: str, block: pl.DataFrame, judged: Judged) -> Iterator[pa.RecordBatch]:
+    def _packed(
+        self, run: str, block: pl.DataFrame, judged: Judged, told: dict[str, set[str]]
+    ) -> Iterator[pa.RecordBatch]:
         import numpy as np
 
-        from steelyard.spark.blocks import cut_rows, judged_rows, pack_rows
+        from steelyard.spark.blocks import cut_rows, judged_rows, pack_rows, packed_by_kernel
 
+        if (packed := packed_by_kernel(block, judged, self.buckets)) is not None:
+            parts, seen = packed
+            yield self._batch([*self._seen(run, seen, told), *({"run": run, **part} for part in parts)])
+            return
         rows, query, seen = judged_rows(block, judged)
-        if seen:
-            yield self._batch([{"bucket": 0, "run": run, "seen": seen}])
+        yield self._batch(self._seen(run, seen, told))
         if not len(query):
             return
         bucket = (query.astype(np.int64) * self.buckets // len(judged.queries)).astype(np.uint16)
         order = np.argsort(bucket, kind="stable")
         bucket = bucket[order]
         bounds = np.flatnonzero(np.concatenate([[True], bucket[1:] != bucket[:-1], [True]]))
-        packed = pack_rows(rows[order], query[order])
+        cut = cut_rows(pack_rows(rows[order], query[order]), bounds)
         yield self._batch(
             [
                 {"bucket": number, "run": run, **{name: part[name].tobytes() for name in part}}
-                for number, part in zip(bucket[bounds[:-1]].tolist(), cut_rows(packed, bounds), strict=True)
+                for number, part in zip(bucket[bounds[:-1]].tolist(), cut, strict=True)
             ]
         )
 
@@ -155,6 +186,7 @@ class RankInPlace(PackRows):
         from steelyard.spark.blocks import list_blocks, stretches
 
         known: dict[str, list[Ints]] = {}
+        told: dict[str, set[str]] = {}
         first, block = True, None
         for following in chain(list_blocks(batches, self.rows, self._keys), [None]):
             if block is not None:
@@ -166,31 +198,42 @@ class RankInPlace(PackRows):
                     yield self._batch([{"run": "", "seen": mixed()}])
                     return
                 for edge in edges:
-                    yield from self._packed_edge(edge, judged)
-                yield from self._ranked(block[begin:end], judged, known)
+                    yield from self._packed_edge(edge, judged, told)
+                yield from self._ranked(block[begin:end], judged, known, told)
                 first = False
             block = following
 
-    def _packed_edge(self, edge: pl.DataFrame, judged: Judged) -> Iterator[pa.RecordBatch]:
+    def _packed_edge(
+        self, edge: pl.DataFrame, judged: Judged, told: dict[str, set[str]]
+    ) -> Iterator[pa.RecordBatch]:
         from steelyard.spark.blocks import judged_rows, pack_rows
 
         for run, part in self._of_runs(edge):
             rows, query, seen = judged_rows(part, judged)
             packed = {name: values.tobytes() for name, values in pack_rows(rows, query).items()}
-            yield self._batch([{"run": run, **packed}, *([{"run": run, "seen": seen}] if seen else [])])
+            yield self._batch([{"run": run, **packed}, *self._seen(run, seen, told)])
 
     def _ranked(
-        self, block: pl.DataFrame, judged: Judged, known: dict[str, list[Ints]]
+        self,
+        block: pl.DataFrame,
+        judged: Judged,
+        known: dict[str, list[Ints]],
+        told: dict[str, set[str]],
     ) -> Iterator[pa.RecordBatch]:
         import numpy as np
 
-        from steelyard.spark.blocks import judged_rows
+        from steelyard.spark.blocks import hits_of_block, judged_rows, pack_arrays
 
         for run, part in self._of_runs(block) if block.height else []:
-            rows, query, seen = judged_rows(part, judged)
-            known.setdefault(run, []).append(np.unique(query))
-            hits = self._found(run, rows, query, judged).to_pylist()[0]
-            yield self._batch([hits, *([{"run": run, "seen": seen}] if seen else [])])
+            if (ranked := hits_of_block(part, judged, self.orderings)) is not None:
+                arrays, seen = ranked
+                known.setdefault(run, []).append(arrays["queries"])
+                hits = {"run": run, "hits": pack_arrays(arrays)}
+            else:
+                rows, query, seen = judged_rows(part, judged)
+                known.setdefault(run, []).append(np.unique(query))
+                hits = self._found(run, rows, query, judged).to_pylist()[0]
+            yield self._batch([hits, *self._seen(run, seen, told)])
 
 
 @dataclass(frozen=True)
@@ -238,7 +281,7 @@ class RankPackedRows(Task):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The hits of about `rows` rows at a time."""
         judged = self._known()
-        from steelyard.spark.blocks import unpack_rows
+        from steelyard.spark.blocks import hits_of_packed, pack_arrays, unpack_rows
 
         parts: dict[tuple[str, int], list[dict[str, Any]]] = {}
         for batch in batches:
@@ -254,7 +297,11 @@ class RankPackedRows(Task):
             columns = {name: [part[name] for part in taken] for name in self.kinds}
             # Keep no reference to what was read, so that a long list is not in memory twice.
             del taken, some
-            yield self._found(run, *unpack_rows(columns, self.kinds), judged)
+            hits = hits_of_packed(columns, self.kinds, judged, self.orderings)
+            if hits is not None:
+                yield found(run, pack_arrays(hits))
+            else:
+                yield self._found(run, *unpack_rows(columns, self.kinds), judged)
 
     def _sorted_out(
         self, batch: pa.RecordBatch, parts: dict[tuple[str, int], list[dict[str, Any]]]
