@@ -187,10 +187,11 @@ class RunScan:
         lists = [key for key, _ in groupby(head)]
         if SPLIT * (len(lists) - len(set(lists))) > len(lists):
             return None
+        # Only the first rows of a partition go to a worker: one that stops early is started again by Spark.
+        first = sf.monotonically_increasing_id().bitwiseAND(sf.lit((1 << 33) - 1)) < task.rows
         look = FindStretches(**shared)
-        rows = collect(
-            map_in_arrow(frame.select(*(["run"] if task.runs else []), "query_id"), look, look.schema)
-        )
+        near = frame.select(*keys, first.alias("first")).filter("first").select(*keys)
+        rows = collect(map_in_arrow(near, look, look.schema))
         stretches = _by_run([(row["run"], unpack_arrays(row["seen"])) for row in rows], "query")
         if any(SPLIT * _again(numbers) > len(numbers) for numbers in stretches.values()):
             return None

@@ -238,7 +238,7 @@ class RankInPlace(PackRows):
 
 @dataclass(frozen=True)
 class FindStretches(Task):
-    """Finds the adjacent rows of each query in the first rows of a partition, from the ids of the queries alone."""
+    """Finds the adjacent rows of each query in some rows of a partition, from the ids of the queries alone."""
 
     schema = FOUND
 
@@ -252,7 +252,6 @@ class FindStretches(Task):
             for run, part in self._of_runs(block[starts[1:-1]]):
                 query = judged.numbers(part["query_id"])
                 yield found(run, seen=pack_arrays({"query": query[query >= 0]}))
-            return
 
 
 def _mixed(known: dict[str, list[Ints]]) -> bool:
