@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from importlib import import_module
 
 BENCHMARKS = {
     "evaluation": "reading and measuring runs: files and memory",
@@ -23,9 +23,14 @@ def main(wanted: list[str]) -> None:
     unknown = [name for name in wanted if name not in BENCHMARKS]
     if unknown:
         sys.exit(f"unknown benchmark {', '.join(unknown)}; expected one of {', '.join(BENCHMARKS)}.")
+    # Each in a process of its own: what one imports and starts, such as threads, must not change the next.
+    failed = []
     for name in wanted or BENCHMARKS:
         print(f"\n## {name}: {BENCHMARKS[name]}\n", flush=True)
-        import_module(f"benchmarks.{name}").main()
+        if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode:
+            failed.append(name)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

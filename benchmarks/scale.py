@@ -9,6 +9,10 @@
 | fuse | two runs of 7 million lines, fused and written | numpy: hash, sort and rank the rows of both |
 | graph | nearest neighbours of 100,000 documents | all pairs, for the smallest size |
 | report | the page of a stored result of 10 runs x 10,000 queries | |
+| bench | a bench of 8 retrievers x 2,000 queries, 100 documents each | the same calls in a loop |
+| lsa | latent semantic analysis of 5,200 documents, fitted and applied | scikit-learn: TfidfVectorizer, TruncatedSVD |
+| dense | an index of 500,000 vectors of 384 numbers | numpy.load; what counts is the memory |
+| tukey | the randomised Tukey test of 50 runs x 10,000 queries, 10,000 draws | |
 
 Every measurement is a process of its own, and its time is that of the processor, so that other load changes it little.
 Run with `python -m benchmarks.scale [CASE ...] [--scale 0.1]`.
@@ -148,6 +152,45 @@ def result(folder: Path, queries: int) -> None:
     measured_process(folder, ["-m", "steelyard", "bench", "bench.yaml", "-o", "result"])
 
 
+_LISTS = """
+import json
+queries = json.load(open("names.json"))
+answers = {query: [(f"c{(7 * n + 13 * rank) % 5000}", 1 / (1 + rank)) for rank in range(100)] for n, query in enumerate(queries)}
+def search(query): return answers[query]
+"""
+
+
+def eight_retrievers(folder: Path, queries: int) -> None:
+    """A bench of eight functions that know their answers."""
+    (folder / "data").mkdir()
+    for name, count in (("corpus", 5000), ("queries", queries)):
+        ids = [f"{name[0]}{n}" for n in range(count)]
+        texts = pl.DataFrame({"_id": ids, "text": [f"the text of {each}" for each in ids]})
+        texts.write_ndjson(folder / "data" / f"{name}.jsonl")
+    lines = [f"q{n}\tc{7 * n % 5000}\t1\n" for n in range(queries)]
+    (folder / "data" / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
+    (folder / "names.json").write_text(json.dumps([f"the text of q{n}" for n in range(queries)]))
+    (folder / "known.py").write_text(_LISTS)
+    retrievers = [{"python": {"target": "known:search", "name": f"r{n}"}} for n in range(8)]
+    (folder / "bench.yaml").write_text(
+        json.dumps({"dataset": "data", "retrievers": retrievers, "depth": 100, "measures": ["nDCG@10"]})
+    )
+
+
+def texts(folder: Path, size: int) -> None:
+    """Documents of 200 words, the common words often."""
+    rng = np.random.default_rng(0)
+    words = np.minimum(rng.zipf(1.25, (size, 200)), 40_000)
+    made = [" ".join(f"w{word}" for word in row) for row in words.tolist()]
+    (folder / "texts.json").write_text(json.dumps(made))
+
+
+def embeddings(folder: Path, size: int) -> None:
+    """Vectors of 384 numbers."""
+    made = np.random.default_rng(0).standard_normal((size, 384), dtype=np.float32)
+    np.save(folder / "vectors.npy", made)
+
+
 def nothing(folder: Path, size: int) -> None:
     """The size alone: the data is made in the process."""
     (folder / "size").write_text(str(size))
@@ -222,6 +265,44 @@ _NEIGHBOURS = (
 )
 
 
+_TEXTS = _TIMED + "import json\ntexts = json.load(open('texts.json'))\n"
+_OUR_LSA = (
+    _TEXTS
+    + """
+from steelyard.retrievers.embeddings import fit
+show(lambda: fit(texts, str.split, 256), 2)
+"""
+)
+_THEIR_LSA = (
+    _TEXTS
+    + """
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+def work():
+    matrix = TfidfVectorizer(sublinear_tf=True, analyzer=str.split).fit_transform(texts)
+    TruncatedSVD(256, random_state=0).fit_transform(matrix)
+show(work, 2)
+"""
+)
+_DENSE = """
+import numpy as np
+from steelyard.retrievers.dense import Dense
+count = len(np.load("vectors.npy", mmap_mode="r"))
+dense = Dense(model={"q": np.ones(384)}, vectors="vectors.npy").index({str(n): "" for n in range(count)})
+dense.retrieve(["q"], k=10)
+"""
+_TUKEY = (
+    _TIMED
+    + """
+import numpy as np
+from steelyard.statistics import tukey
+scores = np.random.default_rng(0).random((50, int(open("size").read())))
+show(lambda: tukey(scores, 10_000), 1)
+"""
+)
+_CALLS = "import known\nfor _ in range(8):\n    for query in known.queries: known.search(query)\n"
+
+
 def deep_runs(queries: int) -> tuple[dict[str, dict[str, int]], list[dict[str, dict[str, float]]]]:
     """Qrels of 1,700 judgments per query, and eight runs of 1,005 documents per query, half of them judged."""
     rng = np.random.default_rng(0)
@@ -278,6 +359,19 @@ CASES = {
         "The page of a stored result of ten runs", 2_500, "queries", result,
         ["-m", "steelyard", "report", "result", "-o", "out.html"], [],
     ),
+    "bench": Case(
+        "A bench of eight retrievers", 500, "queries", eight_retrievers,
+        ["-m", "steelyard", "bench", "bench.yaml", "-o", "out"], ["-c", _CALLS],
+    ),
+    "lsa": Case(
+        "Latent semantic analysis", 1300, "documents", texts, ["-c", _OUR_LSA],
+        ["-c", _THEIR_LSA] if find_spec("sklearn") else [], inside=True,
+    ),
+    "dense": Case(
+        "An index of vectors of 384 numbers", 125_000, "vectors", embeddings, ["-c", _DENSE],
+        ["-c", "import numpy; numpy.load('vectors.npy')"],
+    ),
+    "tukey": Case("Tukey's test of 50 runs", 2_500, "queries", nothing, ["-c", _TUKEY], [], inside=True),
 }  # fmt: skip
 
 

@@ -250,7 +250,7 @@ class Qrels:
             target=np.arange(len(relevant), dtype=np.int64),
             grade=self._grades[relevant],
             query=self.doc_query[relevant],
-            name=names if len(relevant) == len(names) else list(compress(names, (self._grades > 0).tolist())),
+            name=list(map(names.__getitem__, relevant.tolist())),
         )
 
     @cached_property
