@@ -75,7 +75,7 @@ coverage: $(VENV)/.tested
 bench: $(VENV)/.tested
 	$(BIN)/python -m benchmarks
 
-# SECONDS for the kernel and as many for the readers; or INPUTS of the kernel, and a tenth for the readers.
+# SECONDS for each program; or INPUTS of the kernel's readers, and a tenth for BM25 and for the readers in Python.
 fuzz: $(VENV)/.tested
 	$(BIN)/python -m fuzz $(if $(INPUTS),--inputs $(INPUTS),--seconds $(or $(SECONDS),12)) --seed $(or $(SEED),0)
 
