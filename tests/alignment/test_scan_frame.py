@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import polars as pl
 import pytest
@@ -106,3 +108,37 @@ def test_repeats_in_some_queries():
     for duplicates in ("hold", "collapse"):
         ordering = Ordering("docid-desc", duplicates)
         assert scan_all(Run(frame(rows)), JUDGED, ordering).same_as(reference_hits(rows, JUDGED, ordering))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_near_repeats_are_those_of_comparing_every_pair(seed: int) -> None:
+    draw = random.Random(seed)
+    words = [f"w{number}" for number in range(30)]
+    base = [draw.choices(words, k=draw.choice([0, 1, 3, 20, 100])) for _ in range(4)]
+    texts = {}
+    for number in range(25):
+        text = list(draw.choice(base))
+        for _ in range(draw.choice([0, 0, 1, 1, 2, 3]) if text else 0):
+            text[draw.randrange(len(text))] = draw.choice(words)
+        texts[f"d{number}"] = " ".join(text[: draw.choice([None, None, len(text) - 1])])
+    lists = {f"q{n}": draw.sample(list(texts), 20) for n in range(3)}
+    run = Run(lists, texts=texts)
+    hits = scan_frame(run, judged_docs({query: ["d1"] for query in lists}), Ordering())
+    expected = [
+        (place, rank)
+        for place, docs in enumerate(lists.values())
+        for rank, doc in enumerate(docs, 1)
+        if any(nearly(texts[doc], texts[other]) for other in docs[: rank - 1])
+    ]
+    assert hits.near_query is not None
+    assert hits.near_rank is not None
+    assert list(zip(hits.near_query.tolist(), hits.near_rank.tolist(), strict=True)) == expected
+
+
+def nearly(one: str, other: str) -> bool:
+    """Whether two texts share nine tenths of their sequences of three words."""
+    a, b = (
+        {tuple(words[i : i + 3]) for i in range(max(1, len(words) - 2))}
+        for words in (text.split() for text in (one, other))
+    )
+    return len(a & b) >= 0.9 * len(a | b)

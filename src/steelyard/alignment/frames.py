@@ -6,6 +6,7 @@ kernel reads the columns of a table where they are, if the rows of each query ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -313,16 +314,18 @@ def _near_repeats(rows: _Rows, texts: dict[str, str] | None) -> Ints | None:
         return None
     docs = rows.documents()
     shingles = {doc: _shingles(texts.get(doc, doc)) for doc in docs.unique().to_list()}
+    leading = {doc: _leading(found) for doc, found in shingles.items()}
     repeated: list[int] = []
-    above: list[frozenset[str]] = []
+    above: dict[str, list[frozenset[str]]] = {}
     last = -1
     for row, (query, doc) in enumerate(zip(rows.query.tolist(), docs.to_list(), strict=True)):
         if query != last:
-            above, last = [], query
+            above, last = {}, query
         mine = shingles[doc]
-        if any(len(mine & other) >= NEARLY * len(mine | other) for other in above):
+        if any(_nearly(mine, other) for shingle in leading[doc] for other in above.get(shingle, ())):
             repeated.append(row)
-        above.append(mine)
+        for shingle in leading[doc]:
+            above.setdefault(shingle, []).append(mine)
     places = np.array(repeated, dtype=np.int64)
     return places[np.argsort(rows.query[places], kind="stable")]
 
@@ -330,6 +333,19 @@ def _near_repeats(rows: _Rows, texts: dict[str, str] | None) -> Ints | None:
 def _shingles(text: str) -> frozenset[str]:
     words = text.lower().split()
     return frozenset(" ".join(words[i : i + 3]) for i in range(max(1, len(words) - 2)))
+
+
+def _leading(shingles: frozenset[str]) -> list[str]:
+    """So many of the first shingles, in one order for all texts, that texts that nearly repeat each other share one.
+
+    Such texts share at least NEARLY of the shingles of each: they cannot all be among the others.
+    """
+    return sorted(shingles)[: len(shingles) - math.ceil(NEARLY * len(shingles)) + 1]
+
+
+def _nearly(one: frozenset[str], other: frozenset[str]) -> bool:
+    shared = len(one & other)
+    return shared >= NEARLY * (len(one) + len(other) - shared)
 
 
 def _answered(run: Run, judged: JudgedDocs) -> tuple[Bools, int, tuple[str, ...]]:
