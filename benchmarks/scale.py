@@ -11,7 +11,7 @@
 | report | the page of a stored result of 10 runs x 10,000 queries | |
 | bench | a bench of 8 retrievers x 2,000 queries, 100 documents each | the same calls in a loop |
 | lsa | latent semantic analysis of 5,200 documents, fitted and applied | scikit-learn: TfidfVectorizer, TruncatedSVD |
-| dense | an index of 500,000 vectors of 384 numbers | numpy.load; what counts is the memory |
+| dense | an index of 500,000 vectors of 384 numbers | numpy draws them; what counts is the memory |
 | tukey | the randomised Tukey test of 50 runs x 10,000 queries, 10,000 draws | |
 
 Every measurement is a process of its own, and its time is that of the processor, so that other load changes it little.
@@ -185,12 +185,6 @@ def texts(folder: Path, size: int) -> None:
     (folder / "texts.json").write_text(json.dumps(made))
 
 
-def embeddings(folder: Path, size: int) -> None:
-    """Vectors of 384 numbers."""
-    made = np.random.default_rng(0).standard_normal((size, 384), dtype=np.float32)
-    np.save(folder / "vectors.npy", made)
-
-
 def nothing(folder: Path, size: int) -> None:
     """The size alone: the data is made in the process."""
     (folder / "size").write_text(str(size))
@@ -287,9 +281,14 @@ show(work, 2)
 _DENSE = """
 import numpy as np
 from steelyard.retrievers.dense import Dense
-count = len(np.load("vectors.npy", mmap_mode="r"))
-dense = Dense(model={"q": np.ones(384)}, vectors="vectors.npy").index({str(n): "" for n in range(count)})
-dense.retrieve(["q"], k=10)
+draw = np.random.default_rng(0)
+count = int(open("size").read())
+dense = Dense(model=lambda texts: draw.standard_normal((len(texts), 384), dtype=np.float32))
+dense.index({str(n): str(n) for n in range(count)}).retrieve(["q"], k=10)
+"""
+_VECTORS = """
+import numpy as np
+np.random.default_rng(0).standard_normal((int(open("size").read()), 384), dtype=np.float32)
 """
 _TUKEY = (
     _TIMED
@@ -368,8 +367,7 @@ CASES = {
         ["-c", _THEIR_LSA] if find_spec("sklearn") else [], inside=True,
     ),
     "dense": Case(
-        "An index of vectors of 384 numbers", 125_000, "vectors", embeddings, ["-c", _DENSE],
-        ["-c", "import numpy; numpy.load('vectors.npy')"],
+        "An index of vectors of 384 numbers", 125_000, "vectors", nothing, ["-c", _DENSE], ["-c", _VECTORS],
     ),
     "tukey": Case("Tukey's test of 50 runs", 2_500, "queries", nothing, ["-c", _TUKEY], [], inside=True),
 }  # fmt: skip
