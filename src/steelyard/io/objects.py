@@ -227,7 +227,8 @@ def _copied(listed: Mapping[Any, Any]) -> dict[str, float] | None:
 
 
 def _ranked_list(listed: Sequence[Any], where: str) -> list[Any]:
-    if listed and all(isinstance(item, (tuple, list)) for item in listed) and set(map(len, listed)) == {2}:
+    pairs = all(issubclass(kind, (tuple, list)) for kind in set(map(type, listed)))
+    if listed and pairs and set(map(len, listed)) == {2}:
         docs, scores = zip(*listed, strict=True)
         return list(zip(text_ids(docs, "document id", where), _scores(scores, where), strict=True))
     return text_ids(listed, "document id", where)
