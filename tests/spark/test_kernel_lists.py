@@ -8,16 +8,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from needs import needs_kernel
+from needs import import_peer, needs_kernel
 from steelyard import Qrels
 from steelyard.alignment.hits import Ordering
-from steelyard.spark.blocks import hits_of_arrays, pack_judged, unpack_arrays, unpack_judged
-from steelyard.spark.tasks import PackRows, RankInPlace, RankPackedRows
 
+import_peer("pyspark")
+pa = import_peer("pyarrow")
 pytestmark = [pytest.mark.spark, needs_kernel]
+
+import pyarrow.compute  # noqa: E402
+
+from steelyard.spark.blocks import hits_of_arrays, pack_judged, unpack_arrays, unpack_judged  # noqa: E402
+from steelyard.spark.tasks import PackRows, RankInPlace, RankPackedRows  # noqa: E402
 
 QUERIES = [f"q{number}" for number in range(6)] + ["a query with a long id"]
 DOCS = [f"d{number}" for number in range(15)] + ["é", "", "a document with a long id"]
@@ -28,7 +32,7 @@ ORDERINGS = (
 )
 
 
-def rows(seed: int, nulls: bool = False) -> pa.RecordBatch:
+def rows(seed: int, nulls: bool = False) -> Any:
     """Rows in no order with repeats, equal scores and queries without judgments."""
     draw = random.Random(seed)
     count = draw.choice([1, 3, 40, 300])
@@ -60,7 +64,7 @@ def tasks(rows_at_a_time: int = 64) -> dict[str, Any]:
     }
 
 
-def exchanged(batch: pa.RecordBatch) -> list[Any]:
+def exchanged(batch: Any) -> list[Any]:
     """The hits under every ordering, and what else was seen."""
     pack, rank = PackRows(**tasks(), buckets=3), RankPackedRows(**tasks())
     halves = [batch[: batch.num_rows // 2], batch[batch.num_rows // 2 :]]
@@ -68,13 +72,13 @@ def exchanged(batch: pa.RecordBatch) -> list[Any]:
     return gathered(rank(iter(packed)))
 
 
-def in_place(batch: pa.RecordBatch) -> list[Any]:
+def in_place(batch: Any) -> list[Any]:
     """The same for rows whose lists are adjacent, but for the lists at the edges."""
-    order = pa.compute.sort_indices(batch.column("query_id"))
+    order = pyarrow.compute.sort_indices(batch.column("query_id"))
     return gathered(RankInPlace(**tasks())(iter([batch.take(order)])))
 
 
-def gathered(batches: Iterator[pa.RecordBatch]) -> list[Any]:
+def gathered(batches: Iterator[Any]) -> list[Any]:
     found = [row for batch in batches for row in batch.to_pylist()]
     parts = [unpack_arrays(row["hits"]) for row in found if row["hits"] is not None]
     seen = [unpack_arrays(row["seen"]) for row in found if row["seen"] is not None]
