@@ -14,37 +14,39 @@ struct ListRow {
     double score;
 };
 
-// The rows of judged queries in a frame, and the other queries. False if a column has nulls.
-bool read_rows(nb::handle queries, nb::handle docs, const Column<double>& scores, const JudgedTexts& judged,
-               std::vector<ListRow>& rows, Distinct& others, std::vector<std::unique_ptr<TextColumn>>& held) {
-    held.push_back(std::make_unique<TextColumn>(queries));
-    held.push_back(std::make_unique<TextColumn>(docs));
-    const TextColumn &query_column = *held.end()[-2], &doc_column = *held.end()[-1];
-    if (!query_column.usable() || !doc_column.usable()) return false;
-    const size_t size = query_column.size();
-    if (doc_column.size() != size || scores.size() != size) throw nb::value_error("columns must have the same number of rows");
-    nb::gil_scoped_release released;
-    TextColumn::Cursor query(query_column), doc(doc_column);
-    Id last{nullptr, 0};
-    int64_t number = -1;
-    rows.reserve(size);
-    for (size_t i = 0; i < size; ++i) {
-        const Id id = query.next(), document = doc.next();
-        if (!last.text || !id.is(last)) {
-            number = judged.query(id.text, id.size);
-            if (number < 0) others.add(std::string(id.text, id.size));
+// The rows of judged queries in a frame, and its other queries. The documents point into the frame.
+class FrameRows {
+   public:
+    FrameRows(nb::handle queries, nb::handle docs, const Column<double>& scores, const JudgedTexts& judged)
+        : queries_(queries), docs_(docs) {
+        if (!usable()) return;
+        const size_t size = queries_.size();
+        if (docs_.size() != size || scores.size() != size) throw nb::value_error("columns must have the same number of rows");
+        if (size >= kMostRows) throw nb::value_error("too many rows");
+        nb::gil_scoped_release released;
+        TextColumn::Cursor query(queries_), doc(docs_);
+        Id last{nullptr, 0};
+        int64_t number = -1;
+        rows.reserve(size);
+        for (size_t i = 0; i < size; ++i) {
+            const Id id = query.next(), document = doc.next();
+            if (!last.text || !id.is(last)) {
+                number = judged.query(id.text, id.size);
+                if (number < 0) others.add(std::string(id.text, id.size));
+            }
+            last = id;
+            if (number >= 0) rows.push_back({static_cast<uint32_t>(number), document, scores.data()[i]});
         }
-        last = id;
-        if (number >= 0) rows.push_back({static_cast<uint32_t>(number), document, scores.data()[i]});
     }
-    return true;
-}
+    // False if a column has nulls.
+    bool usable() const { return queries_.usable() && docs_.usable(); }
 
-nb::list texts_of(const Distinct& texts) {
-    nb::list found;
-    for (size_t i = 0; i < texts.count(); ++i) found.append(text_of(texts[i]));
-    return found;
-}
+    std::vector<ListRow> rows;
+    Distinct others;
+
+   private:
+    const TextColumn queries_, docs_;
+};
 
 // A bytes object that is filled from its start.
 class Filled {
@@ -71,15 +73,13 @@ nb::object pack_rows(nb::handle queries, nb::handle docs, Column<double> scores,
         size_t rows = 0, text = 0;
         std::vector<Filled> columns;
     };
-    std::vector<ListRow> rows;
-    std::vector<std::unique_ptr<TextColumn>> held;
-    Distinct others;
     if (buckets < 1 || buckets > kMostBuckets) throw nb::value_error("expected from 1 to 65,536 buckets");
-    if (!read_rows(queries, docs, scores, judged.texts(), rows, others, held)) return nb::none();
+    const FrameRows read(queries, docs, scores, judged.texts());
+    if (!read.usable()) return nb::none();
     const size_t count = judged.texts().queries.size();
     const auto bucket_of = [&](const ListRow& row) { return row.query * buckets / count; };
     std::vector<Bucket> packed(buckets);
-    for (const ListRow& row : rows) {
+    for (const ListRow& row : read.rows) {
         Bucket& bucket = packed[bucket_of(row)];
         ++bucket.rows;
         bucket.text += row.doc.size;
@@ -87,7 +87,7 @@ nb::object pack_rows(nb::handle queries, nb::handle docs, Column<double> scores,
     for (Bucket& bucket : packed)
         if (bucket.rows)
             for (const size_t size : {4 * bucket.rows, 4 * bucket.rows, bucket.text, 8 * bucket.rows}) bucket.columns.emplace_back(size);
-    for (const ListRow& row : rows) {
+    for (const ListRow& row : read.rows) {
         std::vector<Filled>& columns = packed[bucket_of(row)].columns;
         columns[0].add(&row.query, 4);
         columns[1].add(&row.doc.size, 4);
@@ -100,7 +100,7 @@ nb::object pack_rows(nb::handle queries, nb::handle docs, Column<double> scores,
         if (!columns.empty())
             found.append(nb::make_tuple(i, columns[0].bytes(), columns[1].bytes(), columns[2].bytes(), columns[3].bytes()));
     }
-    return nb::make_tuple(texts_of(others), found);
+    return nb::make_tuple(texts_of(read.others), found);
 }
 
 // Brings the rows of each query together, in their order, and the texts of their ids too: rows of many queries are read from
@@ -165,13 +165,10 @@ nb::tuple ranked(std::vector<ListRow>& rows, const JudgedTexts& judged, const Or
 // Of rows of a frame: (the other queries, numbers, arrays); None if a column has nulls.
 nb::object rank_rows(nb::handle queries, nb::handle docs, Column<double> scores, const Judged& judged, int ties, bool collapse,
                      bool single) {
-    std::vector<ListRow> rows;
-    std::vector<std::unique_ptr<TextColumn>> held;
-    Distinct others;
-    if (scores.size() >= kMostRows) throw nb::value_error("too many rows");
-    if (!read_rows(queries, docs, scores, judged.texts(), rows, others, held)) return nb::none();
-    const nb::tuple found = ranked(rows, judged.texts(), ordering_of(ties, collapse, single));
-    return nb::make_tuple(texts_of(others), found[0], found[1]);
+    FrameRows read(queries, docs, scores, judged.texts());
+    if (!read.usable()) return nb::none();
+    const nb::tuple found = ranked(read.rows, judged.texts(), ordering_of(ties, collapse, single));
+    return nb::make_tuple(texts_of(read.others), found[0], found[1]);
 }
 
 // A buffer of cells, which may start anywhere.

@@ -10,6 +10,7 @@ void register_json(nanobind::module_& m);
 void register_lists(nanobind::module_& m);
 void register_mappings(nanobind::module_& m);
 void register_ranges(nanobind::module_& m);
+void register_trec_lines(nanobind::module_& m);
 }  // namespace steelyard
 
 NB_MODULE(_kernel, m) {
@@ -24,4 +25,5 @@ NB_MODULE(_kernel, m) {
     steelyard::register_lists(m);
     steelyard::register_mappings(m);
     steelyard::register_ranges(m);
+    steelyard::register_trec_lines(m);
 }

@@ -1,6 +1,8 @@
 // The judged documents as a scan takes them from Python, and the result of a scan as Python receives it.
 #pragma once
 
+#include <limits>
+
 #include "answer.hpp"
 #include "arrow.hpp"
 #include "scan.hpp"
@@ -67,19 +69,22 @@ class Judged {
 
 inline nb::str text_of(const std::string& utf8) { return nb::str(utf8.data(), utf8.size()); }
 
+// The first `most` of some texts.
+inline nb::list texts_of(const Distinct& texts, size_t most = std::numeric_limits<size_t>::max()) {
+    nb::list found;
+    for (size_t i = 0; i < std::min(texts.count(), most); ++i) found.append(text_of(texts[i]));
+    return found;
+}
+
 // (arrays, count and examples of queries without judgments, tags, repeated (query, document)); the number of the Outcome
 // if it is not clean.
 inline nb::object answer(Shared& shared, RunScan& scan) {
     if (scan.outcome != Outcome::clean) return nb::int_(static_cast<int>(scan.outcome));
-    nb::list examples;
-    for (size_t i = 0; i < std::min(scan.run_only.count(), kExamples); ++i) examples.append(text_of(scan.run_only[i]));
-    nb::list tags;
-    for (size_t i = 0; i < scan.tags.count(); ++i) tags.append(text_of(scan.tags[i]));
     nb::object repeated = nb::none();
     if (scan.places.repeated_query >= 0)
         repeated = nb::make_tuple(scan.places.repeated_query, text_of(scan.places.repeated_doc));
-    return nb::make_tuple(arrays_of(shared.tallies, scan.places), scan.run_only.count(), nb::tuple(examples), nb::tuple(tags),
-                          repeated);
+    return nb::make_tuple(arrays_of(shared.tallies, scan.places), scan.run_only.count(),
+                          nb::tuple(texts_of(scan.run_only, kExamples)), nb::tuple(texts_of(scan.tags)), repeated);
 }
 
 }  // namespace steelyard

@@ -92,7 +92,7 @@ def good():
         native.scan_any_order: [b"q1 Q0 d1 1 1 t\n", judged, *order],
         native.read_qrels: [b"q1 0 d1 1\n"],
         native.read_columns: [0, 10, 1, 10],
-        native.run_lines: [TEXTS, TEXTS, np.array([1, 2]), np.ones(2), b"tag"],
+        native.trec_lines: [TEXTS, TEXTS, np.array([1, 2]), np.ones(2), b"tag"],
         native.parse_json: [b'{"q1": {"d1": 1.5}}'],
         native.Judged.of_columns: [TEXTS, STARTS, TEXTS],
         native.pack_rows: [TEXTS, TEXTS, np.ones(2), judged, 4],

@@ -21,7 +21,7 @@ from steelyard.native import PIECE, hits_from, kernel, options
 
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
 _JSON = (b"{", b"[")
-_INTERLEAVED, _CHANGED = 2, 3  # Outcome in src/kernel/scan.hpp
+_INTERLEAVED, _CHANGED = 2, 3  # Outcome in src/kernel/run_lines.hpp
 
 
 def scan_file(

@@ -175,7 +175,7 @@ def _lines_native(frame: pl.DataFrame, tag: str) -> bytes | None:
     if native is None or not frame.height:
         return None
     ranks, scores = (np.ascontiguousarray(frame[name].to_numpy()) for name in ("rank", "score"))
-    lines: bytes | None = native.run_lines(
+    lines: bytes | None = native.trec_lines(
         frame["query_id"], frame["doc_id"], ranks.astype(np.int64, copy=False), scores, tag.encode()
     )
     return lines

@@ -156,9 +156,6 @@ class Seen:
     faulty: bool = False
     empty: Sequence[int] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.others or self.faulty or self.empty)
-
 
 def judged_rows(block: pl.DataFrame, judged: Judged) -> tuple[pl.DataFrame, Ints, Seen]:
     """The documents of judged queries, the numbers of their queries, and what else the block shows."""
