@@ -142,6 +142,12 @@ def test_the_lines_of_many_scores_are_those_of_polars() -> None:
     assert trec._lines_native(frame, "t") == trec._lines(frame, "t")
 
 
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_a_name_that_is_not_text_is_escaped_in_the_tag(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_NATIVE", native)
+    assert trec.run_bytes(Run({"q1": {"d1": 1.5}}, name="caf\udce9 2")) == b"q1 Q0 d1 1 1.5 caf\\udce9_2\n"
+
+
 VALUES = st.recursive(
     st.one_of(
         st.none(),

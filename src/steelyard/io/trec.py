@@ -40,6 +40,7 @@ from steelyard.io.white_space import (
 from steelyard.native import PIECE, kernel
 from steelyard.notes import note
 from steelyard.qrels import Qrels, Row
+from steelyard.safe_text import utf8
 from steelyard.wording import counted
 
 if TYPE_CHECKING:
@@ -165,7 +166,8 @@ def run_bytes(run: Run) -> bytes:
     elif run.ordered:
         check_order(frame, "trec-run")
     check_every_query(run.empty, (), "trec-run")
-    tag = "_".join(run.name.split()) or "run"
+    # The name of a file may have bytes that are not text.
+    tag = utf8("_".join(run.name.split()) or "run").decode()
     return _lines_native(frame, tag) or _lines(frame, tag)
 
 
