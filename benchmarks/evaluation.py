@@ -94,9 +94,7 @@ def files(folder: Path, run: Path, qrels: Path) -> None:
             partial(subprocess.run, command, check=True, capture_output=True, env=environment),
             25 if native == "1" else 5,
         )
-        rows.append(
-            (name, taken, f"whole process; peak {_peak(command, environment):.0f} MB with the mapped file")
-        )
+        rows.append((name, taken, f"whole process; peak {_peak(command, environment):.0f} MB"))
     if PYTREC_EVAL:
         taken = best(lambda: _pytrec_eval_file(run, qrels), 1)
         rows.append(("pytrec_eval, its own reader", taken, "in one process, once"))
