@@ -35,7 +35,7 @@ test: $(VENV)/.tested lint
 
 test-all: $(VENV)/.tested-all
 	$(PYTEST) -n auto --dist loadfile --durations 25 -m "slow or browser or adapters"
-	$(PYTEST) -m spark tests/spark
+	$(PYTEST) -n 2 --dist loadfile -m spark tests/spark
 	$(PYTEST) --doctest-modules src/steelyard/spark
 	$(MAKE) fuzz
 	$(MAKE) docs

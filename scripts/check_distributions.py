@@ -16,6 +16,7 @@ import sys
 import tempfile
 import venv
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,12 +25,22 @@ PURE = {"STEELYARD_PURE": "1"}
 BROKEN = {name: shutil.which("false") or "false" for name in ("CC", "CXX")}
 
 
-def run(*command: str | Path, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> None:
-    """Run a command; stop if it fails."""
+def run(*command: str | Path, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> str:
+    """What a command prints; if it fails, that is shown and the script stops."""
     settings = {
         name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")
     }
-    subprocess.run(list(map(str, command)), cwd=cwd, env={**settings, **(environment or {})}, check=True)
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env={**settings, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        sys.exit(f"{done.stdout}\n{' '.join(map(str, command))}: exit code {done.returncode}")
+    return done.stdout
 
 
 def build(output: Path) -> tuple[Path, Path, Path]:
@@ -46,13 +57,13 @@ def build(output: Path) -> tuple[Path, Path, Path]:
 
 def check(title: str, file: Path, kernel: str, environment: Mapping[str, str] | None = None) -> None:
     """Install a distribution into an empty environment and run the smoke test there."""
-    print(f"\n== {title}: {file.name}", flush=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         venv.create(folder / "venv", with_pip=True)
         python = folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         run(python, "-m", "pip", "install", "--quiet", file, cwd=folder, environment=environment)
-        run(python, ROOT / "scripts" / "smoke.py", "--kernel", kernel, cwd=folder)
+        shown = run(python, ROOT / "scripts" / "smoke.py", "--kernel", kernel, cwd=folder)
+    print(f"\n== {title}: {file.name}\n{shown}", flush=True)
 
 
 def main() -> None:
@@ -64,14 +75,16 @@ def main() -> None:
     sdist, wheel, pure = build(parser.parse_args().output.resolve())
     compiler = any(map(shutil.which, COMPILERS))
     native = "required" if compiler else "absent"
-    check("wheel", wheel, native)
-    check("pure-Python wheel", pure, "absent")
-    check(
-        "source distribution" if compiler else "source distribution, no compiler on this machine",
-        sdist,
-        native,
+    from_source = "source distribution" if compiler else "source distribution, no compiler on this machine"
+    checks = (
+        (from_source, sdist, native),
+        ("wheel", wheel, native),
+        ("pure-Python wheel", pure, "absent"),
+        ("source distribution, with a compiler that fails", sdist, "absent", BROKEN),
     )
-    check("source distribution, with a compiler that fails", sdist, "absent", BROKEN)
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(check, *each) for each in checks]:
+            done.result()
     print(f"\nBuilt and tested: {sdist.name}, {wheel.name}, {pure.name}")
 
 

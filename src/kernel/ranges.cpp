@@ -1,4 +1,4 @@
-// Randomised Tukey HSD: the range of the runs' sums in every draw (steelyard.statistics.corrections.shuffled_ranges).
+// Randomised Tukey HSD: the sums of the runs in every draw (steelyard.statistics.corrections.add_shuffled).
 //
 // The scores are whole numbers, so that sums are exact and equal those of the portable implementation.
 #include <nanobind/nanobind.h>
@@ -17,46 +17,33 @@ namespace {
 template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// scores: queries x runs. orders: orders of the runs. picked: draws x queries, the order of each query in each draw.
-void shuffled_ranges(Matrix<const double> scores, Matrix<const uint8_t> orders, Matrix<const int64_t> picked,
-                     nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> ranges) {
-    const size_t queries = scores.shape(0), runs = scores.shape(1), draws = picked.shape(0);
-    if (orders.shape(1) != runs || picked.shape(1) != queries || ranges.shape(0) != draws || runs == 0)
-        throw nb::value_error("scores, orders, picked and ranges do not belong together");
-    const uint8_t* const order = orders.data();
-    if (std::any_of(order, order + orders.size(), [&](uint8_t run) { return run >= runs; }))
+// Add the scores of each query, in the order picked for each draw, to the runs' sums.
+//
+// scores: queries x runs. orders: each row has an order of the runs twice, so that its shifts are read from it.
+// picked: queries x draws, the number of an order times the runs, plus a shift. sums: draws x runs.
+void add_shuffled(Matrix<const double> scores, Matrix<const uint32_t> orders, Matrix<const int64_t> picked,
+                  Matrix<double> sums) {
+    const size_t queries = scores.shape(0), runs = scores.shape(1), draws = sums.shape(0);
+    if (runs == 0 || orders.shape(1) != 2 * runs || picked.shape(0) != queries || picked.shape(1) != draws ||
+        sums.shape(1) != runs)
+        throw nb::value_error("scores, orders, picked and sums do not belong together");
+    const uint32_t* const order = orders.data();
+    if (std::any_of(order, order + orders.size(), [&](uint32_t run) { return run >= runs; }))
         throw nb::value_error("an order has a run that does not exist");
-    const auto known = static_cast<int64_t>(orders.shape(0));
+    const auto known = static_cast<int64_t>(orders.shape(0) * runs);
     const int64_t* const place = picked.data();
     if (std::any_of(place, place + picked.size(), [&](int64_t number) { return number < 0 || number >= known; }))
         throw nb::value_error("an order that does not exist was picked");
     nb::gil_scoped_release unlocked;
-    // Query by query, so that its scores and the sums of a few draws stay in the first-level cache.
-    const size_t together = std::max<size_t>(1, 2048 / runs);
-    std::vector<double> sums(together * runs);
-    for (size_t first = 0; first < draws; first += together) {
-        const size_t last = std::min(draws, first + together);
-        std::fill(sums.begin(), sums.end(), 0.0);
-        for (size_t query = 0; query < queries; ++query) {
-            const double* const row = scores.data() + query * runs;
-            for (size_t draw = first; draw < last; ++draw) {
-                const uint8_t* const dealt = order + static_cast<size_t>(place[draw * queries + query]) * runs;
-                double* const sum = sums.data() + (draw - first) * runs;
-#if defined(__GNUC__)
-                // The orders do not fit in the cache; the one of a later draw is fetched while this one is used.
-                if (draw + 4 < last) {
-                    const uint8_t* const later = order + static_cast<size_t>(place[(draw + 4) * queries + query]) * runs;
-                    __builtin_prefetch(later);
-                    __builtin_prefetch(later + runs - 1);
-                }
-#endif
-                for (size_t run = 0; run < runs; ++run) sum[run] += row[dealt[run]];
-            }
-        }
-        for (size_t draw = first; draw < last; ++draw) {
-            const double* const sum = sums.data() + (draw - first) * runs;
-            const auto [least, most] = std::minmax_element(sum, sum + runs);
-            ranges.data()[draw] = *most - *least;
+    std::vector<double> dealt(orders.size());
+    for (size_t query = 0; query < queries; ++query) {
+        const double* const row = scores.data() + query * runs;
+        for (size_t at = 0; at < dealt.size(); ++at) dealt[at] = row[order[at]];
+        for (size_t draw = 0; draw < draws; ++draw) {
+            const auto number = static_cast<size_t>(place[query * draws + draw]);
+            const double* const scores_dealt = dealt.data() + number + number / runs * runs;
+            double* const sum = sums.data() + draw * runs;
+            for (size_t run = 0; run < runs; ++run) sum[run] += scores_dealt[run];
         }
     }
 }
@@ -64,8 +51,8 @@ void shuffled_ranges(Matrix<const double> scores, Matrix<const uint8_t> orders, 
 }  // namespace
 
 void register_ranges(nb::module_& m) {
-    m.def("shuffled_ranges", &shuffled_ranges, nb::arg("scores"), nb::arg("orders"), nb::arg("picked"),
-          nb::arg("ranges").noconvert());
+    m.def("add_shuffled", &add_shuffled, nb::arg("scores"), nb::arg("orders"), nb::arg("picked"),
+          nb::arg("sums").noconvert());
 }
 
 }  // namespace steelyard

@@ -120,11 +120,11 @@ def good():
         native.Indexer(TABLE, True, ["the"], str.split).add_tokens: [[["a", "b"], ["c"]]],
         native.Indexer(TABLE, True, ["the"], str.split).add_document: ["d1", "a b é"],
         native.Indexer(TABLE, True, ["the"], str.split).add_lines: [b'{"_id": "d1", "text": "a"}', 0],
-        native.shuffled_ranges: [
+        native.add_shuffled: [
             np.ones((2, 2)),
-            np.zeros((1, 2), "u1"),
-            np.zeros((3, 2), "i8"),
-            np.empty(3),
+            np.zeros((1, 4), "u4"),
+            np.zeros((2, 3), "i8"),
+            np.zeros((3, 2)),
         ],
         native.bm25_search: [
             *(

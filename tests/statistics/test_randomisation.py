@@ -105,7 +105,7 @@ def test_known_bits() -> None:
     assert permutation_test(d, permutations=9999, seed=0).p == 0.0237
     assert bootstrap_test(d, draws=9999, seed=0).p == 0.0265
     table = [np.roll(d, 7 * run) * (1 + run / 4) for run in range(4)]
-    assert tukey(table, 9999).p == (0.9939, 0.956, 0.8658, 0.9939, 0.956, 0.9939)
+    assert tukey(table, 9999).p == (0.9934, 0.9537, 0.8579, 0.9934, 0.9537, 0.9934)
     assert max_t(table, 9999).p == (0.9753, 0.9415, 0.8575, 0.9753, 0.9573, 0.9753)
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -79,17 +79,15 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
 
 # Up to this many queries all 2**n sign vectors are enumerated instead of drawn.
 EXACT_QUERIES = 16
-# All orders of up to 8 runs fit in a table; for more runs this many orders are drawn at a time.
-TABLED_RUNS = 8
-DRAWN_ORDERS = 2**16
-POSITIONS_PER_BLOCK = 2**19
-MOST_NATIVE_RUNS = 256
-BLOCKS = 16
-BATCHES = 4
-"""Blocks that are computed together, and how many of these batches use the same random orders: each order is used
-about 512 times, at random queries and draws."""
+# All orders of up to 6 runs are used; for more runs, each batch of draws has random orders of its own.
+TABLED_RUNS = 6
+FEWEST_ORDERS = 32
+MOST_DEALT = 2**13
+"""Few queries get more orders: this many divided by the number of queries."""
+DRAWS_PER_BATCH = 1024
+CELLS_PER_BLOCK = 2**19
 
-Orders = npt.NDArray[np.int64]
+Orders = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -144,47 +142,51 @@ def tukey(
 
 
 def shuffled_ranges(whole: Array, draws: int, seed: int) -> Array:
-    """The range of the runs' sums in every draw, with the scores of each query in a random order."""
+    """The range of the runs' sums in every draw, with the scores of each query in a random order.
+
+    A random order is one of a few orders, shifted by a random number of places. With the shift each
+    run gets each score of a query equally often, so that the orders of a batch of draws may be few.
+    """
     whole = np.ascontiguousarray(whole)
+    one_batch = partial(_ranges_of_batch, whole, draws, seed)
+    return np.concatenate(in_threads(one_batch, range(0, draws, DRAWS_PER_BATCH)))
+
+
+def _ranges_of_batch(whole: Array, draws: int, seed: int, start: int) -> Array:
+    """The ranges of the draws from `start` on, with random orders of their own."""
     queries, runs = whole.shape
-    generator = np.random.PCG64(seed)
-    table = np.array(list(itertools.permutations(range(runs)))) if runs <= TABLED_RUNS else None
-    native = kernel() if runs <= MOST_NATIVE_RUNS else None
-    block = max(1, POSITIONS_PER_BLOCK // queries)
-    ranges = np.empty(draws)
-    number_type = np.uint8 if native is not None else np.int64
-    orders = np.zeros((0, runs), dtype=number_type)
-    for number, start in enumerate(range(0, draws, BLOCKS * block)):
-        if number % BATCHES == 0:
-            orders = (table if table is not None else drawn_orders(runs, generator)).astype(number_type)
-        starts = range(start, min(draws, start + BLOCKS * block), block)
-        picked = [random_positions(len(orders), min(block, draws - at), queries, generator) for at in starts]
-        one_block = partial(_ranges_of, whole, orders, picked, native)
-        ranges[start : starts[-1] + block] = np.concatenate(in_threads(one_block, range(len(picked))))
-    return ranges
-
-
-def _ranges_of(
-    whole: Array, orders: npt.NDArray[Any], blocks: list[Orders], native: Any, number: int
-) -> Array:
-    """The ranges of one block of draws, which has the number of the order of every query."""
-    picked, (queries, runs) = blocks[number], whole.shape
-    if native is not None:
-        ranges = np.empty(len(picked))
-        native.shuffled_ranges(whole, orders, picked, ranges)
-        return ranges
-    scores, first_position = whole.reshape(-1), np.arange(queries, dtype=np.int64) * runs
-    sums = np.stack(
-        [np.take(scores, np.take(orders[:, run], picked) + first_position).sum(axis=1) for run in range(runs)]
-    )
-    spread: Array = np.ptp(sums, axis=0)
+    generator = np.random.PCG64(seed).jumped(start // DRAWS_PER_BATCH)
+    orders = run_orders(runs, max(FEWEST_ORDERS, MOST_DEALT // queries), generator)
+    sums = np.zeros((min(DRAWS_PER_BATCH, draws - start), runs))
+    add = native.add_shuffled if (native := kernel()) is not None else add_shuffled
+    block = max(1, CELLS_PER_BLOCK // len(sums))
+    for first in range(0, queries, block):
+        scores = whole[first : first + block]
+        add(scores, orders, random_positions(len(orders) * runs, len(scores), len(sums), generator), sums)
+    spread: Array = np.ptp(sums, axis=1)
     return spread
 
 
-def drawn_orders(runs: int, generator: np.random.PCG64) -> Orders:
-    """65,536 random orders of the runs: each row sorts random 32-bit keys."""
-    keys = random_positions(2**31, DRAWN_ORDERS, runs, generator)
-    return np.argsort(keys, axis=1, kind="stable")
+def add_shuffled(scores: Array, orders: Orders, picked: npt.NDArray[np.int64], sums: Array) -> None:
+    """Add the scores of each query (a row), in the order picked for each draw, to the runs' sums (draws x runs).
+
+    A row of `orders` has an order twice; picked is the number of an order times the runs, plus a shift.
+    """
+    runs = scores.shape[1]
+    for row, numbers in zip(scores, picked, strict=True):
+        starts = numbers + numbers // runs * runs
+        sums += row[orders].reshape(-1)[starts[:, None] + np.arange(runs)]
+
+
+def run_orders(runs: int, count: int, generator: np.random.PCG64) -> Orders:
+    """All orders that are not shifts of each other for few runs, else random ones; each written twice in a row."""
+    if runs <= TABLED_RUNS:
+        once = np.array([(0, *rest) for rest in itertools.permutations(range(1, runs))], dtype=np.uint32)
+    else:
+        once = np.argsort(random_positions(2**31, count, runs, generator), axis=1, kind="stable").astype(
+            np.uint32
+        )
+    return np.tile(once, 2)
 
 
 def max_t(
