@@ -7,8 +7,10 @@ kernel reads the columns of a table where they are, if the rows of each query ar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -314,16 +316,21 @@ def _near_repeats(rows: _Rows, texts: dict[str, str] | None) -> Ints | None:
         return None
     docs = rows.documents()
     shingles = {doc: _shingles(texts.get(doc, doc)) for doc in docs.unique().to_list()}
-    leading = {doc: _leading(found) for doc, found in shingles.items()}
+    texts_with = Counter(chain.from_iterable(shingles.values()))
+    leading = {doc: _leading(found, texts_with) for doc, found in shingles.items()}
     repeated: list[int] = []
+    seen: set[str] = set()
     above: dict[str, list[frozenset[str]]] = {}
     last = -1
     for row, (query, doc) in enumerate(zip(rows.query.tolist(), docs.to_list(), strict=True)):
         if query != last:
-            above, last = {}, query
+            seen, above, last = set(), {}, query
         mine = shingles[doc]
-        if any(_nearly(mine, other) for shingle in leading[doc] for other in above.get(shingle, ())):
+        if doc in seen or any(
+            _nearly(mine, other) for shingle in leading[doc] for other in above.get(shingle, ())
+        ):
             repeated.append(row)
+        seen.add(doc)
         for shingle in leading[doc]:
             above.setdefault(shingle, []).append(mine)
     places = np.array(repeated, dtype=np.int64)
@@ -335,12 +342,14 @@ def _shingles(text: str) -> frozenset[str]:
     return frozenset(" ".join(words[i : i + 3]) for i in range(max(1, len(words) - 2)))
 
 
-def _leading(shingles: frozenset[str]) -> list[str]:
-    """So many of the first shingles, in one order for all texts, that texts that nearly repeat each other share one.
+def _leading(shingles: frozenset[str], texts_with: Mapping[str, int]) -> list[str]:
+    """So many of the rarest shingles that texts that nearly repeat each other share one; without those of one text.
 
     Such texts share at least NEARLY of the shingles of each: they cannot all be among the others.
     """
-    return sorted(shingles)[: len(shingles) - math.ceil(NEARLY * len(shingles)) + 1]
+    shared = [shingle for shingle in shingles if texts_with[shingle] > 1]
+    count = len(shared) - math.ceil(NEARLY * len(shingles)) + 1
+    return sorted(shared, key=lambda shingle: (texts_with[shingle], shingle))[: max(0, count)]
 
 
 def _nearly(one: frozenset[str], other: frozenset[str]) -> bool:
