@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 KERNEL := $(wildcard src/kernel/*)
 PYTEST := $(BIN)/python -m pytest
 # The tests use all cores: threads of their own would only wait for each other.
-test test-all test-lowest coverage: export OPENBLAS_NUM_THREADS := 1
+test test-all test-spark test-lowest coverage: export OPENBLAS_NUM_THREADS := 1
 FAST := -m "not slow and not browser and not adapters and not spark" --ignore tests/spark
 
-.PHONY: help demo test test-all test-lowest lint docs pictures wheel coverage bench fuzz faults clean
+.PHONY: help demo test test-all test-spark test-lowest lint docs pictures wheel coverage bench fuzz faults clean
 
 help:
 	@echo "make demo      the bundled benchmark: leaderboard in the terminal, report in ./steelyard-demo"
@@ -35,12 +35,11 @@ test: $(VENV)/.tested lint
 
 test-all: $(VENV)/.tested-all
 	$(PYTEST) -n auto --dist loadfile --durations 25 -m "slow or browser or adapters"
-	$(PYTEST) -n 2 --dist loadfile -m spark tests/spark
+	$(MAKE) --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) test-spark fuzz wheel test-lowest docs
+
+test-spark: $(VENV)/.tested-all
+	$(PYTEST) -m spark tests/spark
 	$(PYTEST) --doctest-modules src/steelyard/spark
-	$(MAKE) fuzz
-	$(MAKE) docs
-	$(MAKE) test-lowest
-	$(MAKE) wheel
 
 # The lowest versions that pyproject.toml allows, without the kernel and without the peers.
 test-lowest:

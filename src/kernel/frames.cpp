@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "arrow.hpp"
+#include "keyed.hpp"
 #include "run_answer.hpp"
 
 namespace steelyard {
@@ -161,24 +162,16 @@ class Pooling {
     struct Segment {
         size_t query, begin, end;
     };
-    struct Key {
-        uint64_t head;  // the first bytes, so that their numbers are ordered as the ids
-        uint32_t number;
-    };
-    struct Ranked {
-        double score;
-        uint32_t candidate;
-    };
     std::unordered_map<std::string_view, size_t> numbers_;
     std::vector<std::vector<Segment>> lists_;  // of each run, by query
     Slots slots_;
     std::vector<Id> found_;  // the candidates, as they were met
     std::vector<uint32_t> hashes_;
-    std::vector<Key> keys_;
+    std::vector<Keyed> keys_;
+    KeyedSort sort_;
     std::vector<std::vector<uint32_t>> members_;  // of each run, the candidate of each row
     std::vector<uint32_t> place_of_;
     std::vector<int64_t> held_;
-    std::vector<Ranked> ranked_;
 
     Segment segment(size_t run, size_t query) const {
         return query < lists_[run].size() ? lists_[run][query] : Segment{query, 0, 0};
@@ -216,21 +209,40 @@ class Pooling {
         }
     }
 
-    static uint64_t head_of(const Id& id) {
+    // The first bytes of an id that follow those which all have: a number that descends as ids ascend.
+    static uint64_t key_of(const Id& id, size_t skipped) {
         unsigned char bytes[8] = {};
-        std::memcpy(bytes, id.text, std::min<size_t>(8, id.size));
+        std::memcpy(bytes, id.text + skipped, std::min<size_t>(8, id.size - skipped));
         uint64_t head = 0;
         for (const unsigned char byte : bytes) head = head << 8 | byte;
-        return head;
+        return ~head;
+    }
+
+    // How many bytes all candidates begin with.
+    size_t common_bytes() const {
+        const Id& first = found_.front();
+        size_t common = first.size;
+        for (const Id& id : found_) {
+            common = std::min<size_t>(common, id.size);
+            while (std::memcmp(id.text, first.text, common) != 0) --common;
+        }
+        return common;
     }
 
     // Largest id first, as ties are broken.
     void sort_by_id(int64_t* rows) {
         keys_.clear();
-        for (uint32_t i = 0; i < found_.size(); ++i) keys_.push_back({head_of(found_[i]), i});
-        std::sort(keys_.begin(), keys_.end(), [this](const Key& a, const Key& b) {
-            return a.head != b.head ? a.head > b.head : found_[a.number].compare(found_[b.number]) > 0;
-        });
+        const size_t common = common_bytes();
+        for (uint32_t i = 0; i < found_.size(); ++i) keys_.push_back({key_of(found_[i], common), i});
+        sort_(keys_);
+        for (auto begin = keys_.begin(); begin != keys_.end();) {
+            const auto end = std::find_if(begin, keys_.end(), [&](const Keyed& key) { return key.key != begin->key; });
+            if (end - begin > 1)
+                std::sort(begin, end, [this](const Keyed& a, const Keyed& b) {
+                    return found_[a.number].compare(found_[b.number]) > 0;
+                });
+            begin = end;
+        }
         place_of_.resize(found_.size());
         held_.assign(rows, rows + found_.size());
         for (size_t i = 0; i < found_.size(); ++i) {
@@ -245,7 +257,8 @@ class Pooling {
         std::fill(rank, rank + found_.size(), 0);
         const Segment here = segment(run, query);
         if (here.begin == here.end) return;
-        ranked_.clear();
+        int64_t ranked = 0;
+        uint32_t before = 0;
         bool in_order = true;
         double last = std::numeric_limits<double>::quiet_NaN();
         for (size_t row = here.begin; row < here.end; ++row) {
@@ -259,20 +272,20 @@ class Pooling {
                 }
                 continue;
             }
-            rank[candidate] = static_cast<int64_t>(ranked_.size()) + 1;
+            rank[candidate] = ++ranked;
             value[candidate] = score;
             // Equal scores are in the order of the candidates.
-            if (!ranked_.empty() && !(score < last || (score == last && candidate > ranked_.back().candidate))) in_order = false;
+            if (ranked > 1 && !(score < last || (score == last && candidate > before))) in_order = false;
             if (ordered && score > last) increases[run] = true;
             last = score;
-            ranked_.push_back({score, candidate});
+            before = candidate;
         }
         if (ordered || in_order) return;
-        for (Ranked& each : ranked_) each.score = value[each.candidate];
-        std::sort(ranked_.begin(), ranked_.end(), [](const Ranked& a, const Ranked& b) {
-            return a.score != b.score ? a.score > b.score : a.candidate < b.candidate;
-        });
-        for (size_t i = 0; i < ranked_.size(); ++i) rank[ranked_[i].candidate] = static_cast<int64_t>(i) + 1;
+        keys_.clear();
+        for (uint32_t candidate = 0; candidate < found_.size(); ++candidate)
+            if (rank[candidate] != 0) keys_.push_back({descending_key(value[candidate]), candidate});
+        sort_(keys_);
+        for (size_t i = 0; i < keys_.size(); ++i) rank[keys_[i].number] = static_cast<int64_t>(i) + 1;
     }
 };
 
@@ -334,21 +347,16 @@ size_t best_first(Column<int64_t> starts, Column<double> scores, Output<int64_t,
     const double* const score = scores.data();
     int64_t* const to = order.data();
     nb::gil_scoped_release released;
-    struct Ranked {
-        double score;
-        int64_t candidate;
-    };
-    std::vector<Ranked> ranked;
+    std::vector<Keyed> keys;
+    KeyedSort sort;
     size_t done = 0;
     for (size_t query = 0; query < borders.size(); ++query) {
-        const auto end = query + 1 < borders.size() ? borders[query + 1] : static_cast<int64_t>(size);
-        ranked.clear();
-        for (int64_t i = borders[query]; i < end; ++i)
-            if (score[i] == score[i]) ranked.push_back({score[i], i});
-        std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
-            return a.score != b.score ? a.score > b.score : a.candidate < b.candidate;
-        });
-        for (const Ranked& each : ranked) to[done++] = each.candidate;
+        const int64_t begin = borders[query], end = query + 1 < borders.size() ? borders[query + 1] : static_cast<int64_t>(size);
+        keys.clear();
+        for (int64_t i = begin; i < end; ++i)
+            if (score[i] == score[i]) keys.push_back({descending_key(score[i]), static_cast<uint32_t>(i - begin)});
+        sort(keys);
+        for (const Keyed& each : keys) to[done++] = begin + each.number;
     }
     return done;
 }

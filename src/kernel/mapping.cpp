@@ -40,20 +40,49 @@ void prefetch_text(const PyObject* text) {
     prefetch(reinterpret_cast<const char*>(text) + 48);
 }
 
-// A tuple of strings, which cannot change while their addresses are in use.
-nb::object strings_of(nb::handle ids) {
+// Objects are scattered in memory: each is prefetched so many steps before it is needed.
+constexpr size_t kAhead = 12;
+
+// The ids of a list, which cannot change while their addresses are in use: a tuple of them. `each` is called with every id.
+template <class Each>
+nb::object strings_of(nb::handle ids, Each each) {
     nb::object held = nb::steal(PySequence_Tuple(ids.ptr()));
     if (!held.is_valid()) throw nb::python_error();
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(held.ptr()); ++i)
-        if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(held.ptr(), i))) throw nb::type_error("ids must be strings");
+    PyObject* const* const items = PySequence_Fast_ITEMS(held.ptr());
+    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(held.ptr()));
+    for (size_t i = 0; i < count; ++i) {
+        if (i + kAhead < count) prefetch_text(items[i + kAhead]);
+        if (!PyUnicode_CheckExact(items[i])) throw nb::type_error("ids must be strings");
+        each(items[i]);
+    }
     return held;
+}
+
+// The entries of a dict, which lie one after another.
+struct Entry {
+    PyObject *id, *value;
+};
+
+void read_entries(PyObject* dict, std::vector<Entry>& entries) {
+    entries.clear();
+    PyObject *id, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &id, &value);) entries.push_back({id, value});
+}
+
+// Whether a string has no lone surrogate.
+bool is_text(PyObject* id) {
+    const auto none = [&](const auto* letters) {
+        return std::none_of(letters, letters + PyUnicode_GET_LENGTH(id), [](uint32_t letter) { return letter >> 11 == 0xD800 >> 11; });
+    };
+    if (PyUnicode_KIND(id) == PyUnicode_1BYTE_KIND) return true;
+    return PyUnicode_KIND(id) == PyUnicode_2BYTE_KIND ? none(PyUnicode_2BYTE_DATA(id)) : none(PyUnicode_4BYTE_DATA(id));
 }
 
 // The numbers of the judged queries. Most runs have them in the order of the qrels: the query after the last one found
 // is tried first, and a dict is built only if that fails.
 class QueryIndex {
    public:
-    explicit QueryIndex(nb::handle query_ids) : ids_(strings_of(query_ids)) {}
+    explicit QueryIndex(nb::handle query_ids) : ids_(strings_of(query_ids, [](PyObject*) {})) {}
     size_t size() const { return static_cast<size_t>(PyTuple_GET_SIZE(ids_.ptr())); }
 
     // -1 for a query without judgments. `next` is the query to try first.
@@ -81,15 +110,12 @@ class QueryIndex {
 class JudgedStrings {
    public:
     JudgedStrings(nb::handle query_ids, Column<int64_t> starts, nb::handle doc_ids)
-        : index(query_ids), docs_(strings_of(doc_ids)) {
-        const auto count = static_cast<size_t>(PyTuple_GET_SIZE(docs_.ptr()));
-        starts_ = checked_starts(starts, index.size(), count);
-        ids_.reserve(count);
-        hashes_.reserve(count);
-        for (size_t i = 0; i < count; ++i) {
-            ids_.push_back({PyTuple_GET_ITEM(docs_.ptr(), static_cast<Py_ssize_t>(i))});
+        : index(query_ids) {
+        docs_ = strings_of(doc_ids, [this](PyObject* id) {
+            ids_.push_back({id});
             hashes_.push_back(ids_.back().hash());
-        }
+        });
+        starts_ = checked_starts(starts, index.size(), ids_.size());
         tables_.resize(index.size());
     }
 
@@ -173,16 +199,12 @@ class MappingScan {
     size_t run_only_ = 0;
     bool any_scores_ = false, any_ranked_ = false;
     nb::list examples_;
-    struct Entry {
-        PyObject *id, *value;
-    };
     std::vector<Entry> entries_;     // of the dict being read
     std::vector<uint32_t> hashes_;   // of its ids
     struct Candidate {
         uint32_t row, slot;
     };
     std::vector<Candidate> candidates_;  // rows, and slots with the same hash
-    static constexpr size_t kAhead = 12;
 
     // A finite float, int or numpy number, read without running any Python code.
     bool number(PyObject* value, double& score) const {
@@ -212,13 +234,10 @@ class MappingScan {
         return scores(copy.ptr(), query);
     }
 
-    // The keys of a dict cannot repeat, so that only judged documents are looked up. Ids, scores and judged ids are
-    // scattered in memory: each is prefetched a little before it is needed.
+    // The keys of a dict cannot repeat, so that only judged documents are looked up.
     bool scores(PyObject* docs, int64_t query) {
         any_scores_ = true;
-        entries_.clear();
-        PyObject *id, *value;
-        for (Py_ssize_t at = 0; PyDict_Next(docs, &at, &id, &value);) entries_.push_back({id, value});
+        read_entries(docs, entries_);
         const size_t rows = entries_.size();
         if (rows > kMostRows) return false;
         open_.open_unique(query, rows);
@@ -321,15 +340,17 @@ class Flattened {
     // or if a list names a document twice.
     bool add(PyObject* value) {
         if (PyDict_CheckExact(value)) {
-            PyObject *id, *grade;
-            for (Py_ssize_t at = 0; PyDict_Next(value, &at, &id, &grade);) {
+            read_entries(value, entries_);
+            for (size_t i = 0; i < entries_.size(); ++i) {
+                if (i + kAhead < entries_.size()) prefetch_text(entries_[i + kAhead].id);
+                const auto [id, grade] = entries_[i];
                 if (!PyFloat_CheckExact(grade) && !PyLong_CheckExact(grade)) return false;
                 grades_.push_back(PyFloat_AsDouble(grade));
                 if (PyErr_Occurred()) {  // an int that is too large
                     PyErr_Clear();
                     return false;
                 }
-                if (!PyUnicode_CheckExact(id) || !std::isfinite(grades_.back())) return false;
+                if (!PyUnicode_CheckExact(id) || !is_text(id) || !std::isfinite(grades_.back())) return false;
                 docs_.push_back(id);
             }
             any_graded_ = true;
@@ -337,7 +358,7 @@ class Flattened {
             const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
             for (Py_ssize_t i = 0; i < count; ++i) {
                 docs_.push_back(PySequence_Fast_GET_ITEM(value, i));
-                if (!PyUnicode_CheckExact(docs_.back())) return false;
+                if (!PyUnicode_CheckExact(docs_.back()) || !is_text(docs_.back())) return false;
             }
             if (!last_differ(static_cast<size_t>(count))) return false;
             any_listed_ = true;
@@ -360,6 +381,7 @@ class Flattened {
     }
 
    private:
+    std::vector<Entry> entries_;  // of the dict being read
     std::vector<PyObject*> docs_;
     std::vector<int64_t> starts_{0};
     std::vector<double> grades_;

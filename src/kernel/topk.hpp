@@ -7,7 +7,8 @@
 //
 // Documents are searched in windows. The terms of a query are split by the k-th best score so far: documents that have only
 // terms of the first part cannot reach it (MaxScore, Turtle and Flood 1995). So the postings of the second part are read
-// one by one, and those of the first part are looked up for the documents that may still be among the best.
+// one by one, and those of the first part are looked up for the documents that may still be among the best. Queries with few
+// postings are read document by document instead.
 #pragma once
 
 #include <algorithm>
@@ -276,6 +277,8 @@ class Search {
         std::vector<std::vector<Term<Code>>> unread;
         if (!matching_)
             for (const Query<Code>& query : queries) unread.push_back(query.terms);
+        for (Query<Code>& query : queries)
+            if (is_short(query)) read_by_document(query);
         for (int32_t first = 0; first < documents_; first += kWindow) {
             const int32_t size = std::min(kWindow, documents_ - first);
             for (Query<Code>& query : queries)
@@ -327,6 +330,38 @@ class Search {
         const auto most = std::min<size_t>(static_cast<size_t>(term.end - term.doc), kWindow);
         return static_cast<size_t>(first_from(term.doc, most, limit) - term.doc);
     }
+
+    // Whether a query has so few postings that visiting every window takes longer than reading them in one go.
+    bool is_short(const Query<Code>& query) const {
+        constexpr int32_t kPerWindow = 8;
+        ptrdiff_t postings = 0;
+        for (const Term<Code>& term : query.terms) postings += term.end - term.doc;
+        return postings <= (documents_ + kWindow - 1) / kWindow * kPerWindow;
+    }
+    // Scores all documents that have a term, one after another.
+    void read_by_document(Query<Code>& query) {
+        constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+        query.next = documents_;
+        heads_.clear();
+        for (const Term<Code>& term : query.terms) heads_.push_back(term.doc != term.end ? *term.doc : kNone);
+        while (!heads_.empty()) {
+            const int32_t doc = *std::min_element(heads_.begin(), heads_.end());
+            if (doc == kNone) return;
+            double sum = kUntouched;
+            for (size_t i = 0; i < heads_.size(); ++i) {
+                Term<Code>& term = query.terms[i];
+                if (heads_[i] == doc) {
+                    sum += weight(term, *term.code);
+                    ++term.code;
+                    heads_[i] = ++term.doc != term.end ? *term.doc : kNone;
+                } else if (query.based) {
+                    sum += term.base;
+                }
+            }
+            if (doc >= 0 && doc < documents_) query.best.offer({sum, doc}, buckets_);
+        }
+    }
+    std::vector<int32_t> heads_;  // the next document of each term
 
     std::vector<size_t> counts_;  // of the postings of each term in the window
 

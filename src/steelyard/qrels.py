@@ -13,7 +13,7 @@ import numpy as np
 
 from steelyard.alignment.hits import Floats, Ints, JudgedDocs
 from steelyard.errors import InputError, problem_report
-from steelyard.ids import refuse_lone_surrogates, text_ids
+from steelyard.ids import text_ids
 from steelyard.io.files import streams_read_once
 from steelyard.io.objects import flatten, plain_form, rows_of
 from steelyard.native import kernel
@@ -169,7 +169,6 @@ class Qrels:
             self._from_rows(rows_of(query_ids, values), query_ids)
             return
         doc_ids, starts, grades = flat
-        refuse_lone_surrogates(doc_ids, "document id", "the qrels")
         self._judged = JudgedDocs(query_ids, np.frombuffer(starts, np.int64), doc_ids)
         self._grades = np.ones(len(doc_ids)) if grades is None else np.frombuffer(grades, np.float64)
         self._explicit: Targets | None = None

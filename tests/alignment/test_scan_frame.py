@@ -88,7 +88,8 @@ def test_a_named_rank_column_gives_the_order(rows, ties, duplicates):
 def test_a_large_frame_of_ties(ties, lists):
     """Many documents of equal score, unsorted lists, interleaved queries."""
     rng = np.random.default_rng(7)
-    count = 20_000
+    # The reference compares every pair of a list.
+    count = 4_000 if lists == 2 else 20_000
     table = pl.DataFrame(
         {
             "query_id": [f"q{number}" for number in rng.integers(0, lists, count)],

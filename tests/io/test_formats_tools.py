@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from needs import import_peer
+from steelyard import evaluate
 from steelyard.errors import InputError
 from steelyard.io import sniff
 from steelyard.notes import note
@@ -225,6 +226,15 @@ class TestRanx:
         assert Qrels.read(tmp_path / name) == Qrels(grades)
         Qrels(grades).write(tmp_path / f"ours-{name}")
         assert ranx.Qrels.from_file(str(tmp_path / f"ours-{name}")).to_dict() == grades
+
+    @pytest.mark.filterwarnings("ignore")  # numba's, of ranx's own code
+    def test_its_objects_are_read(self, ranx: Any) -> None:
+        grades = {"q1": {"a": 1, "b": 2}, "q2": {"c": 1}}
+        lists = {"q1": {"a": 1.0, "u": 0.7, "b": 0.5}, "q2": {"z": 0.5}}
+        qrels, run = ranx.Qrels(grades), ranx.Run(lists, name="mine")
+        assert Qrels(qrels) == Qrels(grades)
+        scores = evaluate(qrels, run, ["rbp.95", "ndcg@10"], dialect="ranx")
+        assert scores.means == pytest.approx(ranx.evaluate(qrels, run, ["rbp.95", "ndcg@10"]), abs=1e-9)
 
     @pytest.mark.parametrize("package", ["lz4.frame", "cbor2"])
     def test_without_the_packages(self, file: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,16 +53,6 @@ def test_ranx_is_known_by_its_module_and_read_by_its_to_dict():
     assert sy.evaluate(QRELS, held, "AP").name == "mine"
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # numba's, of ranx's own code
-def test_ranx_itself():
-    ranx = import_peer("ranx")
-    qrels, run = ranx.Qrels(QRELS), ranx.Run(RUN, name="mine")
-    assert sy.Qrels(qrels) == sy.Qrels(QRELS)
-    scores = sy.evaluate(qrels, run, ["rbp.95", "ndcg@10"], dialect="ranx")
-    assert scores.means == pytest.approx(ranx.evaluate(qrels, run, ["rbp.95", "ndcg@10"]), abs=1e-9)
-
-
 def test_measures_of_ir_measures():
     theirs = import_peer("ir_measures")
     measures = [theirs.nDCG @ 10, theirs.AP(rel=2), theirs.nDCG(dcg="exp-log2") @ 10, theirs.SetRelP]

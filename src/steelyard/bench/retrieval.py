@@ -130,7 +130,7 @@ def measure_throughput(
         progress(f"running {job.spec.label} with all queries at once", number, len(jobs))
         rate: float | None = None
         with suppress(UserCodeError):
-            _, taken = run_user_code(partial(_timed, job.retriever, list(queries.values()), depth))
+            _, taken = run_user_code(partial(_asked, job.retriever, list(queries.values()), depth))
             rate = len(queries) / max(taken, 1e-9)
         cost = {THROUGHPUT: rate}
         job.answers.cost.update(cost)
@@ -162,21 +162,20 @@ def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, floa
     job.store.add({"query": query, "started": True})
 
     def timed() -> tuple[Ranked, float]:
-        found, taken = _timed(job.retriever, [text], depth)
+        found, taken = _asked(job.retriever, [text], depth)
+        if isinstance(job.retriever, Wrapped):
+            return job.retriever.read([text], found, depth)[0], taken
         return read_lists(found, job.spec.label, text, depth), taken
 
     return run_user_code(timed)
 
 
-def _timed(retriever: Retriever, texts: list[str], depth: int) -> tuple[Any, float]:
-    """The lists of queries, and the seconds of the call; the time to read a result of another library is not in them."""
+def _asked(retriever: Retriever, texts: list[str], depth: int) -> tuple[Any, float]:
+    """What a retriever returns for queries, and the seconds of the call; a result of another library is read later."""
+    ask = retriever.ask if isinstance(retriever, Wrapped) else retriever.retrieve
     start = perf_counter()
-    if not isinstance(retriever, Wrapped):
-        found: Any = retriever.retrieve(texts, depth)
-        return found, perf_counter() - start
-    answers = retriever.ask(texts, depth)
-    taken = perf_counter() - start
-    return retriever.read(texts, answers, depth), taken
+    found = ask(texts, depth)
+    return found, perf_counter() - start
 
 
 def _with_hint(error: UserCodeError, spec: Spec) -> str:

@@ -99,11 +99,17 @@ class Pool:
         kept: Ints = order[~np.isnan(score[order])]
         return kept
 
+    def counts(self, order: Ints) -> Ints:
+        """Per query: how many of its candidates are in `order`."""
+        if len(order) == self.size:
+            return self.candidates
+        return np.bincount(self.query[order], minlength=len(self.starts))
+
     def ranks(self, order: Ints) -> Ints:
         """The rank of each candidate of `order` (by query, best first) within its query."""
-        counts = np.bincount(self.query[order], minlength=len(self.starts))
-        before = np.cumsum(counts) - counts
-        ranks: Ints = np.arange(len(order)) - np.repeat(before, counts) + 1
+        counts = self.counts(order)
+        ranks: Ints = np.arange(1, len(order) + 1)
+        ranks -= np.repeat(np.cumsum(counts) - counts, counts)
         return ranks
 
 

@@ -83,9 +83,12 @@ def fused_run(
     rank = pooled.pool.ranks(order)
     if depth is not None:
         order, rank = order[rank <= depth], rank[rank <= depth]
-    query = pooled.pool.query[order]
-    answered = set(query[rank == 1].tolist())
-    empty = [*pooled.empty, *(q for number, q in enumerate(pooled.queries) if number not in answered)]
+    counts = pooled.pool.counts(order)
+    query = np.repeat(np.arange(len(counts)), counts)
+    empty = [
+        *pooled.empty,
+        *(q for q, count in zip(pooled.queries, counts.tolist(), strict=True) if not count),
+    ]
     rows = pl.DataFrame(
         {
             "query_id": pl.Series(pooled.queries, dtype=pl.String).gather(query),

@@ -12,6 +12,7 @@ import numpy as np
 from steelyard.errors import InputError, did_you_mean
 from steelyard.ids import kind_of, text_ids
 from steelyard.io.columns import is_record
+from steelyard.safe_text import has_lone_surrogate
 
 if TYPE_CHECKING:
     from steelyard.qrels import Row
@@ -58,13 +59,15 @@ def flatten(values: Sequence[Any]) -> tuple[list[str], bytes, bytes | None] | No
     """The documents of all queries in one list, where each query's start, and their grades, if they have any.
 
     None where a query has anything but a dict of finite numbers or a list of different ids, or
-    where there are lists beside dicts: `rows_of` reads these forms.
+    where there are lists beside dicts: `rows_of` reads these forms, and reports ids with lone surrogates.
     """
     kinds = set(map(type, values))
     doc_ids: list[Any] = (
         list(chain.from_iterable(values)) if kinds <= {dict} or kinds <= {list, tuple} else [None]
     )
     if not set(map(type, doc_ids)) <= {str}:
+        return None
+    if any(has_lone_surrogate(doc) for doc in doc_ids if not doc.isascii()):
         return None
     starts = np.cumsum([0, *map(len, values)], dtype=np.int64).tobytes()
     if kinds != {dict}:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -131,19 +132,23 @@ def resampled_sums(columns: Array, draws: int, seed: int) -> Array:
     columns share the resamples. The columns must be whole numbers.
     """
     queries = len(columns)
-    words = -(-queries // 2)
     block = max(1, RESAMPLED_PER_BLOCK // queries)
 
     def one_block(start: int) -> Array:
-        rows = min(block, draws - start)
-        generator = np.random.PCG64(seed)
-        generator.advance(start * words)
-        drawn = random_positions(queries, rows, queries, generator)
-        drawn += np.arange(rows, dtype=np.int64)[:, None] * queries
-        counts = np.bincount(drawn.reshape(-1), minlength=rows * queries).reshape(rows, queries)
-        return product(counts.astype(np.float64), columns)
+        return product(_resamples(queries, start, min(block, draws - start), seed), columns)
 
     return np.concatenate(in_threads(one_block, range(0, draws, block)))
+
+
+@lru_cache(maxsize=2)
+def _resamples(queries: int, start: int, rows: int, seed: int) -> Array:
+    """The counts of the resamples from `start` on; kept for the other intervals of a comparison of few queries."""
+    generator = np.random.PCG64(seed)
+    generator.advance(start * -(-queries // 2))
+    drawn = random_positions(queries, rows, queries, generator)
+    drawn += np.arange(rows, dtype=np.int64)[:, None] * queries
+    counts: Array = np.bincount(drawn.reshape(-1), minlength=rows * queries).astype(np.float64)
+    return counts.reshape(rows, queries)
 
 
 def bootstrap_test(differences: npt.ArrayLike, draws: int = 10_000, seed: int = 0) -> TestResult:
