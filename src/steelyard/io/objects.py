@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -224,16 +224,22 @@ def _copied(listed: Mapping[Any, Any]) -> dict[str, float] | None:
     """A copy of a dict of text to finite floats; None for other mappings, which are read item by item."""
     if type(listed) is not dict or not set(map(type, listed)) <= {str}:
         return None
+    return listed.copy() if _are_finite_floats(listed.values()) else None
+
+
+def _are_finite_floats(values: Collection[Any]) -> bool:
     # The sum of finite floats is finite, unless it is too large; any other sum is not.
-    plain = set(map(type, listed.values())) <= {float} and math.isfinite(sum(listed.values()))
-    return listed.copy() if plain else None
+    return set(map(type, values)) <= {float} and math.isfinite(sum(values))
 
 
 def _ranked_list(listed: Sequence[Any], where: str) -> list[Any]:
     pairs = all(issubclass(kind, (tuple, list)) for kind in set(map(type, listed)))
     if listed and pairs and set(map(len, listed)) == {2}:
         docs, scores = zip(*listed, strict=True)
-        return list(zip(text_ids(docs, "document id", where), _scores(scores, where), strict=True))
+        ids = text_ids(docs, "document id", where)
+        if set(map(type, listed)) == {tuple} and set(map(type, docs)) == {str} and _are_finite_floats(scores):
+            return list(listed)
+        return list(zip(ids, _scores(scores, where), strict=True))
     return text_ids(listed, "document id", where)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError
@@ -100,10 +100,10 @@ def run_table(run: Run) -> pl.DataFrame:
     if (
         run.tokens is not None
         and "tokens" not in frame.columns
-        and set(frame["doc_id"].to_list()) <= set(run.tokens)
+        and set(frame["doc_id"].unique().to_list()) <= set(run.tokens)
     ):
-        frame = frame.with_columns(
-            tokens=pl.Series([run.tokens[doc] for doc in frame["doc_id"].to_list()], dtype=pl.Int64)
+        frame = _with_column(
+            frame, "doc_id", pl.Series("tokens", list(run.tokens.values()), pl.Int64), run.tokens
         )
     chosen = ["query_id", "doc_id"]
     scored = not frame.height or frame["score"].null_count() < frame.height
@@ -113,15 +113,23 @@ def run_table(run: Run) -> pl.DataFrame:
     if scored:
         chosen.append("score")
     frame = frame.select(*chosen, *(["tokens"] if "tokens" in frame.columns else []))
-    answered = set(frame["query_id"].to_list())
+    answered = set(frame["query_id"].unique().to_list())
     empty = [query for query in run.queries if query not in answered]
     if empty:
         rows = pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String})
         frame = pl.concat([frame, rows], how="diagonal")
     if run.seconds is not None:
-        seconds = [run.seconds.get(query) for query in frame["query_id"].to_list()]
-        frame = frame.with_columns(seconds=pl.Series(seconds, dtype=pl.Float64))
+        seconds = pl.Series("seconds", list(run.seconds.values()), pl.Float64)
+        frame = _with_column(frame, "query_id", seconds, run.seconds)
     return frame
+
+
+def _with_column(frame: pl.DataFrame, key: str, values: pl.Series, ids: Iterable[str]) -> pl.DataFrame:
+    """The frame with the value of each row's id, which is null where an id has none."""
+    import polars as pl
+
+    known = pl.DataFrame([pl.Series(key, list(ids), dtype=pl.String), values])
+    return frame.join(known, on=key, how="left", maintain_order="left")
 
 
 def qrels_table(qrels: Qrels) -> pl.DataFrame:
