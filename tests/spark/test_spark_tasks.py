@@ -23,6 +23,7 @@ pytestmark = pytest.mark.spark
 from steelyard.spark.blocks import (  # noqa: E402
     hits_of_arrays,
     hits_of_rows,
+    is_faulty,
     list_blocks,
     pack_judged,
     unpack_arrays,
@@ -133,6 +134,32 @@ def test_rows_that_are_faulty_or_of_other_queries_are_reported():
         assert [(json.loads(each["others"].tobytes()), bool(each["faulty"])) for each in found] == [
             (others, faulty)
         ]
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("row", "faulty"),
+    [
+        (("q", "d", 1.0, 2.0), False),
+        (("q", None, None, None), False),
+        ((None, "d", 1.0, 2.0), True),
+        ((None, None, None, None), True),
+        (("q", None, 1.0, None), True),
+        (("q", None, None, 2.0), True),
+        (("q", None, NAN, None), True),
+        (("q", "d", None, 2.0), True),
+        (("q", "d", NAN, 2.0), True),
+        (("q", "d", float("-inf"), 2.0), True),
+        (("q", "d", 1.0, None), True),
+        (("q", "d", 1.0, NAN), True),
+    ],
+)
+def test_workers_find_faulty_rows_that_spark_did_not_mark(row, faulty):
+    kinds = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64, "rank": pl.Float64}
+    good = ("q", "d", 1.0, 2.0)
+    assert is_faulty(pl.DataFrame([good, row, good], schema=kinds, orient="row")) is faulty
 
 
 def test_queries_without_judgments_are_reported_once_per_partition_and_only_if_they_are_few(monkeypatch):

@@ -164,13 +164,28 @@ def judged_rows(block: pl.DataFrame, judged: Judged) -> tuple[pl.DataFrame, Ints
     listed = known & block["doc_id"].is_not_null().to_numpy() if block["doc_id"].null_count() else known
     seen = Seen(
         others=() if known.all() else block["query_id"].filter(pl.Series(~known)).unique().to_list(),
-        faulty=bool(block["faulty"].any()),
+        faulty=is_faulty(block),
         empty=np.unique(query[known & ~listed]).tolist() if listed is not known else (),
     )
-    block = block.drop("query_id", "faulty")
+    block = block.drop("query_id", "faulty", strict=False)
     if not listed.all():
         block, query = block.filter(pl.Series(listed)), query[listed]
     return block, query, seen
+
+
+def is_faulty(block: pl.DataFrame) -> bool:
+    """Whether a row is faulty: as Spark marked it; otherwise, of a run with scores, if it has no query, if it has a
+    document without a finite score and rank, or if it has one of these without a document."""
+    if "faulty" in block.columns:
+        return bool(block["faulty"].any())
+    if block["query_id"].null_count():
+        return True
+    numbers = [block[name] for name in ("score", "rank") if name in block.columns]
+    named = block["doc_id"].is_not_null()
+    return not all(
+        (number.is_finite().fill_null(False) == named).all() and (number.is_null() | named).all()
+        for number in numbers
+    )
 
 
 def packed_by_kernel(
@@ -192,7 +207,7 @@ def packed_by_kernel(
 def _scores_for_kernel(block: pl.DataFrame, judged: Judged) -> Any:
     """The scores of a block that the kernel can read; otherwise None."""
     plain = {"query_id", "doc_id", "score", "faulty"}.issuperset(block.columns)
-    if judged.in_kernel is None or not plain or block["faulty"].any() or block["score"].null_count():
+    if judged.in_kernel is None or not plain or block["score"].null_count() or is_faulty(block):
         return None
     return np.ascontiguousarray(block["score"].to_numpy())
 

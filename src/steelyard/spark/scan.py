@@ -120,13 +120,16 @@ class RunScan:
             orderings=tuple(wanted),
             ordered=self.ordered,
         )
+        # Workers find the faulty rows of a run with scores themselves, unless numbers are text: Spark takes longer.
+        marked = not self.table.scored or any(map(self._ranked.is_text, ("score", "rank")))
+        faulty = (sf.col("kind") != int(Kind.RETRIEVED)).alias("faulty")
         frame = rows.select(
             *(["run"] if task.runs else []),
             "query_id",
             "doc_id",
             sf.col("value").alias("score"),
             *columns,
-            (sf.col("kind") != int(Kind.RETRIEVED)).alias("faulty"),
+            *([faulty] if marked else []),
         )
         parts, seen = self._found_in_place(frame, task) or self._read(
             collect(self._exchanged(frame, task)), task
