@@ -4,11 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := $(wildcard src/kernel/*)
 PYTEST := $(BIN)/python -m pytest
+# The tests start hundreds of processes: without bytecode, each would compile the package again.
+export PYTHONDONTWRITEBYTECODE :=
 # The tests use all cores: threads of their own would only wait for each other.
-test test-all test-spark test-lowest coverage: export OPENBLAS_NUM_THREADS := 1
+test test-fast test-all test-spark test-lowest coverage: export OPENBLAS_NUM_THREADS := 1
 FAST := -m "not slow and not browser and not adapters and not spark" --ignore tests/spark
 
-.PHONY: help demo test test-all test-spark test-lowest lint docs pictures wheel coverage bench fuzz faults clean
+.PHONY: help demo test test-fast test-all test-spark test-lowest lint docs pictures wheel coverage bench fuzz faults clean
 
 help:
 	@echo "make demo      the bundled benchmark: leaderboard in the terminal, report in ./steelyard-demo"
@@ -27,11 +29,14 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/steelyard demo
 
-test: $(VENV)/.tested lint
+test: $(VENV)/.tested
+	$(MAKE) --jobs 2 lint test-fast
+	@echo "Slow tests and those of the browser, the adapters and Spark are run by make test-all."
+
+test-fast: $(VENV)/.tested
 	$(PYTEST) -n auto $(FAST)
 	$(PYTEST) -n auto --doctest-modules src/steelyard --ignore src/steelyard/spark
 	STEELYARD_NATIVE=0 $(PYTEST) -n auto -m "not slow" tests/alignment tests/retrievers/test_bm25.py
-	@echo "Slow tests and those of the browser, the adapters and Spark are run by make test-all."
 
 test-all: $(VENV)/.tested-all
 	$(PYTEST) -n auto --dist loadfile --durations 25 -m "slow or browser or adapters"
