@@ -13,6 +13,9 @@
 | lsa | latent semantic analysis of 5,200 documents, fitted and applied | scikit-learn: TfidfVectorizer, TruncatedSVD |
 | dense | an index of 500,000 vectors of 384 numbers | numpy draws them; what counts is the memory |
 | tukey | the randomised Tukey test of 50 runs x 10,000 queries, 10,000 draws | |
+| index | BM25 index of 100,000 documents with the default tokenizer | tantivy, with a tokenizer that stems |
+| search | 1,000 queries, the best 1,000 of 100,000 documents | tantivy |
+| rare | 1,000 queries of five rare terms, the best 10 of 400,000 documents | tantivy |
 
 Every measurement is a process of its own, and its time is that of the processor, so that other load changes it little.
 Run with `python -m benchmarks.scale [CASE ...] [--scale 0.1]`.
@@ -253,6 +256,20 @@ order = np.lexsort((-scores, query[first]))
 fused = rows[first[order]].with_columns(score=pl.Series(scores[order]))
 fused.write_csv("out.run", separator=" ", include_header=False)
 """
+_BM25 = (
+    _TIMED
+    + """
+from benchmarks.bm25 import BM25, tantivy_engine, tantivy_index, task
+corpus, common, rare = task(int(open("size").read()))
+def ours(queries, k):
+    bm25 = BM25("okapi", tokenizer="whitespace").index(corpus)
+    show(lambda: bm25.retrieve(queries, k), 5)
+def theirs(queries, k):
+    engine = tantivy_engine(corpus, [query.split() for query in queries])
+    show(lambda: engine.search(k), 5)
+"""
+)
+_TANTIVY = bool(find_spec("tantivy"))
 _NEIGHBOURS = (
     _TIMED
     + "import numpy as np\nfrom steelyard.retrievers import neighbours\nvectors = np.load('vectors.npy')\n"
@@ -370,6 +387,19 @@ CASES = {
         "An index of vectors of 384 numbers", 125_000, "vectors", nothing, ["-c", _DENSE], ["-c", _VECTORS],
     ),
     "tukey": Case("Tukey's test of 50 runs", 2_500, "queries", nothing, ["-c", _TUKEY], [], inside=True),
+    "index": Case(
+        "BM25 index, default tokenizer", 25_000, "documents", nothing,
+        ["-c", f"{_BM25}show(lambda: BM25().index(corpus), 2)"],
+        ["-c", f"{_BM25}show(lambda: tantivy_index(corpus, 'en_stem'), 2)"] * _TANTIVY, inside=True,
+    ),
+    "search": Case(
+        "BM25, 1,000 queries, the best 1,000", 25_000, "documents", nothing,
+        ["-c", f"{_BM25}ours(common, 1000)"], ["-c", f"{_BM25}theirs(common, 1000)"] * _TANTIVY, inside=True,
+    ),
+    "rare": Case(
+        "BM25, 1,000 queries of rare terms, the best 10", 100_000, "documents", nothing,
+        ["-c", f"{_BM25}ours(rare, 10)"], ["-c", f"{_BM25}theirs(rare, 10)"] * _TANTIVY, inside=True,
+    ),
 }  # fmt: skip
 
 

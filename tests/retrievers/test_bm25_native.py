@@ -154,7 +154,10 @@ def test_the_search_that_skips_documents_misses_none(
     """Scores and order equal those of a search of all documents, also for terms that are repeated, rare or everywhere."""
     corpus, draw = corpus_of(seed, 14_000, exponent, longest)
     queries = [" ".join(f"w{n}" for n in draw.zipf(exponent, draw.integers(1, 9))) for _ in range(12)]
+    # Few postings: read document by document.
+    queries += [" ".join(f"w{n}" for n in draw.integers(1000, 20_000, 5)) for _ in range(8)]
     queries += [
+        "w9000 w500 w9000 w12000",
         "w1",
         "w1 w1 w1",
         "w2 w1 w2 w300 w2",
