@@ -9,7 +9,7 @@ void register_frames(nanobind::module_& m);
 void register_json(nanobind::module_& m);
 void register_lists(nanobind::module_& m);
 void register_mappings(nanobind::module_& m);
-void register_ranges(nanobind::module_& m);
+void register_shuffles(nanobind::module_& m);
 void register_trec_lines(nanobind::module_& m);
 }  // namespace steelyard
 
@@ -24,6 +24,6 @@ NB_MODULE(_kernel, m) {
     steelyard::register_json(m);
     steelyard::register_lists(m);
     steelyard::register_mappings(m);
-    steelyard::register_ranges(m);
+    steelyard::register_shuffles(m);
     steelyard::register_trec_lines(m);
 }

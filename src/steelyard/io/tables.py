@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import InputError
@@ -102,9 +102,7 @@ def run_table(run: Run) -> pl.DataFrame:
         and "tokens" not in frame.columns
         and set(frame["doc_id"].unique().to_list()) <= set(run.tokens)
     ):
-        frame = _with_column(
-            frame, "doc_id", pl.Series("tokens", list(run.tokens.values()), pl.Int64), run.tokens
-        )
+        frame = _with_values(frame, "doc_id", "tokens", run.tokens, pl.Int64)
     chosen = ["query_id", "doc_id"]
     scored = not frame.height or frame["score"].null_count() < frame.height
     if run.ordered:
@@ -119,16 +117,17 @@ def run_table(run: Run) -> pl.DataFrame:
         rows = pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String})
         frame = pl.concat([frame, rows], how="diagonal")
     if run.seconds is not None:
-        seconds = pl.Series("seconds", list(run.seconds.values()), pl.Float64)
-        frame = _with_column(frame, "query_id", seconds, run.seconds)
+        frame = _with_values(frame, "query_id", "seconds", run.seconds, pl.Float64)
     return frame
 
 
-def _with_column(frame: pl.DataFrame, key: str, values: pl.Series, ids: Iterable[str]) -> pl.DataFrame:
-    """The frame with the value of each row's id, which is null where an id has none."""
+def _with_values(
+    frame: pl.DataFrame, key: str, name: str, by_id: Mapping[str, float], kind: type[pl.DataType]
+) -> pl.DataFrame:
+    """The frame with the value of each row's id in a new column, null where an id has none."""
     import polars as pl
 
-    known = pl.DataFrame([pl.Series(key, list(ids), dtype=pl.String), values])
+    known = pl.DataFrame({key: list(by_id), name: list(by_id.values())}, schema={key: pl.String, name: kind})
     return frame.join(known, on=key, how="left", maintain_order="left")
 
 

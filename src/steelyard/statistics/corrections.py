@@ -81,10 +81,10 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Array:
 EXACT_QUERIES = 16
 # All orders of up to 6 runs are used; for more runs, each batch of draws has random orders of its own.
 TABLED_RUNS = 6
-FEWEST_ORDERS = 32
-MOST_DEALT = 2**13
-"""Few queries get more orders: this many divided by the number of queries."""
 DRAWS_PER_BATCH = 1024
+FEWEST_ORDERS = 32
+ORDERS_TIMES_QUERIES = 2**13
+"""Few queries get more orders, so that the number of orders times that of queries is about this."""
 CELLS_PER_BLOCK = 2**19
 
 Orders = npt.NDArray[np.uint32]
@@ -156,7 +156,7 @@ def _ranges_of_batch(whole: Array, draws: int, seed: int, start: int) -> Array:
     """The ranges of the draws from `start` on, with random orders of their own."""
     queries, runs = whole.shape
     generator = np.random.PCG64(seed).jumped(start // DRAWS_PER_BATCH)
-    orders = run_orders(runs, max(FEWEST_ORDERS, MOST_DEALT // queries), generator)
+    orders = run_orders(runs, max(FEWEST_ORDERS, ORDERS_TIMES_QUERIES // queries), generator)
     sums = np.zeros((min(DRAWS_PER_BATCH, draws - start), runs))
     add = native.add_shuffled if (native := kernel()) is not None else add_shuffled
     block = max(1, CELLS_PER_BLOCK // len(sums))

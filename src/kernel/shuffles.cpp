@@ -50,7 +50,7 @@ void add_shuffled(Matrix<const double> scores, Matrix<const uint32_t> orders, Ma
 
 }  // namespace
 
-void register_ranges(nb::module_& m) {
+void register_shuffles(nb::module_& m) {
     m.def("add_shuffled", &add_shuffled, nb::arg("scores"), nb::arg("orders"), nb::arg("picked"),
           nb::arg("sums").noconvert());
 }
